@@ -1,0 +1,185 @@
+//! `aec-bench doctor`: what this machine can do, and how to fix what is missing.
+
+use aec_base::env::{Env, EnvOrigin};
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_sandbox::host::{self, Trial};
+use aec_sandbox::python;
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+/// The credentials that aec-bench knows, by name; values are never shown.
+const CREDENTIALS: [(&str, &str); 11] = [
+    ("ANTHROPIC_API_KEY", "Claude models"),
+    ("OPENAI_API_KEY", "OpenAI models"),
+    ("AZURE_OPENAI_API_KEY", "OpenAI models through Azure"),
+    ("TOGETHER_API_KEY", "Together models"),
+    ("AWS_BEARER_TOKEN_BEDROCK", "Bedrock models"),
+    ("AWS_BEARER_TOKEN", "Bedrock models"),
+    ("PRIME_API_KEY", "Prime inference and Prime Lab"),
+    ("MODAL_TOKEN_ID", "Modal sandboxes"),
+    ("MODAL_TOKEN_SECRET", "Modal sandboxes"),
+    ("HARBOR_ENDPOINT", "the Harbor service"),
+    ("HARBOR_TOKEN", "the Harbor service"),
+];
+
+#[derive(Serialize)]
+struct Data {
+    checks: Vec<Check>,
+    credentials: Vec<Credential>,
+}
+
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    status: Status,
+    detail: String,
+    fix: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    /// There, and good enough.
+    Ok,
+    /// Works with less than it could.
+    Limited,
+    /// Needed, and not there.
+    Missing,
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Limited => "limited",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Credential {
+    name: &'static str,
+    used_by: &'static str,
+    set: bool,
+    origin: Option<EnvOrigin>,
+}
+
+pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
+    // A broken project is one of the findings, not a reason to say nothing.
+    let project = context.project(Vec::new());
+    let mut checks = vec![project_check(project.as_ref())];
+    checks.push(python_check(context));
+    checks.extend(isolation_checks());
+    let env = match &project {
+        Ok(project) => project.env.clone(),
+        Err(_) => context.surroundings()?.env,
+    };
+    let data = Data { checks, credentials: credentials(&env) };
+    let mut problems: Vec<Problem> = data
+        .checks
+        .iter()
+        .filter(|check| check.status == Status::Missing && check.name != "project")
+        .map(|check| {
+            let problem = Problem::error(format!("{}: {}", check.name, check.detail));
+            match &check.fix {
+                Some(fix) => problem.fix(fix),
+                None => problem,
+            }
+        })
+        .collect();
+    if let Err(failure) = project {
+        problems.extend(failure.problems);
+    }
+    let outcome = Outcome::new(context.format, &data, || doctor_text(&data))?;
+    Ok(outcome.problems(problems))
+}
+
+fn project_check(project: Result<&Project, &Failure>) -> Check {
+    let (status, detail, fix) = match project {
+        Ok(Project { file: Some(file), .. }) => (Status::Ok, file.display().to_string(), None),
+        Ok(_) => (Status::Limited, "no project here".to_owned(), Some("run `aec-bench init`".to_owned())),
+        Err(failure) => {
+            let detail = failure.problems.first().map(ToString::to_string).unwrap_or_default();
+            (Status::Missing, detail, Some("see `aec-bench config check`".to_owned()))
+        }
+    };
+    Check { name: "project", status, detail, fix }
+}
+
+fn python_check(context: &Context) -> Check {
+    let oldest = format!("{}.{}", python::OLDEST.0, python::OLDEST.1);
+    let fix = Some(format!("install Python {oldest} or newer and put it on PATH"));
+    let (status, detail, fix) = match python::find(context.search_path().as_deref()) {
+        Some(python) if python.recent_enough => {
+            (Status::Ok, format!("{} at {}", python.version, python.path.display()), None)
+        }
+        Some(python) => (Status::Missing, format!("{} is too old", python.version), fix),
+        None => (Status::Missing, "there is no python3 on PATH; verifiers need it".to_owned(), fix),
+    };
+    Check { name: "python", status, detail, fix }
+}
+
+fn isolation_checks() -> Vec<Check> {
+    let isolation = host::isolation();
+    let who = if isolation.root { "as root" } else { "as an ordinary user" };
+    let (status, detail, fix) = match &isolation.namespaces {
+        Trial::Works => (Status::Ok, format!("user, mount, pid, net, ipc and uts namespaces, {who}"), None),
+        Trial::Fails(reason) => (
+            Status::Limited,
+            format!("not allowed {who}: {reason}"),
+            Some("allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0)".to_owned()),
+        ),
+        Trial::Untried(reason) => {
+            (Status::Limited, reason.clone(), Some("install util-linux, which has `unshare`".to_owned()))
+        }
+    };
+    let landlock = match isolation.landlock {
+        Some(true) => (Status::Ok, "on"),
+        Some(false) => (Status::Limited, "off in this kernel"),
+        None => (Status::Limited, "the kernel does not say"),
+    };
+    let seccomp = if isolation.seccomp { (Status::Ok, "on") } else { (Status::Limited, "off in this kernel") };
+    let cgroups = if isolation.cgroups == "none" { Status::Limited } else { Status::Ok };
+    vec![
+        Check { name: "namespaces", status, detail, fix },
+        Check { name: "landlock", status: landlock.0, detail: landlock.1.to_owned(), fix: None },
+        Check { name: "seccomp", status: seccomp.0, detail: seccomp.1.to_owned(), fix: None },
+        Check { name: "cgroups", status: cgroups, detail: isolation.cgroups.to_owned(), fix: None },
+    ]
+}
+
+fn credentials(env: &Env) -> Vec<Credential> {
+    CREDENTIALS
+        .into_iter()
+        .map(|(name, used_by)| {
+            let origin = env.origin(name);
+            Credential { name, used_by, set: origin.is_some(), origin }
+        })
+        .collect()
+}
+
+fn doctor_text(data: &Data) -> String {
+    let mut table = Table::new(["CHECK", "STATUS", "DETAIL", "FIX"]);
+    for check in &data.checks {
+        table.row([check.name, check.status.name(), &check.detail, check.fix.as_deref().unwrap_or_default()]);
+    }
+    let mut text = table.render();
+    let mut table = Table::new(["CREDENTIAL", "SET", "USED BY"]);
+    for credential in &data.credentials {
+        let set = match credential.origin {
+            Some(EnvOrigin::Shell) => "in the shell",
+            Some(EnvOrigin::File) => "in .env",
+            None => "no",
+        };
+        table.row([credential.name, set, credential.used_by]);
+    }
+    text.push('\n');
+    text.push_str(&table.render());
+    text
+}

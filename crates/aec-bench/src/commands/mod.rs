@@ -1,0 +1,14 @@
+//! One file per command: resolve the arguments, call a library, render what it returns.
+
+pub(crate) mod config;
+pub(crate) mod config_check;
+pub(crate) mod doctor;
+pub(crate) mod init;
+pub(crate) mod quickstart;
+pub(crate) mod schema;
+pub(crate) mod search;
+pub(crate) mod shell;
+pub(crate) mod task_list;
+pub(crate) mod task_new;
+pub(crate) mod task_show;
+pub(crate) mod task_validate;

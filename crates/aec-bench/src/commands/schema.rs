@@ -1,0 +1,73 @@
+//! `aec-bench schema`: the JSON Schemas of the file formats, from the types that read them.
+
+use aec_base::problem::Problem;
+use aec_base::text;
+use schemars::{Schema, schema_for};
+use serde::Serialize;
+
+use crate::arguments::SchemaArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+/// Every file format: its noun, the file it describes, and its schema.
+const NOUNS: [(&str, &str, fn() -> Schema); 5] = [
+    ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
+    ("project", "aec-bench.toml", || schema_for!(aec_base::project::ProjectFile)),
+    ("suite", "suite.toml", || schema_for!(aec_task::suite::SuiteFile)),
+    ("task", "task.toml", || schema_for!(aec_task::file::TaskFile)),
+    ("user-config", "~/.config/aec-bench/config.json", || schema_for!(aec_base::user::UserFile)),
+];
+
+#[derive(Serialize)]
+struct Noun {
+    noun: &'static str,
+    file: &'static str,
+}
+
+pub(crate) fn schema(context: &Context, arguments: &SchemaArguments) -> Result<Outcome, Failure> {
+    if let Some(directory) = &arguments.output {
+        let directory = context.directory()?.join(directory);
+        let mut written = Vec::new();
+        for (noun, text) in all()? {
+            let path = directory.join(format!("{noun}.json"));
+            aec_base::file::write_atomic(&path, text.as_bytes())?;
+            written.push(path);
+        }
+        let remark = format!("wrote {} to {}", text::count(written.len(), "schema"), directory.display());
+        return Ok(Outcome::new(context.format, &serde_json::json!({ "files": written }), String::new)?.remark(remark));
+    }
+    let Some(asked) = &arguments.noun else {
+        let nouns: Vec<Noun> = NOUNS.iter().map(|(noun, file, _)| Noun { noun, file }).collect();
+        return Outcome::new(context.format, &nouns, || {
+            let mut table = Table::new(["NOUN", "FILE"]);
+            for row in &nouns {
+                table.row([row.noun, row.file]);
+            }
+            table.render()
+        });
+    };
+    let names = NOUNS.map(|(noun, ..)| noun);
+    let Some((.., make)) = NOUNS.iter().find(|(noun, ..)| noun == asked) else {
+        let problem = Problem::error(format!("there is no schema `{}`", text::printable(asked)))
+            .why(format!("there is {}", text::one_of(&names)));
+        return Err(Failure::usage(match text::nearest(asked, &names) {
+            Some(near) => problem.fix(format!("did you mean `{near}`?")),
+            None => problem.fix("name one of them"),
+        }));
+    };
+    let schema = make();
+    Outcome::new(context.format, &schema, || pretty(&schema))
+}
+
+/// Every schema as the text of its file.
+pub(crate) fn all() -> Result<Vec<(String, String)>, Failure> {
+    Ok(NOUNS.iter().map(|(noun, _, make)| ((*noun).to_owned(), pretty(&make()))).collect())
+}
+
+fn pretty(schema: &Schema) -> String {
+    let mut text = serde_json::to_string_pretty(schema).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,0 +1,60 @@
+//! `aec-bench search`.
+
+use aec_base::settings::Setting;
+use aec_task::catalogue::Catalogue;
+use aec_task::search::{Hit, HitKind};
+use aec_task::template;
+use serde::Serialize;
+
+use crate::arguments::{SearchArguments, SearchKind};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Serialize)]
+struct Data {
+    query: String,
+    total: usize,
+    results: Vec<Hit>,
+}
+
+pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<Outcome, Failure> {
+    let project = context.project(arguments.tasks_root.overrides(context)?)?;
+    let query = arguments.query.join(" ");
+    let wanted = |kind| arguments.kind.is_none_or(|asked| asked == kind);
+    let tasks = if wanted(SearchKind::Task) {
+        Catalogue::load(&project.settings.path(Setting::Tasks)).tasks
+    } else {
+        Vec::new()
+    };
+    let templates = if wanted(SearchKind::Template) {
+        template::summaries(&project.settings.path(Setting::Templates))
+    } else {
+        Vec::new()
+    };
+    let mut results = aec_task::search::search(&query, &tasks, &templates);
+    results.retain(|hit| arguments.domain.as_ref().is_none_or(|domain| *domain == hit.discipline));
+    let total = results.len();
+    results.truncate(arguments.limit);
+    for hit in &mut results {
+        hit.path = project.shown(&hit.path).to_path_buf();
+    }
+    let data = Data { query, total, results };
+    let outcome = Outcome::new(context.format, &data, || {
+        if data.results.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new(["KIND", "NAME", "DISCIPLINE", "ABOUT"]);
+        for hit in &data.results {
+            let kind = if hit.kind == HitKind::Task { "task" } else { "template" };
+            table.row([kind, &hit.name, &hit.discipline, &hit.summary]);
+        }
+        table.render()
+    })?;
+    Ok(match (data.total, data.results.len()) {
+        (0, _) => outcome.remark("Nothing has all of these words."),
+        (total, shown) if shown < total => outcome.remark(format!("The best {shown} of {total} are shown.")),
+        _ => outcome,
+    })
+}

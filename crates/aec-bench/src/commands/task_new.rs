@@ -1,0 +1,49 @@
+//! `aec-bench task new`.
+
+use std::path::PathBuf;
+
+use aec_base::problem::Problem;
+use aec_base::settings::Setting;
+use aec_task::id::TaskId;
+use aec_task::scaffold::{Written, new_task};
+use aec_task::task::DISCIPLINES;
+use serde::Serialize;
+
+use crate::arguments::TaskNewArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Serialize)]
+struct Data {
+    task_id: TaskId,
+    path: PathBuf,
+    files: Vec<Written>,
+}
+
+pub(crate) fn new(context: &Context, arguments: &TaskNewArguments) -> Result<Outcome, Failure> {
+    let wrong = |what: String| {
+        Failure::usage(Problem::error(what).fix("write DISCIPLINE/NAME, such as civil/culvert-capacity"))
+    };
+    let id = TaskId::parse(&arguments.id).map_err(|error| wrong(error.to_string()))?;
+    if id.segments().count() < 2 {
+        return Err(wrong(format!("`{id}` has no discipline")));
+    }
+    let project = context.project(arguments.tasks_root.overrides(context)?)?;
+    let root = project.settings.path(Setting::Tasks);
+    let files = new_task(&project.root, &root, &id)?;
+    let path = root.join(id.relative_path());
+    let shown = project.shown(&path).display().to_string();
+    let unusual = id.segments().next().filter(|first| !DISCIPLINES.contains(first)).map(|first| {
+        format!("`{first}` is not one of the disciplines ({}); it is taken as given.", DISCIPLINES.join(", "))
+    });
+    let mut outcome = Outcome::new(context.format, &Data { task_id: id.clone(), path, files }, String::new)?
+        .remark(format!("Created {shown}"))
+        .remark(format!(
+            "Next: fill in instruction.md and tests/verify.py, run `aec-bench task validate {id}`, then set lifecycle = \"active\"."
+        ));
+    if let Some(unusual) = unusual {
+        outcome = outcome.remark(unusual);
+    }
+    Ok(outcome)
+}

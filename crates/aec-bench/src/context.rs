@@ -1,0 +1,85 @@
+//! What every command needs to know of its surroundings. This is the only place that reads the process
+//! environment, the current directory and the home directory.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use aec_base::env::Env;
+use aec_base::problem::Problem;
+use aec_base::project::{Project, Surroundings};
+use aec_base::secret::Redactor;
+use aec_base::settings::{Candidate, Origin, Setting};
+use etcetera::BaseStrategy as _;
+
+use crate::arguments::{GlobalArguments, TasksRootArgument};
+use crate::failure::Failure;
+use crate::output::Format;
+
+pub(crate) struct Context {
+    pub(crate) format: Format,
+    project_flag: Option<PathBuf>,
+    /// The environment that secrets are taken from: the shell's, and the project's once it is open.
+    env: RefCell<Env>,
+}
+
+impl Context {
+    pub(crate) fn new(global: &GlobalArguments, format: Format) -> Self {
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Self { format, project_flag: global.project.clone(), env: RefCell::new(Env::from_shell(variables)) }
+    }
+
+    pub(crate) fn directory(&self) -> Result<PathBuf, Failure> {
+        std::env::current_dir().map_err(|error| {
+            Failure::environment(
+                Problem::error(format!("the current directory cannot be used: {error}"))
+                    .fix("change to a directory that exists"),
+            )
+        })
+    }
+
+    /// `$XDG_CONFIG_HOME/aec-bench/config.json`, by default `~/.config/aec-bench/config.json`.
+    pub(crate) fn user_file(&self) -> Option<PathBuf> {
+        let strategy = etcetera::base_strategy::Xdg::new().ok()?;
+        Some(strategy.config_dir().join("aec-bench").join("config.json"))
+    }
+
+    pub(crate) fn surroundings(&self) -> Result<Surroundings, Failure> {
+        Ok(Surroundings {
+            directory: self.directory()?,
+            project: self.project_flag.clone(),
+            user_file: self.user_file(),
+            env: self.env.borrow().clone(),
+        })
+    }
+
+    /// Opens the project around the current directory, with values from flags and an experiment.
+    pub(crate) fn project(&self, overrides: Vec<Candidate>) -> Result<Project, Failure> {
+        let project = Project::open(&self.surroundings()?, overrides)?;
+        self.remember_secrets_of(&project.env);
+        Ok(project)
+    }
+
+    /// Secrets of this environment are scrubbed from everything printed from now on.
+    pub(crate) fn remember_secrets_of(&self, env: &Env) {
+        *self.env.borrow_mut() = env.clone();
+    }
+
+    pub(crate) fn redactor(&self) -> Redactor {
+        Redactor::from_env(&self.env.borrow())
+    }
+
+    pub(crate) fn search_path(&self) -> Option<std::ffi::OsString> {
+        std::env::var_os("PATH")
+    }
+}
+
+impl TasksRootArgument {
+    /// The flag as a rung of the ladder. A path given on the command line is relative to where the person stands.
+    pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
+        let Some(path) = &self.tasks_root else { return Ok(Vec::new()) };
+        let value = context.directory()?.join(path).to_string_lossy().into_owned();
+        let origin = Origin::Flag { flag: "--tasks-root" };
+        Ok(vec![Candidate { setting: Setting::Tasks, value, origin }])
+    }
+}

@@ -1,0 +1,74 @@
+//! Why a command could not do its work, and the exit code that says so.
+
+use aec_base::problem::Problem;
+
+/// Exit codes, as documented in `docs/cli.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The work is done.
+    Success = 0,
+    /// The work ran, and something failed or was found.
+    Found = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// A configuration file or an input is wrong.
+    Input = 3,
+    /// This machine or a remote service is in the way.
+    Environment = 4,
+    /// A bug in this program.
+    Internal = 70,
+}
+
+/// A command that could not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Failure {
+    pub(crate) fn usage(problem: Problem) -> Self {
+        Self { exit: Exit::Usage, problems: vec![problem] }
+    }
+
+    pub(crate) fn input(problems: impl Into<Vec<Problem>>) -> Self {
+        Self { exit: Exit::Input, problems: problems.into() }
+    }
+
+    pub(crate) fn environment(problem: Problem) -> Self {
+        Self { exit: Exit::Environment, problems: vec![problem] }
+    }
+
+    pub(crate) fn internal(problem: Problem) -> Self {
+        Self { exit: Exit::Internal, problems: vec![problem] }
+    }
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::input(vec![problem])
+    }
+}
+
+impl From<Vec<Problem>> for Failure {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::input(problems)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::environment(
+            Problem::error(error.to_string()).fix("check the path, its permissions and the free space"),
+        )
+    }
+}
+
+impl From<aec_task::scaffold::ScaffoldError> for Failure {
+    fn from(error: aec_task::scaffold::ScaffoldError) -> Self {
+        match error {
+            aec_task::scaffold::ScaffoldError::InTheWay(problem) => (*problem).into(),
+            aec_task::scaffold::ScaffoldError::Io(error) => error.into(),
+        }
+    }
+}

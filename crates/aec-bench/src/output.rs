@@ -1,0 +1,185 @@
+//! What a command says: one envelope in JSON, or text for people. Data goes to stdout, everything else to stderr,
+//! and known secrets go nowhere.
+
+use std::fmt::Write as _;
+use std::io;
+use std::time::Instant;
+
+use aec_base::problem::{Problem, Severity};
+use aec_base::secret::Redactor;
+use aec_base::text::printable;
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::failure::{Exit, Failure};
+
+pub(crate) const HEADER: Style = Style::new().bold();
+pub(crate) const STRONG: Style = Style::new().bold();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const NOTE: Style = AnsiColor::Cyan.on_default().bold();
+
+/// What stdout carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+/// The result of a command that did its work.
+pub(crate) struct Outcome {
+    data: Rendered,
+    /// Lines for people that are not data: what was done, what to do next.
+    remarks: Vec<String>,
+    problems: Vec<Problem>,
+    /// The text already shows the problems.
+    problems_shown: bool,
+}
+
+enum Rendered {
+    Json(Box<RawValue>),
+    Text(String),
+}
+
+impl Outcome {
+    /// An outcome with data: serialised in JSON mode, rendered by `text` otherwise.
+    pub(crate) fn new<T: Serialize>(
+        format: Format,
+        data: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<Self, Failure> {
+        let data = match format {
+            Format::Text => Rendered::Text(text()),
+            Format::Json => Rendered::Json(serde_json::value::to_raw_value(data).map_err(|error| {
+                Failure::internal(Problem::error(format!("cannot write the result as JSON: {error}")))
+            })?),
+        };
+        Ok(Self { data, remarks: Vec::new(), problems: Vec::new(), problems_shown: false })
+    }
+
+    /// With a line for people.
+    pub(crate) fn remark(mut self, remark: impl Into<String>) -> Self {
+        self.remarks.push(remark.into());
+        self
+    }
+
+    /// With problems, printed on stderr in text mode. Only errors and warnings belong here.
+    pub(crate) fn problems(mut self, problems: Vec<Problem>) -> Self {
+        self.problems = problems;
+        self
+    }
+
+    /// With problems that the text already shows.
+    pub(crate) fn problems_in_text(mut self, problems: Vec<Problem>) -> Self {
+        self.problems = problems;
+        self.problems_shown = true;
+        self
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    command: &'a str,
+    status: &'static str,
+    data: Option<&'a RawValue>,
+    errors: &'a [Problem],
+    version: &'static str,
+    duration_seconds: f64,
+}
+
+/// Prints results and failures.
+pub(crate) struct Printer {
+    pub(crate) format: Format,
+    pub(crate) quiet: bool,
+    pub(crate) color: bool,
+    pub(crate) started: Instant,
+    pub(crate) redactor: Redactor,
+}
+
+impl Printer {
+    pub(crate) fn outcome(&self, command: &str, outcome: &Outcome) -> Exit {
+        let found = !outcome.problems.is_empty();
+        match &outcome.data {
+            Rendered::Json(data) => {
+                let status = if found { "partial" } else { "success" };
+                self.envelope(command, status, Some(data), &outcome.problems);
+            }
+            Rendered::Text(text) => {
+                self.stdout(text);
+                if !outcome.problems_shown {
+                    self.stderr(&outcome.problems.iter().map(problem_text).collect::<String>());
+                }
+                if !self.quiet {
+                    self.stderr(&outcome.remarks.iter().map(|remark| format!("{remark}\n")).collect::<String>());
+                }
+            }
+        }
+        if found { Exit::Found } else { Exit::Success }
+    }
+
+    pub(crate) fn failure(&self, command: &str, failure: &Failure) -> Exit {
+        match self.format {
+            Format::Json => self.envelope(command, "error", None, &failure.problems),
+            Format::Text => self.stderr(&failure.problems.iter().map(problem_text).collect::<String>()),
+        }
+        failure.exit
+    }
+
+    /// Text that is neither data nor a problem of ours: the help and the usage errors of the argument parser.
+    pub(crate) fn stdout(&self, text: &str) {
+        write_lossy(anstream::AutoStream::new(io::stdout().lock(), choice(self.color)), &self.scrub(text));
+    }
+
+    pub(crate) fn stderr(&self, text: &str) {
+        write_lossy(anstream::AutoStream::new(io::stderr().lock(), choice(self.color)), &self.scrub(text));
+    }
+
+    fn envelope(&self, command: &str, status: &'static str, data: Option<&RawValue>, errors: &[Problem]) {
+        let envelope = Envelope {
+            command,
+            status,
+            data,
+            errors,
+            version: env!("CARGO_PKG_VERSION"),
+            duration_seconds: (self.started.elapsed().as_secs_f64() * 1e6).round() / 1e6,
+        };
+        let mut line = serde_json::to_string(&envelope).unwrap_or_default();
+        line.push('\n');
+        write_lossy(io::stdout().lock(), &self.scrub(&line));
+    }
+
+    fn scrub(&self, text: &str) -> String {
+        self.redactor.scrub(text.to_owned())
+    }
+}
+
+fn choice(color: bool) -> anstream::ColorChoice {
+    if color { anstream::ColorChoice::Auto } else { anstream::ColorChoice::Never }
+}
+
+/// A reader that went away, as in `| head`, is not an error of ours, and there is nobody to tell of others.
+fn write_lossy(mut stream: impl io::Write, text: &str) {
+    let _unused = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
+}
+
+/// A problem as people read it: the sentence with its place, then why, then what to do.
+pub(crate) fn problem_text(problem: &Problem) -> String {
+    let style = match problem.severity {
+        Severity::Error => ERROR,
+        Severity::Warning => WARNING,
+        Severity::Note => NOTE,
+    };
+    let id = problem.id.as_deref().map(|id| format!("[{id}]")).unwrap_or_default();
+    let mut text = format!("{style}{}{id}{style:#}: {}\n", problem.severity, printable(&problem.what));
+    let place = problem.place_text();
+    for (label, line) in
+        [("at", place.as_deref()), ("why", problem.why.as_deref()), ("fix", problem.fix.as_deref())]
+    {
+        if let Some(line) = line {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "  {label}: {}", printable(line).replace('\n', " "));
+        }
+    }
+    text
+}

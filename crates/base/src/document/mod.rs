@@ -1,0 +1,246 @@
+//! Documents that people write (TOML, YAML, JSON) as one tree with positions.
+//!
+//! Serde stops at the first mistake and forgets where values came from. Here a file becomes a [`Node`] tree
+//! first; [`Document::decode`] then fills a serde type from it and reports *every* unknown key, wrong type and
+//! bad value with its line and column. The same types give the JSON Schemas, so file, code and schema agree.
+
+mod decode;
+mod json;
+mod toml;
+mod yaml;
+
+use std::path::{Path, PathBuf};
+
+pub use decode::Decoded;
+
+use crate::file::{Links, ReadError, read_text};
+use crate::problem::{Place, Problem};
+
+/// Configuration files are small; a larger one is a mistake or an attack.
+pub const CONFIG_FILE_LIMIT: u64 = 1024 * 1024;
+
+/// The letter that starts the ids of a file format's problems, such as `T` in `T003`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family(pub char);
+
+/// The problems every format shares; their numbers are the same in every family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shared {
+    /// 001: the file cannot be read.
+    Unreadable = 1,
+    /// 002: the file is not valid TOML, YAML or JSON.
+    Syntax = 2,
+    /// 003: a key nobody knows.
+    UnknownKey = 3,
+    /// 004: a value of the wrong type.
+    WrongType = 4,
+    /// 005: a value that is not allowed.
+    BadValue = 5,
+    /// 006: a key that must be there.
+    MissingKey = 6,
+    /// 007: two keys that say the same thing or contradict each other.
+    Conflict = 7,
+}
+
+impl Family {
+    /// The id of a shared problem in this family.
+    pub fn id(self, shared: Shared) -> String {
+        self.number(shared as u32)
+    }
+
+    /// The id of a problem of this family's own.
+    pub fn number(self, number: u32) -> String {
+        format!("{}{number:03}", self.0)
+    }
+}
+
+/// The notation a document is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// TOML 1.1.
+    Toml,
+    /// YAML: plain data only, no tags, bounded aliases, `true` and `false` as the only booleans.
+    Yaml,
+    /// JSON.
+    Json,
+}
+
+impl Syntax {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Toml => "TOML",
+            Self::Yaml => "YAML",
+            Self::Json => "JSON",
+        }
+    }
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+struct Node {
+    /// The value.
+    value: Value,
+    /// Byte offset in the source.
+    offset: usize,
+}
+
+/// The kinds of value that all three notations share. A TOML date is its text.
+#[derive(Clone, Debug, PartialEq)]
+enum Value {
+    /// Nothing (YAML and JSON only).
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction or exponent.
+    Float(f64),
+    /// Text.
+    String(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A table, in source order, without duplicate keys.
+    Table(Vec<Entry>),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq)]
+struct Entry {
+    /// The key.
+    key: String,
+    /// Byte offset of the key in the source.
+    offset: usize,
+    /// The value.
+    value: Node,
+}
+
+impl Node {
+    fn get(&self, key: &str) -> Option<&Entry> {
+        match &self.value {
+            Value::Table(entries) => entries.iter().find(|entry| entry.key == key),
+            _ => None,
+        }
+    }
+}
+
+/// A parsed file.
+#[derive(Debug)]
+pub struct Document {
+    path: PathBuf,
+    text: String,
+    root: Node,
+    family: Family,
+}
+
+/// What a notation's parser says went wrong, before it becomes a [`Problem`].
+struct SyntaxError {
+    message: String,
+    offset: Option<usize>,
+}
+
+impl Document {
+    /// Reads and parses a configuration file that may be reached through a link.
+    pub fn read(path: &Path, syntax: Syntax, family: Family) -> Result<Self, Vec<Problem>> {
+        Self::read_with(path, syntax, family, Links::Follow)
+    }
+
+    /// Reads and parses a configuration file.
+    pub fn read_with(path: &Path, syntax: Syntax, family: Family, links: Links) -> Result<Self, Vec<Problem>> {
+        let text = read_text(path, CONFIG_FILE_LIMIT, links)
+            .map_err(|error| vec![unreadable(path, &error, family)])?;
+        Self::parse(path, text, syntax, family)
+    }
+
+    /// Parses text that was read from `path`.
+    pub fn parse(path: &Path, text: String, syntax: Syntax, family: Family) -> Result<Self, Vec<Problem>> {
+        let parsed = if let Some(offset) = text.find('\0') {
+            Err(vec![SyntaxError { message: "it contains a NUL character".into(), offset: Some(offset) }])
+        } else {
+            match syntax {
+                Syntax::Toml => toml::parse(&text),
+                Syntax::Yaml => yaml::parse(&text).map_err(|error| vec![error]),
+                Syntax::Json => json::parse(&text).map_err(|error| vec![error]),
+            }
+        };
+        match parsed {
+            Ok(root) => Ok(Self { path: path.to_path_buf(), text, root, family }),
+            Err(errors) => Err(errors
+                .into_iter()
+                .map(|error| {
+                    let problem = Problem::error(format!("not valid {}: {}", syntax.name(), error.message))
+                        .id(family.id(Shared::Syntax))
+                        .fix("correct the file at this place; nothing in it was used");
+                    match error.offset {
+                        Some(offset) => problem.at(place(path, &text, offset)),
+                        None => problem.in_file(path),
+                    }
+                })
+                .collect()),
+        }
+    }
+
+    /// The file this came from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The family that this document's problems belong to.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Where the value of a dotted key stands; the nearest existing parent when it is absent.
+    pub fn place(&self, key: &str) -> Place {
+        let mut offset = 0;
+        let mut node = &self.root;
+        for part in key.split('.').filter(|part| !part.is_empty()) {
+            let Some(entry) = node.get(part) else { break };
+            offset = entry.offset;
+            node = &entry.value;
+        }
+        place(&self.path, &self.text, offset)
+    }
+
+    /// Where element `index` of a list stands.
+    pub fn place_in_list(&self, key: &str, index: usize) -> Place {
+        let mut node = &self.root;
+        for part in key.split('.') {
+            let Some(entry) = node.get(part) else { return self.place(key) };
+            node = &entry.value;
+        }
+        match &node.value {
+            Value::List(items) if index < items.len() => place(&self.path, &self.text, items[index].offset),
+            _ => self.place(key),
+        }
+    }
+
+    /// A problem of this document's family at a dotted key.
+    pub fn problem(&self, shared: Shared, key: &str, what: impl Into<String>) -> Problem {
+        Problem::error(what).id(self.family.id(shared)).at(self.place(key))
+    }
+}
+
+/// The problem of a file that cannot be read.
+pub fn unreadable(path: &Path, error: &ReadError, family: Family) -> Problem {
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    Problem::error(format!("cannot read {name}: {error}"))
+        .id(family.id(Shared::Unreadable))
+        .fix(error.fix())
+        .in_file(path)
+}
+
+/// Line and column of a byte offset.
+pub fn place(path: &Path, text: &str, offset: usize) -> Place {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Place {
+        file: path.to_path_buf(),
+        line: number(before.matches('\n').count() + 1),
+        column: number(before[line_start..].chars().count() + 1),
+    }
+}

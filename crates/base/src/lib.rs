@@ -1,0 +1,16 @@
+//! What every other room stands on: projects and paths, the settings ladder, documents with positions, names,
+//! the environment, secrets, and files that are read with care and written whole.
+//!
+//! Nothing here knows tasks or models, reads arguments, prints, or looks up the home directory: the caller
+//! says where things are.
+
+pub mod document;
+pub mod env;
+pub mod file;
+pub mod name;
+pub mod problem;
+pub mod project;
+pub mod secret;
+pub mod settings;
+pub mod text;
+pub mod user;

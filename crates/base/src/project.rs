@@ -1,0 +1,205 @@
+//! A project: a directory with an `aec-bench.toml`, its settings and its environment.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::document::{Decoded, Document, Family, Syntax};
+use crate::env::Env;
+use crate::problem::Problem;
+use crate::settings::{Backend, Candidate, Origin, SETTINGS, Setting, SettingPath, Settings};
+use crate::user::UserConfig;
+
+/// The file that makes a directory a project.
+pub const PROJECT_FILE: &str = "aec-bench.toml";
+
+/// Problems of the project file are `C…`.
+pub const FAMILY: Family = Family('C');
+
+/// `aec-bench.toml`: paths and defaults of a project. Every key is optional.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProjectFile {
+    /// What the project is.
+    pub project: ProjectTable,
+    /// Where things are, relative to the project root.
+    pub paths: PathsTable,
+    /// How trials run.
+    pub compute: ComputeTable,
+}
+
+/// `[project]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ProjectTable {
+    /// Display name; the directory's name when absent.
+    pub name: Option<String>,
+}
+
+/// `[paths]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PathsTable {
+    /// Task catalogue (default `tasks`).
+    pub tasks: Option<SettingPath>,
+    /// The project's own templates (default `templates`).
+    pub templates: Option<SettingPath>,
+    /// Seed notes that may become tasks (default `seeds`).
+    pub seeds: Option<SettingPath>,
+    /// Trial records (default `artefacts/ledger`).
+    pub ledger: Option<SettingPath>,
+    /// Reviews, annotations and evolution artefacts (default `artefacts/feedback`).
+    pub feedback: Option<SettingPath>,
+    /// Dataset manifests (default `artefacts/datasets`).
+    pub datasets: Option<SettingPath>,
+    /// Raw trial outputs (default `jobs`).
+    pub jobs: Option<SettingPath>,
+    /// Evolution workspaces (default `workspaces`).
+    pub workspaces: Option<SettingPath>,
+    /// Generated environment packages and their results (default `prime-rl`).
+    pub prime: Option<SettingPath>,
+}
+
+/// `[compute]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ComputeTable {
+    /// Where trials run (default `local`).
+    pub backend: Option<Backend>,
+}
+
+impl ProjectFile {
+    fn value(&self, setting: Setting) -> Option<&str> {
+        let paths = &self.paths;
+        let path = match setting {
+            Setting::ProjectName => return self.project.name.as_deref(),
+            Setting::Backend => return self.compute.backend.map(Backend::name),
+            Setting::Tasks => &paths.tasks,
+            Setting::Templates => &paths.templates,
+            Setting::Seeds => &paths.seeds,
+            Setting::Ledger => &paths.ledger,
+            Setting::Feedback => &paths.feedback,
+            Setting::Datasets => &paths.datasets,
+            Setting::Jobs => &paths.jobs,
+            Setting::Workspaces => &paths.workspaces,
+            Setting::Prime => &paths.prime,
+        };
+        path.as_ref().map(SettingPath::as_str)
+    }
+
+    /// Reads and checks a project file.
+    pub fn read(path: &Path) -> Result<(Self, Document), Vec<Problem>> {
+        let document = Document::read(path, Syntax::Toml, FAMILY)?;
+        let Decoded { value, problems } = document.decode::<Self>();
+        match value {
+            Some(file) if problems.is_empty() => Ok((file, document)),
+            _ => Err(problems),
+        }
+    }
+}
+
+/// What the caller knows before a project is opened.
+#[derive(Debug)]
+pub struct Surroundings {
+    /// Where the person stands.
+    pub directory: PathBuf,
+    /// `--project DIR`, if given.
+    pub project: Option<PathBuf>,
+    /// Where the user file is, existing or not; absent when there is no home directory.
+    pub user_file: Option<PathBuf>,
+    /// The process environment.
+    pub env: Env,
+}
+
+/// An opened project, or the current directory when there is none.
+#[derive(Debug)]
+pub struct Project {
+    /// The root that relative paths refer to.
+    pub root: PathBuf,
+    /// The project file; absent outside any project.
+    pub file: Option<PathBuf>,
+    /// The user file, when it exists.
+    pub user_file: Option<PathBuf>,
+    /// The project's `.env`, when it exists.
+    pub dotenv: Option<PathBuf>,
+    /// Every setting, resolved.
+    pub settings: Settings,
+    /// The shell's variables with those of `.env`.
+    pub env: Env,
+}
+
+impl Project {
+    /// Opens the project around a directory. `overrides` are values from flags and an experiment file, highest
+    /// rung first. Problems of all files are reported together.
+    pub fn open(surroundings: &Surroundings, overrides: Vec<Candidate>) -> Result<Self, Vec<Problem>> {
+        let root = find_root(surroundings)?;
+        let mut problems = Vec::new();
+        let mut candidates = overrides;
+
+        let (root, file) = match root {
+            Some(root) => {
+                let file = root.join(PROJECT_FILE);
+                (root, Some(file))
+            }
+            None => (surroundings.directory.clone(), None),
+        };
+        if let Some(path) = &file {
+            match ProjectFile::read(path) {
+                Ok((content, document)) => {
+                    candidates.extend(SETTINGS.iter().filter_map(|spec| {
+                        let value = content.value(spec.setting)?.to_owned();
+                        let origin = Origin::Project(document.place(spec.key));
+                        Some(Candidate { setting: spec.setting, value, origin })
+                    }));
+                }
+                Err(found) => problems.extend(found),
+            }
+        }
+        let mut user_file = None;
+        if let Some(path) = &surroundings.user_file {
+            match UserConfig::read(path) {
+                Ok(mut config) => candidates.extend(config.candidates()),
+                Err(found) => problems.extend(found),
+            }
+            user_file = path.exists().then(|| path.clone());
+        }
+        let mut env = surroundings.env.clone();
+        let mut dotenv = None;
+        if file.is_some() {
+            match env.load_dotenv(&root) {
+                Ok(path) => dotenv = path,
+                Err(found) => problems.extend(found),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        tracing::debug!(root = %root.display(), project = file.is_some(), "project opened");
+        let settings = Settings::resolve(&root, &candidates);
+        Ok(Self { root, file, user_file, dotenv, settings, env })
+    }
+
+    /// A path as shown to people: relative to the root when it is below it.
+    pub fn shown<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.root).unwrap_or(path)
+    }
+}
+
+/// The nearest directory upwards that has a project file, or the one that was asked for.
+pub fn find_root(surroundings: &Surroundings) -> Result<Option<PathBuf>, Vec<Problem>> {
+    if let Some(asked) = &surroundings.project {
+        let root = surroundings.directory.join(asked);
+        if root.join(PROJECT_FILE).symlink_metadata().is_err() {
+            return Err(vec![
+                Problem::error(format!("there is no project in {}", asked.display()))
+                    .why(format!("a project is a directory with an {PROJECT_FILE}"))
+                    .fix(format!("run `aec-bench init {}`, or name another directory", asked.display()))
+                    .in_file(root),
+            ]);
+        }
+        return Ok(Some(root));
+    }
+    let found = surroundings.directory.ancestors().find(|dir| dir.join(PROJECT_FILE).symlink_metadata().is_ok());
+    Ok(found.map(Path::to_path_buf))
+}

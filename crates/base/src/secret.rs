@@ -1,0 +1,178 @@
+//! Secrets: which variables hold them, how files refer to them, and how their values are kept out of
+//! everything that is printed or stored.
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use crate::env::Env;
+
+/// Shorter values are too common in ordinary text to be scrubbed from it.
+const SHORTEST_SECRET: usize = 6;
+
+/// Whether a variable of this name holds a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    const WORDS: [&str; 8] =
+        ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"];
+    name.to_ascii_uppercase().split(['_', '-', '.']).any(|word| {
+        WORDS.contains(&word) || word.ends_with("APIKEY") || word.ends_with("TOKEN") && word.len() > 5
+    })
+}
+
+/// Replaces known secret values in text by the names of their variables.
+#[derive(Default)]
+pub struct Redactor {
+    names: Vec<String>,
+    values: Vec<String>,
+    matcher: Option<AhoCorasick>,
+}
+
+impl Redactor {
+    /// Knows every variable of the environment whose name says that it is secret.
+    pub fn from_env(env: &Env) -> Self {
+        let mut redactor = Self::default();
+        for (name, value) in env.iter().filter(|(name, _)| is_secret_name(name)) {
+            redactor.learn(name, value);
+        }
+        redactor.compile();
+        redactor
+    }
+
+    /// Adds one more secret, such as the value of a reference in a file.
+    pub fn register(&mut self, name: &str, value: &str) {
+        self.learn(name, value);
+        self.compile();
+    }
+
+    fn learn(&mut self, name: &str, value: &str) {
+        let value = value.trim();
+        if value.len() < SHORTEST_SECRET {
+            return;
+        }
+        // Inside a JSON string the same value may be spelled with escapes.
+        let quoted = serde_json::Value::from(value).to_string();
+        let escaped = quoted[1..quoted.len() - 1].to_owned();
+        for spelling in [value.to_owned(), escaped] {
+            if !self.values.contains(&spelling) {
+                self.names.push(name.to_owned());
+                self.values.push(spelling);
+            }
+        }
+    }
+
+    fn compile(&mut self) {
+        self.matcher = if self.values.is_empty() {
+            None
+        } else {
+            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.values).ok()
+        };
+    }
+
+    /// The text with every known secret replaced by `[NAME redacted]`.
+    pub fn scrub(&self, text: String) -> String {
+        let Some(matcher) = &self.matcher else { return text };
+        if !matcher.is_match(&text) {
+            return text;
+        }
+        let mut scrubbed = String::with_capacity(text.len());
+        matcher.replace_all_with(&text, &mut scrubbed, |found, _, result| {
+            result.push('[');
+            result.push_str(&self.names[found.pattern().as_usize()]);
+            result.push_str(" redacted]");
+            true
+        });
+        scrubbed
+    }
+}
+
+/// The variable that a value refers to, if it is a reference (`$NAME`, `${NAME}` or `env:NAME`) and nothing else.
+pub fn reference(value: &str) -> Option<&str> {
+    let name = value
+        .strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'))
+        .or_else(|| value.strip_prefix('$'))
+        .or_else(|| value.strip_prefix("env:"))?;
+    let valid = !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    valid.then_some(name)
+}
+
+/// Why a reference could not be replaced by a value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExpandError {
+    /// The variable has no value.
+    #[error("refers to the variable {0}, which is not set")]
+    Unset(String),
+    /// The place is printed and stored, and the variable is a credential.
+    #[error("refers to {0}, which holds a secret; this value is printed and stored")]
+    Secret(String),
+}
+
+/// The value of a place that may hold a reference and is itself public, such as a model name.
+pub fn expand_public(value: &str, env: &Env) -> Result<String, ExpandError> {
+    let Some(name) = reference(value) else { return Ok(value.to_owned()) };
+    if is_secret_name(name) {
+        return Err(ExpandError::Secret(name.to_owned()));
+    }
+    env.get(name).map(str::to_owned).ok_or_else(|| ExpandError::Unset(name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Env {
+        Env::from_shell(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+    }
+
+    #[test]
+    fn names_that_hold_secrets() {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "HARBOR_TOKEN",
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "MODAL_TOKEN_ID",
+            "MODAL_TOKEN_SECRET",
+            "db-password",
+            "OPENAI_APIKEY",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in ["AWS_REGION", "AZURE_OPENAI_ENDPOINT", "PATH", "KEYBOARD", "MONKEY", "AGENT_MAX_TOKENS"] {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn known_values_are_scrubbed_in_every_spelling() {
+        let env = env(&[("A_KEY", "sk-12345\"q"), ("B_TOKEN", "sk-12345\"q-longer"), ("PIN_KEY", "123")]);
+        let redactor = Redactor::from_env(&env);
+        assert_eq!(redactor.scrub("x sk-12345\"q y".into()), "x [A_KEY redacted] y");
+        assert_eq!(redactor.scrub("sk-12345\"q-longer".into()), "[B_TOKEN redacted]");
+        assert_eq!(redactor.scrub("{\"k\":\"sk-12345\\\"q\"}".into()), "{\"k\":\"[A_KEY redacted]\"}");
+        assert_eq!(redactor.scrub("123 stays".into()), "123 stays");
+    }
+
+    #[test]
+    fn references() {
+        assert_eq!(reference("$MODEL"), Some("MODEL"));
+        assert_eq!(reference("${MODEL}"), Some("MODEL"));
+        assert_eq!(reference("env:MODEL"), Some("MODEL"));
+        for literal in ["MODEL", "$", "$1", "env:", "a$MODEL", "$MO DEL", "${MODEL", "$MODEL/x"] {
+            assert_eq!(reference(literal), None, "{literal}");
+        }
+        let env = env(&[("MODEL", "m-1"), ("X_KEY", "secret-value")]);
+        assert_eq!(expand_public("$MODEL", &env).unwrap(), "m-1");
+        assert_eq!(expand_public("literal", &env).unwrap(), "literal");
+        assert_eq!(expand_public("$NONE", &env), Err(ExpandError::Unset("NONE".into())));
+        assert_eq!(expand_public("$X_KEY", &env), Err(ExpandError::Secret("X_KEY".into())));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_secret_never_survives(secret in "[!-~]{6,30}", before in "\\PC{0,20}", after in "\\PC{0,20}") {
+            let redactor = Redactor::from_env(&env(&[("THE_KEY", &secret)]));
+            let scrubbed = redactor.scrub(format!("{before}{secret}{after}"));
+            proptest::prop_assert!(!scrubbed.contains(&secret) || "[THE_KEY redacted]".contains(&secret));
+        }
+    }
+}

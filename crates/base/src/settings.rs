@@ -1,0 +1,295 @@
+//! The settings ladder: flag, then experiment, then project file, then user file, then built-in default.
+//!
+//! One table names every setting, its key in each file and its default; resolution, `config view`, the
+//! reference page and the error messages all read that table.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Place;
+
+/// A setting of the ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Setting {
+    /// Display name of the project.
+    ProjectName,
+    /// Task catalogue.
+    Tasks,
+    /// The project's own templates.
+    Templates,
+    /// Seed notes that may become tasks.
+    Seeds,
+    /// Trial records.
+    Ledger,
+    /// Reviews, annotations and evolution artefacts.
+    Feedback,
+    /// Dataset manifests.
+    Datasets,
+    /// Raw trial outputs.
+    Jobs,
+    /// Evolution workspaces.
+    Workspaces,
+    /// Generated environment packages.
+    Prime,
+    /// Where trials run.
+    Backend,
+}
+
+/// What the table says of one setting.
+#[derive(Clone, Copy, Debug)]
+pub struct SettingSpec {
+    /// The setting.
+    pub setting: Setting,
+    /// Its name everywhere: the dotted key in `aec-bench.toml`.
+    pub key: &'static str,
+    /// Key in the user file, if that rung applies.
+    pub user_key: Option<&'static str>,
+    /// Key in an experiment file, if that rung applies.
+    pub experiment_key: Option<&'static str>,
+    /// Command-line flag, if that rung applies.
+    pub flag: Option<&'static str>,
+    /// Built-in default; an empty one means "the name of the project directory".
+    pub default: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+}
+
+/// Every setting, in the order in which they are shown.
+pub const SETTINGS: [SettingSpec; 11] = [
+    spec(Setting::ProjectName, "project.name", "", "display name of the project"),
+    spec(Setting::Tasks, "paths.tasks", "tasks", "task catalogue").user("tasks_root").flag("--tasks-root"),
+    spec(Setting::Templates, "paths.templates", "templates", "the project's own templates"),
+    spec(Setting::Seeds, "paths.seeds", "seeds", "seed notes that may become tasks"),
+    spec(Setting::Ledger, "paths.ledger", "artefacts/ledger", "trial records").user("ledger_root"),
+    spec(Setting::Feedback, "paths.feedback", "artefacts/feedback", "reviews, annotations, evolution artefacts")
+        .user("feedback_root"),
+    spec(Setting::Datasets, "paths.datasets", "artefacts/datasets", "dataset manifests").user("datasets_root"),
+    spec(Setting::Jobs, "paths.jobs", "jobs", "raw trial outputs").user("jobs_root"),
+    spec(Setting::Workspaces, "paths.workspaces", "workspaces", "evolution workspaces"),
+    spec(Setting::Prime, "paths.prime", "prime-rl", "generated environment packages and their results"),
+    spec(Setting::Backend, "compute.backend", "local", "where trials run")
+        .flag("--backend")
+        .experiment("compute.backend"),
+];
+
+const fn spec(setting: Setting, key: &'static str, default: &'static str, help: &'static str) -> SettingSpec {
+    SettingSpec { setting, key, user_key: None, experiment_key: None, flag: None, default, help }
+}
+
+impl SettingSpec {
+    const fn user(mut self, key: &'static str) -> Self {
+        self.user_key = Some(key);
+        self
+    }
+
+    const fn flag(mut self, flag: &'static str) -> Self {
+        self.flag = Some(flag);
+        self
+    }
+
+    const fn experiment(mut self, key: &'static str) -> Self {
+        self.experiment_key = Some(key);
+        self
+    }
+}
+
+impl Setting {
+    /// Its row of the table.
+    pub fn spec(self) -> &'static SettingSpec {
+        let row = SETTINGS.iter().find(|row| row.setting == self);
+        row.unwrap_or(&SETTINGS[0])
+    }
+
+    /// The setting that a person names by its dotted key or by its key in the user file; `-` counts as `_`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        let name = name.replace('-', "_");
+        SETTINGS.iter().find(|row| row.key == name || row.user_key == Some(&name)).map(|row| row.setting)
+    }
+}
+
+/// Where trials can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Backend {
+    /// Linux namespaces on this machine.
+    Local,
+    /// Containers through the Docker API (Docker or Podman).
+    Docker,
+    /// A Harbor job.
+    Harbor,
+    /// Modal sandboxes.
+    Modal,
+}
+
+impl Backend {
+    /// Every backend's name.
+    pub const NAMES: [&'static str; 4] = ["local", "docker", "harbor", "modal"];
+
+    /// The name as written in files and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Docker => "docker",
+            Self::Harbor => "harbor",
+            Self::Modal => "modal",
+        }
+    }
+}
+
+/// A path in a settings file: relative to the project root, or absolute. Never empty, no control characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(extend("minLength" = 1))]
+pub struct SettingPath(String);
+
+impl SettingPath {
+    /// The path as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for SettingPath {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if text.trim().is_empty() {
+            return Err("is empty; a path is needed");
+        }
+        if text.chars().any(char::is_control) {
+            return Err("contains a control character");
+        }
+        Ok(Self(text))
+    }
+}
+
+impl From<SettingPath> for String {
+    fn from(path: SettingPath) -> Self {
+        path.0
+    }
+}
+
+/// The rung of the ladder that decided a value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "rung", rename_all = "lowercase")]
+pub enum Origin {
+    /// A command-line flag.
+    Flag {
+        /// Its name.
+        flag: &'static str,
+    },
+    /// An experiment file.
+    Experiment(Place),
+    /// The project file.
+    Project(Place),
+    /// The user file.
+    User(Place),
+    /// Built in.
+    Default,
+}
+
+/// A value on its way to being resolved, with the rung it stands on.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The setting it is for.
+    pub setting: Setting,
+    /// The value as written.
+    pub value: String,
+    /// Where it was written.
+    pub origin: Origin,
+}
+
+/// A decided setting.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// Its row of the table.
+    pub spec: &'static SettingSpec,
+    /// The value as written.
+    pub value: String,
+    /// Which rung it came from.
+    pub origin: Origin,
+}
+
+/// Every setting with its deciding rung.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    root: PathBuf,
+    resolved: Vec<Resolved>,
+}
+
+impl Settings {
+    /// Resolves every setting from candidates given highest rung first.
+    pub fn resolve(root: &Path, candidates: &[Candidate]) -> Self {
+        let resolved = SETTINGS
+            .iter()
+            .map(|spec| match candidates.iter().find(|candidate| candidate.setting == spec.setting) {
+                Some(found) => Resolved { spec, value: found.value.clone(), origin: found.origin.clone() },
+                None => Resolved { spec, value: default_value(spec, root), origin: Origin::Default },
+            })
+            .collect();
+        Self { root: root.to_path_buf(), resolved }
+    }
+
+    /// All settings in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = &Resolved> {
+        self.resolved.iter()
+    }
+
+    /// One setting.
+    pub fn get(&self, setting: Setting) -> &Resolved {
+        let found = self.resolved.iter().find(|resolved| resolved.spec.setting == setting);
+        found.unwrap_or(&self.resolved[0])
+    }
+
+    /// A path setting, as an absolute path.
+    pub fn path(&self, setting: Setting) -> PathBuf {
+        self.root.join(&self.get(setting).value)
+    }
+}
+
+fn default_value(spec: &SettingSpec, root: &Path) -> String {
+    if spec.setting == Setting::ProjectName {
+        return root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    }
+    spec.default.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_consistent() {
+        for row in &SETTINGS {
+            assert_eq!(row.setting.spec().key, row.key);
+            assert_eq!(Setting::by_name(row.key), Some(row.setting));
+            assert_eq!(row.user_key.is_none_or(|key| Setting::by_name(key) == Some(row.setting)), true);
+        }
+        assert_eq!(Setting::by_name("tasks-root"), Some(Setting::Tasks));
+        assert_eq!(Setting::by_name("nothing"), None);
+        let names: Vec<_> = SETTINGS.iter().filter_map(|row| row.user_key).collect();
+        assert_eq!(names, ["tasks_root", "ledger_root", "feedback_root", "datasets_root", "jobs_root"]);
+    }
+
+    #[test]
+    fn the_first_candidate_wins() {
+        let candidate = |value: &str, origin| Candidate {
+            setting: Setting::Backend,
+            value: value.to_owned(),
+            origin,
+        };
+        let place = Place { file: "f".into(), line: 1, column: 1 };
+        let settings = Settings::resolve(
+            Path::new("/p/demo"),
+            &[
+                candidate("docker", Origin::Flag { flag: "--backend" }),
+                candidate("modal", Origin::Project(place)),
+            ],
+        );
+        assert_eq!(settings.get(Setting::Backend).value, "docker");
+        assert_eq!(settings.get(Setting::ProjectName).value, "demo");
+        assert_eq!(settings.path(Setting::Ledger), Path::new("/p/demo/artefacts/ledger"));
+    }
+}

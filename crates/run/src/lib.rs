@@ -1,0 +1,3 @@
+//! Experiments: which tasks, which agents, how often and where.
+
+pub mod experiment;

@@ -1,0 +1,47 @@
+//! Finding the real Python interpreter.
+//!
+//! `python3` on the path is often a shim that costs more than the program it starts, so the interpreter behind
+//! it is resolved once and used from then on.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+/// The oldest version that verifiers and engines may count on.
+pub const OLDEST: (u32, u32) = (3, 9);
+
+/// An interpreter that answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Python {
+    /// The interpreter itself, not a shim.
+    pub path: PathBuf,
+    /// Its version.
+    pub version: String,
+    /// Whether it is at least [`OLDEST`].
+    pub recent_enough: bool,
+}
+
+/// The first interpreter of a search path that answers.
+pub fn find(search_path: Option<&OsStr>) -> Option<Python> {
+    let directories: Vec<PathBuf> = search_path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
+    let candidates =
+        ["python3", "python"].into_iter().flat_map(|name| directories.iter().map(move |dir| dir.join(name)));
+    candidates.filter(|candidate| candidate.is_file()).find_map(|candidate| ask(&candidate))
+}
+
+fn ask(candidate: &Path) -> Option<Python> {
+    const QUESTION: &str = "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
+    let output = Command::new(candidate)
+        .args(["-I", "-S", "-c", QUESTION])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let answer = String::from_utf8(output.stdout).ok()?;
+    let (path, version) = answer.trim().split_once('\n')?;
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    let recent_enough = (numbers.next()?, numbers.next()?) >= OLDEST;
+    Some(Python { path: path.into(), version: version.to_owned(), recent_enough })
+}

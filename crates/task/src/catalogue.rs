@@ -1,0 +1,277 @@
+//! All tasks below a root: finding them, loading them in parallel, and looking them up by what a person types.
+//!
+//! A directory with a `task.toml` is a task. Symbolic links are not followed, so a task never comes from
+//! outside the root; a broken task is reported and the others are still there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use aec_base::problem::Problem;
+use aec_base::text;
+
+use crate::id::TaskId;
+use crate::task::{FAMILY, INSTRUCTION_FILE, TASK_FILE, Task};
+
+/// Deeper trees are not catalogues.
+const MAX_DEPTH: usize = 16;
+
+/// A directory that holds a task.
+#[derive(Clone, Debug)]
+pub struct TaskDirectory {
+    /// Its id.
+    pub id: TaskId,
+    /// The directory.
+    pub path: PathBuf,
+    /// Whether the prompt is there.
+    pub has_instruction: bool,
+}
+
+/// Every task directory below a root, and what stood in the way.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// The directories, sorted by id.
+    pub directories: Vec<TaskDirectory>,
+    /// Unreadable directories, unusable names, links that were not followed.
+    pub problems: Vec<Problem>,
+}
+
+/// Walks the tasks root. A root that does not exist holds no tasks.
+pub fn discover(root: &Path) -> Discovery {
+    let mut discovery = Discovery::default();
+    if root.symlink_metadata().is_ok() {
+        walk(root, Path::new(""), 0, &mut discovery);
+    }
+    discovery.directories.sort_by(|a, b| a.id.cmp(&b.id));
+    discovery
+}
+
+fn walk(root: &Path, relative: &Path, depth: usize, discovery: &mut Discovery) {
+    let path = root.join(relative);
+    let entries = match fs_err::read_dir(&path) {
+        Ok(entries) => entries,
+        Err(error) => {
+            let what = format!("cannot look into this directory: {}", error.kind());
+            discovery.problems.push(
+                Problem::error(what)
+                    .id(FAMILY.number(1))
+                    .fix("check its permissions; its tasks are missing here")
+                    .in_file(path),
+            );
+            return;
+        }
+    };
+    let mut directories = Vec::new();
+    let (mut is_task, mut has_instruction) = (false, false);
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let Ok(kind) = entry.file_type() else { continue };
+        if name == TASK_FILE {
+            is_task = true;
+        } else if name == INSTRUCTION_FILE {
+            has_instruction = !kind.is_dir();
+        } else if kind.is_symlink() && entry.path().is_dir() {
+            discovery.problems.push(
+                Problem::warning("this link to a directory is not followed")
+                    .id(FAMILY.number(60))
+                    .why("tasks must lie inside the tasks root, so that a hash of a task is a hash of its content")
+                    .fix("move the tasks here, or set paths.tasks to the real directory")
+                    .in_file(entry.path()),
+            );
+        } else if kind.is_dir() && !name.as_encoded_bytes().starts_with(b".") {
+            directories.push(name);
+        }
+    }
+    if is_task {
+        add_task(path, relative, has_instruction, discovery);
+        return;
+    }
+    if depth == MAX_DEPTH {
+        if !directories.is_empty() {
+            discovery.problems.push(
+                Problem::warning(format!("directories more than {MAX_DEPTH} levels deep are not searched"))
+                    .id(FAMILY.number(65))
+                    .fix("move the tasks up")
+                    .in_file(path),
+            );
+        }
+        return;
+    }
+    for name in directories {
+        walk(root, &relative.join(name), depth + 1, discovery);
+    }
+}
+
+fn add_task(path: PathBuf, relative: &Path, has_instruction: bool, discovery: &mut Discovery) {
+    match TaskId::from_relative_path(relative) {
+        Ok(id) => discovery.directories.push(TaskDirectory { id, path, has_instruction }),
+        Err(error) => discovery.problems.push(
+            Problem::error(format!("this directory cannot be a task: {error}"))
+                .id(FAMILY.number(63))
+                .fix("name the directory with letters, digits, `.`, `_` and `-`")
+                .in_file(path),
+        ),
+    }
+}
+
+/// The tasks of a root.
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    /// Every task that loads, sorted by id.
+    pub tasks: Vec<Task>,
+    /// What is wrong with the others.
+    pub problems: Vec<Problem>,
+}
+
+impl Catalogue {
+    /// Finds and loads every task below `root`.
+    pub fn load(root: &Path) -> Self {
+        let Discovery { directories, mut problems } = discover(root);
+        let loaded = in_parallel(&directories, |directory| {
+            if !directory.has_instruction {
+                return Err(vec![missing_instruction(directory)]);
+            }
+            Task::load(directory.id.clone(), &directory.path).map(|loaded| loaded.task)
+        });
+        let mut tasks = Vec::with_capacity(loaded.len());
+        for result in loaded {
+            match result {
+                Ok(task) => tasks.push(task),
+                Err(found) => problems.extend(found),
+            }
+        }
+        Self { tasks, problems }
+    }
+
+    /// The tasks that a person means: a task by its id in either form, every task below a directory id, or the
+    /// one task whose id begins like this.
+    pub fn find(&self, query: &str) -> Result<Vec<&Task>, Problem> {
+        find(&self.tasks, |task| &task.id, query)
+    }
+}
+
+/// The problem of a task without a prompt.
+pub fn missing_instruction(directory: &TaskDirectory) -> Problem {
+    Problem::error(format!("there is no {INSTRUCTION_FILE}"))
+        .id(FAMILY.number(10))
+        .about(directory.id.as_str())
+        .why("the instruction is what the agent is asked to do")
+        .fix(format!("write {INSTRUCTION_FILE} beside {TASK_FILE}"))
+        .in_file(directory.path.join(INSTRUCTION_FILE))
+}
+
+/// [`Catalogue::find`] over anything that has a task id.
+pub fn find<'a, T>(
+    items: &'a [T],
+    id: impl Fn(&T) -> &TaskId,
+    query: &str,
+) -> Result<Vec<&'a T>, Problem> {
+    if let Some(item) = items.iter().find(|item| id(item).is(query)) {
+        return Ok(vec![item]);
+    }
+    let below: Vec<&T> = items.iter().filter(|item| id(item).is_below(query)).collect();
+    if !below.is_empty() {
+        return Ok(below);
+    }
+    let begins: Vec<&T> = if query.is_empty() {
+        Vec::new()
+    } else {
+        items.iter().filter(|item| id(item).as_str().starts_with(query)).collect()
+    };
+    match begins.as_slice() {
+        [one] => Ok(vec![one]),
+        [] => {
+            let mut names: BTreeMap<String, ()> = BTreeMap::new();
+            for item in items {
+                names.insert(id(item).as_str().to_owned(), ());
+                if let Some(last) = id(item).segments().last() {
+                    names.insert(last.to_owned(), ());
+                }
+            }
+            let query = text::printable(query);
+            let problem = Problem::error(format!("there is no task `{query}`"));
+            Err(match text::nearest(&query, names.keys()) {
+                Some(near) => {
+                    let full = items.iter().map(|item| id(item).as_str()).find(|full| full.ends_with(near));
+                    problem.fix(format!("did you mean `{}`?", full.unwrap_or(near)))
+                }
+                None => problem.fix("`aec-bench task list` shows the ids"),
+            })
+        }
+        several => {
+            let names: Vec<&str> = several.iter().take(5).map(|item| id(item).as_str()).collect();
+            let more = if several.len() > 5 { ", …" } else { "" };
+            Err(Problem::error(format!("`{query}` fits {}", text::count(several.len(), "task")))
+                .why(format!("they are {}{more}", names.join(", ")))
+                .fix("write more of the id"))
+        }
+    }
+}
+
+/// Applies `work` to every item on all cores; results in the order of the items.
+pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    if workers == 1 || items.len() < 64 {
+        return items.iter().map(work).collect();
+    }
+    // Small chunks from a shared counter: tasks differ in size.
+    const CHUNK: usize = 32;
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let mut chunks: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut done = Vec::new();
+                    loop {
+                        let start = next.fetch_add(CHUNK, std::sync::atomic::Ordering::Relaxed);
+                        if start >= items.len() {
+                            return done;
+                        }
+                        let end = (start + CHUNK).min(items.len());
+                        done.push((start, items[start..end].iter().map(&work).collect()));
+                    }
+                })
+            })
+            .collect();
+        handles
+            .into_iter()
+            .flat_map(|handle| match handle.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            })
+            .collect()
+    });
+    chunks.sort_by_key(|(start, _)| *start);
+    chunks.into_iter().flat_map(|(_, results)| results).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parallel_work_keeps_order() {
+        let items: Vec<usize> = (0..1000).collect();
+        assert_eq!(in_parallel(&items, |n| n * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn lookup_by_id_directory_and_prefix() {
+        let ids: Vec<TaskId> = ["civil/manning/a", "electrical/voltage-drop/basic", "electrical/voltage-drop/hard"]
+            .iter()
+            .map(|text| TaskId::parse(text).unwrap())
+            .collect();
+        let names = |query: &str| {
+            find(&ids, |id| id, query)
+                .map(|found| found.iter().map(|id| id.as_str()).collect::<Vec<_>>())
+                .map_err(|problem| problem.fix.unwrap_or_default())
+        };
+        assert_eq!(names("electrical.voltage-drop.basic").unwrap(), ["electrical/voltage-drop/basic"]);
+        assert_eq!(names("electrical").unwrap().len(), 2);
+        assert_eq!(names("electrical.voltage-drop").unwrap().len(), 2);
+        assert_eq!(names("civil/man").unwrap(), ["civil/manning/a"]);
+        assert_eq!(names("electrical/volt").unwrap_err(), "write more of the id");
+        assert_eq!(names("civil/maning/a").unwrap_err(), "did you mean `civil/manning/a`?");
+        assert!(names("").is_err());
+        assert!(names("../civil").is_err());
+    }
+}

@@ -1,0 +1,16 @@
+//! Task directories: what a task is, where tasks are, which ones a selection takes, what is wrong with them,
+//! and how a new one begins.
+//!
+//! Nothing here runs a task or knows how trials run.
+
+pub mod catalogue;
+pub mod dataset;
+pub mod file;
+pub mod id;
+pub mod scaffold;
+pub mod search;
+pub mod selection;
+pub mod suite;
+pub mod task;
+pub mod template;
+pub mod validate;
