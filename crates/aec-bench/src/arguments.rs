@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 /// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
@@ -39,7 +40,7 @@ pub(crate) struct GlobalArguments {
     /// Work in this project instead of the one around the current directory
     #[arg(long, global = true, value_name = "DIR", help_heading = "Global options", value_hint = ValueHint::DirPath)]
     pub(crate) project: Option<PathBuf>,
-    /// No colours; NO_COLOR does the same
+    /// No colours; `NO_COLOR` does the same
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_color: bool,
 }
@@ -122,7 +123,7 @@ pub(crate) struct TasksRootArgument {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigSetArguments {
-    /// Setting, such as tasks_root or paths.tasks
+    /// Setting, such as `tasks_root` or `paths.tasks`
     pub(crate) key: String,
     /// Path, relative to the project root of each project
     pub(crate) value: String,
@@ -142,6 +143,7 @@ pub(crate) struct ConfigCheckArguments {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one value, made once per process")]
 pub(crate) enum TaskCommand {
     /// List tasks
     List(TaskListArguments),
@@ -171,13 +173,13 @@ pub(crate) struct TaskListArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) domain: Vec<String>,
     /// Only this difficulty
-    #[arg(long, value_name = "NAME", value_parser = aec_task::file::Difficulty::NAMES)]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Difficulty::NAMES))]
     pub(crate) difficulty: Vec<String>,
     /// Only this stage of life; `any` for all [default: active]
     #[arg(long, value_name = "STAGE", value_parser = ["proposed", "active", "deprecated", "retired", "any"])]
     pub(crate) lifecycle: Vec<String>,
     /// Only this visibility
-    #[arg(long, value_name = "NAME", value_parser = aec_task::file::Visibility::NAMES)]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Visibility::NAMES))]
     pub(crate) visibility: Vec<String>,
     /// Only tasks with this tag; several must all be there
     #[arg(long, value_name = "TAG")]

@@ -2,7 +2,7 @@
 //! environment, the current directory and the home directory.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
@@ -24,8 +24,8 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(global: &GlobalArguments, format: Format) -> Self {
-        let variables =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self { format, project_flag: global.project.clone(), env: RefCell::new(Env::from_shell(variables)) }
     }
 
@@ -36,6 +36,11 @@ impl Context {
                     .fix("change to a directory that exists"),
             )
         })
+    }
+
+    /// A path that a person typed, from where they stand.
+    pub(crate) fn absolute(&self, path: &Path) -> Result<PathBuf, Failure> {
+        Ok(self.directory()?.join(path).components().collect())
     }
 
     /// `$XDG_CONFIG_HOME/aec-bench/config.json`, by default `~/.config/aec-bench/config.json`.
@@ -78,7 +83,7 @@ impl TasksRootArgument {
     /// The flag as a rung of the ladder. A path given on the command line is relative to where the person stands.
     pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
         let Some(path) = &self.tasks_root else { return Ok(Vec::new()) };
-        let value = context.directory()?.join(path).to_string_lossy().into_owned();
+        let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
         let origin = Origin::Flag { flag: "--tasks-root" };
         Ok(vec![Candidate { setting: Setting::Tasks, value, origin }])
     }

@@ -18,11 +18,11 @@ use crate::failure::{Exit, Failure};
 use crate::groups::group_help;
 use crate::output::{Format, Outcome, Printer};
 
-pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let started = Instant::now();
-    let exit = match parse(&arguments) {
+    let exit = match parse(arguments) {
         Ok(parsed) => dispatch(parsed, started),
-        Err(error) => usage(&error, &arguments, started),
+        Err(error) => usage(&error, arguments, started),
     };
     ExitCode::from(exit as u8)
 }
@@ -46,8 +46,13 @@ fn parse(arguments: &[OsString]) -> Result<Arguments, clap::Error> {
 fn dispatch(arguments: Arguments, started: Instant) -> Exit {
     let global = arguments.global;
     let format = if global.json { Format::Json } else { Format::Text };
-    let mut printer =
-        Printer { format, quiet: global.quiet, color: !global.no_color, started, redactor: Redactor::default() };
+    let mut printer = Printer {
+        format,
+        quiet: global.quiet,
+        color: !global.no_color,
+        started,
+        redactor: Redactor::default(),
+    };
     let Some(command) = arguments.command else {
         return help(&printer, &command_tree().render_help().ansi().to_string());
     };
@@ -58,6 +63,7 @@ fn dispatch(arguments: Arguments, started: Instant) -> Exit {
     let name = command_name(&command);
     let result = guarded(|| execute(&context, command));
     printer.redactor = context.redactor();
+    tracing::debug!(seconds = started.elapsed().as_secs_f64(), peak_memory = peak_memory(), "done");
     match result {
         Ok(outcome) => printer.outcome(name, &outcome),
         Err(failure) => printer.failure(name, &failure),
@@ -72,10 +78,14 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Config(ConfigCommand::View(arguments)) => commands::config::view(context, &arguments),
         Command::Config(ConfigCommand::Set(arguments)) => commands::config::set(context, &arguments),
         Command::Config(ConfigCommand::Reset(arguments)) => commands::config::reset(context, &arguments),
-        Command::Config(ConfigCommand::Check(arguments)) => commands::config_check::check(context, &arguments),
+        Command::Config(ConfigCommand::Check(arguments)) => {
+            commands::config_check::check(context, &arguments)
+        }
         Command::Task(TaskCommand::List(arguments)) => commands::task_list::list(context, &arguments),
         Command::Task(TaskCommand::Show(arguments)) => commands::task_show::show(context, &arguments),
-        Command::Task(TaskCommand::Validate(arguments)) => commands::task_validate::validate(context, &arguments),
+        Command::Task(TaskCommand::Validate(arguments)) => {
+            commands::task_validate::validate(context, &arguments)
+        }
         Command::Task(TaskCommand::New(arguments)) => commands::task_new::new(context, &arguments),
         Command::Search(arguments) => commands::search::search(context, &arguments),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
@@ -134,7 +144,9 @@ fn usage(error: &clap::Error, arguments: &[OsString], started: Instant) -> Exit 
     let printer =
         Printer { format, quiet: false, color: !flag("--no-color"), started, redactor: Redactor::default() };
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => help(&printer, &error.render().ansi().to_string()),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            help(&printer, &error.render().ansi().to_string())
+        }
         _ if format == Format::Json => {
             printer.failure(&typed_command(arguments), &Failure::usage(usage_problem(error)))
         }
@@ -161,13 +173,14 @@ fn usage_problem(error: &clap::Error) -> Problem {
     let rendered = error.render().to_string();
     let first = rendered.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let what = first.strip_prefix("error: ").unwrap_or(first).to_owned();
-    let suggestion = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
-        .into_iter()
-        .find_map(|kind| match error.get(kind) {
-            Some(ContextValue::String(near)) => Some(near.clone()),
-            Some(ContextValue::Strings(near)) => near.first().cloned(),
-            _ => None,
-        });
+    let suggestion =
+        [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue]
+            .into_iter()
+            .find_map(|kind| match error.get(kind) {
+                Some(ContextValue::String(near)) => Some(near.clone()),
+                Some(ContextValue::Strings(near)) => near.first().cloned(),
+                _ => None,
+            });
     let fix = match suggestion {
         Some(near) => format!("did you mean `{near}`?"),
         None => "see the command's --help".to_owned(),
@@ -187,6 +200,13 @@ fn typed_command(arguments: &[OsString]) -> String {
         }
     }
     names.join(" ")
+}
+
+/// The most memory this process has held, as the kernel says.
+fn peak_memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.map_or_else(|| "unknown".to_owned(), |line| line.trim().to_owned())
 }
 
 fn start_log(no_color: bool) {

@@ -26,7 +26,9 @@ pub(crate) fn group_help(command: Command) -> Command {
         }
         text.push('\n');
     }
-    let template = format!("{{about-section}}\n{{usage-heading}} {{usage}}\n\n{text}{header}Options:{header:#}\n{{options}}{{after-help}}");
+    let template = format!(
+        "{{about-section}}\n{{usage-heading}} {{usage}}\n\n{text}{header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
     command.help_template(template)
 }
 

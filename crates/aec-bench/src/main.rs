@@ -14,5 +14,6 @@ mod table;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    entry::run(std::env::args_os().collect())
+    let arguments: Vec<_> = std::env::args_os().collect();
+    entry::run(&arguments)
 }

@@ -111,7 +111,8 @@ impl Printer {
                     self.stderr(&outcome.problems.iter().map(problem_text).collect::<String>());
                 }
                 if !self.quiet {
-                    self.stderr(&outcome.remarks.iter().map(|remark| format!("{remark}\n")).collect::<String>());
+                    let lines = outcome.remarks.iter().flat_map(|remark| [remark.as_str(), "\n"]);
+                    self.stderr(&lines.collect::<String>());
                 }
             }
         }

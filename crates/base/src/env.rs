@@ -89,12 +89,12 @@ impl Env {
 impl fmt::Debug for Env {
     /// Names only: values may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Env")
-            .field("shell", &self.shell.keys())
-            .field("file", &self.file.keys())
-            .finish()
+        f.debug_struct("Env").field("shell", &self.shell.keys()).field("file", &self.file.keys()).finish()
     }
 }
+
+/// Byte offset of a line and what is wrong with it.
+type LineError = (usize, &'static str);
 
 /// The `.env` dialect that the seeds' loader (python-dotenv) reads: `export` is allowed, `#` starts a comment
 /// after white space, single quotes take text literally, double quotes know escapes, quoted values may span
@@ -102,7 +102,7 @@ impl fmt::Debug for Env {
 fn parse_dotenv(
     text: &str,
     shell: impl Fn(&str) -> Option<String>,
-) -> Result<BTreeMap<String, String>, Vec<(usize, &'static str)>> {
+) -> Result<BTreeMap<String, String>, Vec<LineError>> {
     let mut variables = BTreeMap::new();
     let mut errors = Vec::new();
     let mut rest = text;
@@ -157,28 +157,22 @@ fn parse_binding(text: &str) -> Result<Binding, &'static str> {
     let after = &text[equals + 1..];
     let spaces = after.len() - after.trim_start_matches([' ', '\t']).len();
     let start = equals + 1 + spaces;
-    let (value, literal, end) = match text[start..].chars().next() {
-        Some(quote @ ('\'' | '"')) => {
-            let (value, length) = parse_quoted(&text[start + 1..], quote)?;
-            (value, quote == '\'', start + 1 + length)
-        }
-        _ => {
-            let raw = &text[start..line_end.max(start)];
-            // `#` is part of a value unless white space stands before it.
-            let end = raw
-                .char_indices()
-                .find(|(at, c)| *c == '#' && (*at == 0 || raw[..*at].ends_with([' ', '\t'])))
-                .map_or(raw.len(), |(at, _)| at);
-            (raw[..end].trim().to_owned(), false, line_end)
-        }
+    let (value, literal, end) = if let Some(quote @ ('\'' | '"')) = text[start..].chars().next() {
+        let (value, length) = parse_quoted(&text[start + 1..], quote)?;
+        (value, quote == '\'', start + 1 + length)
+    } else {
+        let raw = &text[start..line_end];
+        // `#` is part of a value unless white space stands before it.
+        let end = raw
+            .char_indices()
+            .find(|(at, c)| *c == '#' && (*at == 0 || raw[..*at].ends_with([' ', '\t'])))
+            .map_or(raw.len(), |(at, _)| at);
+        (raw[..end].trim().to_owned(), false, line_end)
     };
     let tail_end = text[end..].find('\n').map_or(text.len(), |newline| end + newline);
     let tail = text[end..tail_end].trim();
     if !tail.is_empty() && !tail.starts_with('#') {
-        let unquoted = tail_end == line_end && end == line_end;
-        if !unquoted {
-            return Err("there is text after the closing quote");
-        }
+        return Err("there is text after the closing quote");
     }
     Ok(Binding { name, value, literal, length: (tail_end + 1).min(text.len()) })
 }
@@ -235,7 +229,7 @@ fn interpolate(value: &str, lookup: impl Fn(&str) -> String) -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Vec<(String, String)>, Vec<(usize, &'static str)>> {
+    fn parse(text: &str) -> Result<Vec<(String, String)>, Vec<LineError>> {
         parse_dotenv(text, |name| (name == "SHELL_SET").then(|| "shell".to_owned()))
             .map(|variables| variables.into_iter().collect())
     }

@@ -166,7 +166,8 @@ mod tests {
         assert!(matches!(read_text(&at("loop"), 8, Links::Follow), Err(ReadError::Io(_))));
         let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
         assert!(matches!(read("socket"), Err(ReadError::NotAFile("socket"))));
-        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
         assert!(matches!(read("fifo"), Err(ReadError::NotAFile("named pipe"))));
     }
 

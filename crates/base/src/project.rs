@@ -91,7 +91,7 @@ impl ProjectFile {
     /// Reads and checks a project file.
     pub fn read(path: &Path) -> Result<(Self, Document), Vec<Problem>> {
         let document = Document::read(path, Syntax::Toml, FAMILY)?;
-        let Decoded { value, problems } = document.decode::<Self>();
+        let Decoded { value, problems, .. } = document.decode::<Self>();
         match value {
             Some(file) if problems.is_empty() => Ok((file, document)),
             _ => Err(problems),
@@ -200,6 +200,7 @@ pub fn find_root(surroundings: &Surroundings) -> Result<Option<PathBuf>, Vec<Pro
         }
         return Ok(Some(root));
     }
-    let found = surroundings.directory.ancestors().find(|dir| dir.join(PROJECT_FILE).symlink_metadata().is_ok());
+    let found =
+        surroundings.directory.ancestors().find(|dir| dir.join(PROJECT_FILE).symlink_metadata().is_ok());
     Ok(found.map(Path::to_path_buf))
 }

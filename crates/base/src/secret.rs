@@ -137,7 +137,8 @@ mod tests {
         ] {
             assert!(is_secret_name(name), "{name}");
         }
-        for name in ["AWS_REGION", "AZURE_OPENAI_ENDPOINT", "PATH", "KEYBOARD", "MONKEY", "AGENT_MAX_TOKENS"] {
+        for name in ["AWS_REGION", "AZURE_OPENAI_ENDPOINT", "PATH", "KEYBOARD", "MONKEY", "AGENT_MAX_TOKENS"]
+        {
             assert!(!is_secret_name(name), "{name}");
         }
     }

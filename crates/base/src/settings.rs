@@ -63,9 +63,15 @@ pub const SETTINGS: [SettingSpec; 11] = [
     spec(Setting::Templates, "paths.templates", "templates", "the project's own templates"),
     spec(Setting::Seeds, "paths.seeds", "seeds", "seed notes that may become tasks"),
     spec(Setting::Ledger, "paths.ledger", "artefacts/ledger", "trial records").user("ledger_root"),
-    spec(Setting::Feedback, "paths.feedback", "artefacts/feedback", "reviews, annotations, evolution artefacts")
-        .user("feedback_root"),
-    spec(Setting::Datasets, "paths.datasets", "artefacts/datasets", "dataset manifests").user("datasets_root"),
+    spec(
+        Setting::Feedback,
+        "paths.feedback",
+        "artefacts/feedback",
+        "reviews, annotations, evolution artefacts",
+    )
+    .user("feedback_root"),
+    spec(Setting::Datasets, "paths.datasets", "artefacts/datasets", "dataset manifests")
+        .user("datasets_root"),
     spec(Setting::Jobs, "paths.jobs", "jobs", "raw trial outputs").user("jobs_root"),
     spec(Setting::Workspaces, "paths.workspaces", "workspaces", "evolution workspaces"),
     spec(Setting::Prime, "paths.prime", "prime-rl", "generated environment packages and their results"),
@@ -265,7 +271,7 @@ mod tests {
         for row in &SETTINGS {
             assert_eq!(row.setting.spec().key, row.key);
             assert_eq!(Setting::by_name(row.key), Some(row.setting));
-            assert_eq!(row.user_key.is_none_or(|key| Setting::by_name(key) == Some(row.setting)), true);
+            assert!(row.user_key.is_none_or(|key| Setting::by_name(key) == Some(row.setting)));
         }
         assert_eq!(Setting::by_name("tasks-root"), Some(Setting::Tasks));
         assert_eq!(Setting::by_name("nothing"), None);
@@ -275,11 +281,8 @@ mod tests {
 
     #[test]
     fn the_first_candidate_wins() {
-        let candidate = |value: &str, origin| Candidate {
-            setting: Setting::Backend,
-            value: value.to_owned(),
-            origin,
-        };
+        let candidate =
+            |value: &str, origin| Candidate { setting: Setting::Backend, value: value.to_owned(), origin };
         let place = Place { file: "f".into(), line: 1, column: 1 };
         let settings = Settings::resolve(
             Path::new("/p/demo"),

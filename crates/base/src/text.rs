@@ -31,14 +31,16 @@ pub fn count(n: usize, noun: &str) -> String {
 }
 
 /// The candidate a person most likely meant, if any is close enough to be worth proposing.
-pub fn nearest<'a, S: AsRef<str>>(typed: &str, candidates: impl IntoIterator<Item = &'a S>) -> Option<&'a str>
-where
-    S: 'a + ?Sized,
-{
+pub fn nearest<'a, S: AsRef<str> + ?Sized + 'a>(
+    typed: &str,
+    candidates: impl IntoIterator<Item = &'a S>,
+) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     candidates
         .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(&typed, &candidate.as_ref().to_lowercase()), candidate.as_ref()))
+        .map(|candidate| {
+            (strsim::jaro_winkler(&typed, &candidate.as_ref().to_lowercase()), candidate.as_ref())
+        })
         .filter(|(score, _)| *score > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)

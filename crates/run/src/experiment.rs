@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use aec_base::document::{Decoded, Document, Family, Shared, Syntax};
+use aec_base::document::{Document, Family, Shared, Syntax};
 use aec_base::env::Env;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
@@ -152,12 +152,15 @@ impl Experiment {
     /// Reads and checks an experiment file; every problem is reported.
     pub fn read(path: &Path, env: &Env) -> Result<Self, Vec<Problem>> {
         let document = Document::read(path, Syntax::Yaml, FAMILY)?;
-        let Decoded { value, mut problems } = document.decode::<ExperimentFile>();
-        let Some(file) = value else { return Err(problems) };
-        let agents = read_agents(&file, &document, env, &mut problems);
+        let mut decoded = document.decode::<ExperimentFile>();
+        let mut problems = std::mem::take(&mut decoded.problems);
+        let Some(file) = &decoded.value else { return Err(problems) };
+        let (agents, found) = read_agents(file, &document, env, |key| decoded.is_faulty(key));
+        problems.extend(found);
         if !problems.is_empty() {
             return Err(problems);
         }
+        let Some(file) = decoded.value else { return Err(problems) };
         let backend = file.compute.backend.map(|backend| Candidate {
             setting: Setting::Backend,
             value: backend.name().to_owned(),
@@ -177,8 +180,15 @@ impl Experiment {
     }
 }
 
-fn read_agents(file: &ExperimentFile, document: &Document, env: &Env, problems: &mut Vec<Problem>) -> Vec<Agent> {
-    if file.agents.is_empty() && problems.is_empty() {
+/// The agents as meant, and what serde cannot say about them. A key that is faulty has its problem already.
+fn read_agents(
+    file: &ExperimentFile,
+    document: &Document,
+    env: &Env,
+    faulty: impl Fn(&str) -> bool,
+) -> (Vec<Agent>, Vec<Problem>) {
+    let mut problems = Vec::new();
+    if file.agents.is_empty() && !faulty("agents") {
         problems.push(
             document
                 .problem(Shared::MissingKey, "agents", "`agents` is missing or empty")
@@ -189,63 +199,80 @@ fn read_agents(file: &ExperimentFile, document: &Document, env: &Env, problems: 
     let mut names = BTreeSet::new();
     let mut agents = Vec::new();
     for (index, table) in file.agents.iter().enumerate() {
-        let mut complain = |shared, what: String, fix: &str| {
-            let place = document.place_in_list("agents", index);
-            problems.push(Problem::error(what).id(FAMILY.id(shared)).fix(fix).at(place));
-        };
         let key = |name: &str| format!("agents[{index}].{name}");
-        let harness = match (table.harness, table.adapter) {
-            (Some(_), Some(_)) => {
-                let what = format!("`{}` and `{}` say the same thing", key("harness"), key("adapter"));
-                complain(Shared::Conflict, what, "keep `harness`");
-                continue;
+        let mut found = Vec::new();
+        if let Some(agent) = read_agent(table, env, key, &mut found) {
+            if !names.insert(agent.name.clone()) {
+                let what = format!("two agents are called `{}`", agent.name);
+                found.push(("name", Shared::Conflict, what, "give each agent a name of its own".to_owned()));
             }
-            (Some(harness), None) | (None, Some(harness)) => harness,
-            (None, None) => {
-                complain(Shared::MissingKey, format!("`{}` is missing", key("harness")), "add the key");
-                continue;
-            }
-        };
-        let Some(name) = table.name.clone() else {
-            complain(Shared::MissingKey, format!("`{}` is missing", key("name")), "add the key");
-            continue;
-        };
-        if !names.insert(name.clone()) {
-            let what = format!("two agents are called `{name}`");
-            complain(Shared::Conflict, what, "give each agent a name of its own");
+            agents.push(agent);
         }
-        let model = match &table.model {
-            Some(model) => match expand_public(model, env) {
-                Ok(model) => Some(model),
-                Err(error) => {
-                    let fix = match &error {
-                        ExpandError::Unset(name) => format!("set {name} in the shell or in .env"),
-                        ExpandError::Secret(_) => "write the model's name, or a variable that holds it".to_owned(),
-                    };
-                    complain(Shared::BadValue, format!("`{}` {error}", key("model")), &fix);
-                    continue;
-                }
-            },
-            None if harness.needs_model() => {
-                let what = format!("`{}` is missing; this harness needs a model", key("model"));
-                complain(Shared::MissingKey, what, "add the key");
-                continue;
+        for (name, shared, what, fix) in found {
+            if !faulty(&key(name)) {
+                let place = document.place_in_list("agents", index);
+                problems.push(Problem::error(what).id(FAMILY.id(shared)).fix(fix).at(place));
             }
-            None => None,
-        };
-        if let Some(file) = &table.system_prompt_file
-            && (file.is_empty() || !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))))
-        {
-            let what = format!("`{}` must be a path below the project root", key("system_prompt_file"));
-            complain(Shared::BadValue, what, "write a path such as prompts/electrical.md");
         }
-        agents.push(Agent {
-            name,
-            harness,
-            model,
-            parameters: table.parameters.clone(),
-            system_prompt_file: table.system_prompt_file.clone(),
-        });
     }
-    agents
+    (agents, problems)
+}
+
+/// The key, the kind, the sentence and the remedy.
+type Complaint = (&'static str, Shared, String, String);
+
+fn read_agent(
+    table: &AgentTable,
+    env: &Env,
+    key: impl Fn(&str) -> String,
+    complaints: &mut Vec<Complaint>,
+) -> Option<Agent> {
+    let mut missing = |name: &'static str, why: &str| {
+        complaints.push((
+            name,
+            Shared::MissingKey,
+            format!("`{}` is missing{why}", key(name)),
+            "add the key".to_owned(),
+        ));
+    };
+    if table.name.is_none() {
+        missing("name", "");
+    }
+    let harness = table.harness.or(table.adapter);
+    match harness {
+        None => missing("harness", ""),
+        Some(harness) if harness.needs_model() && table.model.is_none() => {
+            missing("model", "; this harness needs a model");
+        }
+        Some(_) => {}
+    }
+    if table.harness.is_some() && table.adapter.is_some() {
+        let what = format!("`{}` and `{}` say the same thing", key("harness"), key("adapter"));
+        complaints.push(("harness", Shared::Conflict, what, "keep `harness`".to_owned()));
+    }
+    let model = match table.model.as_deref().map(|model| expand_public(model, env)).transpose() {
+        Ok(model) => model,
+        Err(error) => {
+            let fix = match &error {
+                ExpandError::Unset(name) => format!("set {name} in the shell or in .env"),
+                ExpandError::Secret(_) => "write the model's name, or a variable that holds it".to_owned(),
+            };
+            complaints.push(("model", Shared::BadValue, format!("`{}` {error}", key("model")), fix));
+            None
+        }
+    };
+    if let Some(file) = &table.system_prompt_file
+        && (file.is_empty() || !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))))
+    {
+        let what = format!("`{}` must be a path below the project root", key("system_prompt_file"));
+        let fix = "write a path such as prompts/electrical.md".to_owned();
+        complaints.push(("system_prompt_file", Shared::BadValue, what, fix));
+    }
+    Some(Agent {
+        name: table.name.clone()?,
+        harness: harness?,
+        model,
+        parameters: table.parameters.clone(),
+        system_prompt_file: table.system_prompt_file.clone(),
+    })
 }

@@ -57,7 +57,9 @@ fn try_namespaces() -> Trial {
 }
 
 fn cgroups(mountinfo: &str) -> &'static str {
-    let has = |kind: &str| mountinfo.lines().any(|line| line.split(" - ").nth(1).is_some_and(|rest| rest.starts_with(kind)));
+    let has = |kind: &str| {
+        mountinfo.lines().any(|line| line.split(" - ").nth(1).is_some_and(|rest| rest.starts_with(kind)))
+    };
     match (has("cgroup "), has("cgroup2 ")) {
         (true, true) => "hybrid",
         (true, false) => "v1",

@@ -25,14 +25,16 @@ pub struct Python {
 
 /// The first interpreter of a search path that answers.
 pub fn find(search_path: Option<&OsStr>) -> Option<Python> {
-    let directories: Vec<PathBuf> = search_path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
+    let directories: Vec<PathBuf> =
+        search_path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
     let candidates =
         ["python3", "python"].into_iter().flat_map(|name| directories.iter().map(move |dir| dir.join(name)));
     candidates.filter(|candidate| candidate.is_file()).find_map(|candidate| ask(&candidate))
 }
 
 fn ask(candidate: &Path) -> Option<Python> {
-    const QUESTION: &str = "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
+    const QUESTION: &str =
+        "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
     let output = Command::new(candidate)
         .args(["-I", "-S", "-c", QUESTION])
         .stdin(Stdio::null())

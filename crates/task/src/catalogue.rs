@@ -3,7 +3,7 @@
 //! A directory with a `task.toml` is a task. Symbolic links are not followed, so a task never comes from
 //! outside the root; a broken task is reported and the others are still there.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use aec_base::problem::Problem;
@@ -160,11 +160,7 @@ pub fn missing_instruction(directory: &TaskDirectory) -> Problem {
 }
 
 /// [`Catalogue::find`] over anything that has a task id.
-pub fn find<'a, T>(
-    items: &'a [T],
-    id: impl Fn(&T) -> &TaskId,
-    query: &str,
-) -> Result<Vec<&'a T>, Problem> {
+pub fn find<'a, T>(items: &'a [T], id: impl Fn(&T) -> &TaskId, query: &str) -> Result<Vec<&'a T>, Problem> {
     if let Some(item) = items.iter().find(|item| id(item).is(query)) {
         return Ok(vec![item]);
     }
@@ -180,16 +176,16 @@ pub fn find<'a, T>(
     match begins.as_slice() {
         [one] => Ok(vec![one]),
         [] => {
-            let mut names: BTreeMap<String, ()> = BTreeMap::new();
+            let mut names = BTreeSet::new();
             for item in items {
-                names.insert(id(item).as_str().to_owned(), ());
+                names.insert(id(item).as_str());
                 if let Some(last) = id(item).segments().last() {
-                    names.insert(last.to_owned(), ());
+                    names.insert(last);
                 }
             }
             let query = text::printable(query);
             let problem = Problem::error(format!("there is no task `{query}`"));
-            Err(match text::nearest(&query, names.keys()) {
+            Err(match text::nearest(&query, names.iter().copied()) {
                 Some(near) => {
                     let full = items.iter().map(|item| id(item).as_str()).find(|full| full.ends_with(near));
                     problem.fix(format!("did you mean `{}`?", full.unwrap_or(near)))
@@ -209,12 +205,12 @@ pub fn find<'a, T>(
 
 /// Applies `work` to every item on all cores; results in the order of the items.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    // Small chunks from a shared counter: tasks differ in size.
+    const CHUNK: usize = 32;
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     if workers == 1 || items.len() < 64 {
         return items.iter().map(work).collect();
     }
-    // Small chunks from a shared counter: tasks differ in size.
-    const CHUNK: usize = 32;
     let next = std::sync::atomic::AtomicUsize::new(0);
     let mut chunks: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
@@ -256,10 +252,11 @@ mod tests {
 
     #[test]
     fn lookup_by_id_directory_and_prefix() {
-        let ids: Vec<TaskId> = ["civil/manning/a", "electrical/voltage-drop/basic", "electrical/voltage-drop/hard"]
-            .iter()
-            .map(|text| TaskId::parse(text).unwrap())
-            .collect();
+        let ids: Vec<TaskId> =
+            ["civil/manning/a", "electrical/voltage-drop/basic", "electrical/voltage-drop/hard"]
+                .iter()
+                .map(|text| TaskId::parse(text).unwrap())
+                .collect();
         let names = |query: &str| {
             find(&ids, |id| id, query)
                 .map(|found| found.iter().map(|id| id.as_str()).collect::<Vec<_>>())

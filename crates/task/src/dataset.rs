@@ -36,7 +36,8 @@ impl DatasetRef {
         name::check(name).map_err(|error| wrong(format!("the name {error}")))?;
         let version = version
             .map(|version| {
-                Version::parse(version).map_err(|error| wrong(format!("the version is not MAJOR.MINOR.PATCH: {error}")))
+                Version::parse(version)
+                    .map_err(|error| wrong(format!("the version is not MAJOR.MINOR.PATCH: {error}")))
             })
             .transpose()?;
         let name = Name::parse(name).map_err(|error| wrong(error.to_string()))?;

@@ -153,6 +153,26 @@ pub struct RemediationTable {
     pub target_reward: Option<f64>,
 }
 
+/// The names of a closed set, as written in files and flags.
+macro_rules! named {
+    ($type:ident, $($variant:ident => $name:literal),+) => {
+        impl $type {
+            /// Every name.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The name as written in files and flags.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),+ }
+            }
+
+            /// The value of a name.
+            pub fn parse(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
 /// How hard a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -165,15 +185,7 @@ pub enum Difficulty {
     Hard,
 }
 
-impl Difficulty {
-    /// Every name.
-    pub const NAMES: [&'static str; 3] = ["easy", "medium", "hard"];
-
-    /// The name as written in files and flags.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-}
+named!(Difficulty, Easy => "easy", Medium => "medium", Hard => "hard");
 
 /// Who may see a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -185,18 +197,12 @@ pub enum Visibility {
     Holdout,
 }
 
-impl Visibility {
-    /// Every name.
-    pub const NAMES: [&'static str; 2] = ["public", "holdout"];
-
-    /// The name as written in files and flags.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-}
+named!(Visibility, Public => "public", Holdout => "holdout");
 
 /// Where a task is in its life.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Lifecycle {
     /// Being written.
@@ -210,15 +216,7 @@ pub enum Lifecycle {
     Retired,
 }
 
-impl Lifecycle {
-    /// Every name.
-    pub const NAMES: [&'static str; 4] = ["proposed", "active", "deprecated", "retired"];
-
-    /// The name as written in files and flags.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-}
+named!(Lifecycle, Proposed => "proposed", Active => "active", Deprecated => "deprecated", Retired => "retired");
 
 /// Another tool's spelling of network access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

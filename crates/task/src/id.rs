@@ -124,8 +124,11 @@ mod tests {
     #[test]
     fn both_forms_name_a_task_and_its_directories() {
         let id = TaskId::parse("electrical/voltage-drop/basic").unwrap();
-        for text in ["electrical/voltage-drop/basic", "electrical.voltage-drop.basic", "electrical/voltage-drop/basic/"]
-        {
+        for text in [
+            "electrical/voltage-drop/basic",
+            "electrical.voltage-drop.basic",
+            "electrical/voltage-drop/basic/",
+        ] {
             assert!(id.is(text), "{text}");
         }
         for text in ["electrical", "electrical/", "electrical/voltage-drop", "electrical.voltage-drop"] {
@@ -139,7 +142,9 @@ mod tests {
 
     #[test]
     fn ids_cannot_leave_the_tasks_root() {
-        for text in ["", "../x", "a/../b", "/a", "a//b", "a/", "a/.", "a\0/b", "a/b\x1b[0m", "a\\..\\b", "~/a"] {
+        for text in
+            ["", "../x", "a/../b", "/a", "a//b", "a/", "a/.", "a\0/b", "a/b\x1b[0m", "a\\..\\b", "~/a"]
+        {
             assert!(TaskId::parse(text).is_err(), "{text:?}");
         }
         assert!(TaskId::parse(&"a/".repeat(300)).is_err());
@@ -151,7 +156,7 @@ mod tests {
         #[test]
         fn an_id_and_its_path_are_the_same_thing(segments in proptest::collection::vec("[a-z0-9][a-z0-9_-]{0,8}", 1..5)) {
             let id = TaskId::parse(&segments.join("/")).unwrap();
-            proptest::prop_assert_eq!(TaskId::from_relative_path(&id.relative_path()).unwrap(), id.clone());
+            proptest::prop_assert_eq!(&TaskId::from_relative_path(&id.relative_path()).unwrap(), &id);
             proptest::prop_assert!(id.is(&id.dotted()));
         }
     }

@@ -116,10 +116,8 @@ pub fn new_project(root: &Path, scaffold: &ProjectScaffold<'_>) -> Result<Vec<Wr
     }
     let name = project_name(root);
     let fill = |text: &str| text.replace("@NAME@", &name);
-    let mut files: Vec<(PathBuf, String)> = vec![
-        (PROJECT_FILE.into(), fill(include_str!("../scaffold/project/aec-bench.toml"))),
-        ("suite.toml".into(), fill(include_str!("../scaffold/project/suite.toml"))),
-    ];
+    let mut files: Vec<(PathBuf, String)> =
+        vec![("suite.toml".into(), fill(include_str!("../scaffold/project/suite.toml")))];
     for (noun, schema) in scaffold.schemas {
         files.push((Path::new(SCHEMA_DIRECTORY).join(format!("{noun}.json")), schema.clone()));
     }
@@ -130,12 +128,14 @@ pub fn new_project(root: &Path, scaffold: &ProjectScaffold<'_>) -> Result<Vec<Wr
             files.push((directory.join(path), text.replace("@SCHEMA@", &schema)));
         }
     }
+    // Last, because it makes the directory a project: after a crash `init` can simply be repeated.
+    files.push((PROJECT_FILE.into(), fill(include_str!("../scaffold/project/aec-bench.toml"))));
 
     for directory in DIRECTORIES {
         check_directory(root, Path::new(directory))?;
     }
     for (path, _) in &files {
-        check_directory(root, path.parent().unwrap_or(Path::new("")))?;
+        check_directory(root, path.parent().unwrap_or_else(|| Path::new("")))?;
         check_file(root, path)?;
     }
 
@@ -146,9 +146,6 @@ pub fn new_project(root: &Path, scaffold: &ProjectScaffold<'_>) -> Result<Vec<Wr
         fs_err::create_dir_all(&path)?;
         written.push(Written { action, path: format!("{directory}/") });
     }
-    for (path, text) in &files {
-        written.push(write_file(root, path, text, scaffold.force)?);
-    }
     // Secrets: never replaced, readable by the owner only.
     let dotenv = write_file(root, Path::new(".env"), include_str!("../scaffold/project/env"), false)?;
     if dotenv.action == Action::Created {
@@ -157,6 +154,9 @@ pub fn new_project(root: &Path, scaffold: &ProjectScaffold<'_>) -> Result<Vec<Wr
     }
     written.push(dotenv);
     written.push(extend_gitignore(root)?);
+    for (path, text) in &files {
+        written.push(write_file(root, path, text, scaffold.force)?);
+    }
     Ok(written)
 }
 

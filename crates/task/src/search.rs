@@ -25,7 +25,7 @@ pub struct Hit {
     /// Task id or template name.
     pub name: String,
     /// Engineering discipline.
-    pub discipline: String,
+    pub domain: String,
     /// First words of the text.
     pub summary: String,
     /// Directory.
@@ -73,7 +73,7 @@ fn task_hit(task: &Task, words: &[String]) -> Option<Hit> {
     Some(Hit {
         kind: HitKind::Task,
         name: task.id.as_str().to_owned(),
-        discipline: task.domain.clone(),
+        domain: task.domain.clone(),
         summary: heading(&instruction).to_owned(),
         path: task.path.clone(),
         score: score(words, &fields)?,
@@ -94,7 +94,7 @@ fn template_hit(template: &TemplateSummary, words: &[String]) -> Option<Hit> {
     Some(Hit {
         kind: HitKind::Template,
         name: template.name.clone(),
-        discipline: template.discipline.clone(),
+        domain: template.discipline.clone(),
         summary: template.description.clone(),
         path: template.path.clone(),
         score: score(words, &fields)?,
@@ -103,7 +103,11 @@ fn template_hit(template: &TemplateSummary, words: &[String]) -> Option<Hit> {
 
 /// The first line with words in it, without Markdown marks.
 fn heading(markdown: &str) -> &str {
-    markdown.lines().map(|line| line.trim_start_matches(['#', ' ', '*', '>']).trim()).find(|line| !line.is_empty()).unwrap_or("")
+    markdown
+        .lines()
+        .map(|line| line.trim_start_matches(['#', ' ', '*', '>']).trim())
+        .find(|line| !line.is_empty())
+        .unwrap_or("")
 }
 
 fn score(words: &[String], fields: &[Field<'_>]) -> Option<u32> {
@@ -122,7 +126,9 @@ fn score(words: &[String], fields: &[Field<'_>]) -> Option<u32> {
         .collect();
     let query: Vec<String> = words
         .iter()
-        .flat_map(|word| word.split(|c: char| !c.is_alphanumeric()).filter(|t| !t.is_empty()).map(str::to_owned))
+        .flat_map(|word| {
+            word.split(|c: char| !c.is_alphanumeric()).filter(|t| !t.is_empty()).map(str::to_owned)
+        })
         .collect();
     if query.is_empty() {
         return None;

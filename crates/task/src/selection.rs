@@ -99,8 +99,11 @@ impl Selection {
 
     /// Whether a task is selected.
     pub fn takes(&self, task: &Task) -> bool {
-        let allows = |filter: &[String], value: &str| filter.is_empty() || filter.iter().any(|item| item == value);
-        self.dataset.as_ref().is_none_or(|ids| ids.contains(task.id.as_str()) || ids.contains(&task.id.dotted()))
+        let allows =
+            |filter: &[String], value: &str| filter.is_empty() || filter.iter().any(|item| item == value);
+        self.dataset
+            .as_ref()
+            .is_none_or(|ids| ids.contains(task.id.as_str()) || ids.contains(&task.id.dotted()))
             && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(&task.id)))
             && !self.exclude.iter().any(|pattern| pattern.matches(&task.id))
             && allows(&self.domains, &task.domain)
@@ -117,7 +120,8 @@ impl Selection {
         let Some(ids) = &self.dataset else { return Vec::new() };
         let known: HashSet<String> =
             tasks.iter().flat_map(|task| [task.id.as_str().to_owned(), task.id.dotted()]).collect();
-        let mut missing: Vec<&str> = ids.iter().filter(|id| !known.contains(*id)).map(String::as_str).collect();
+        let mut missing: Vec<&str> =
+            ids.iter().filter(|id| !known.contains(*id)).map(String::as_str).collect();
         missing.sort_unstable();
         missing
     }

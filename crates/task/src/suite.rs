@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use aec_base::document::{Decoded, Document, Family, Shared, Syntax};
+use aec_base::document::{Document, Family, Shared, Syntax};
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use indexmap::IndexMap;
@@ -129,7 +129,11 @@ impl TryFrom<f64> for Share {
     type Error = String;
 
     fn try_from(value: f64) -> Result<Self, String> {
-        if (0.0..=1.0).contains(&value) { Ok(Self(value)) } else { Err(format!("must be from 0 to 1, not {value}")) }
+        if (0.0..=1.0).contains(&value) {
+            Ok(Self(value))
+        } else {
+            Err(format!("must be from 0 to 1, not {value}"))
+        }
     }
 }
 
@@ -146,34 +150,52 @@ impl SuiteFile {
     /// Reads and checks a suite file; every problem is reported.
     pub fn read(path: &Path) -> Result<Self, Vec<Problem>> {
         let document = Document::read(path, Syntax::Toml, FAMILY)?;
-        let Decoded { value, mut problems } = document.decode::<Self>();
-        let Some(suite) = value else { return Err(problems) };
-        problems.extend(suite.check(&document));
-        if problems.is_empty() { Ok(suite) } else { Err(problems) }
+        let decoded = document.decode::<Self>();
+        let mut problems = match &decoded.value {
+            Some(suite) => suite.check(&document, |key| decoded.is_faulty(key)),
+            None => Vec::new(),
+        };
+        problems.splice(..0, decoded.problems);
+        match decoded.value {
+            Some(suite) if problems.is_empty() => Ok(suite),
+            _ => Err(problems),
+        }
     }
 
-    fn check(&self, document: &Document) -> Vec<Problem> {
+    /// What serde cannot say. A key that is faulty has its problem already.
+    fn check(&self, document: &Document, faulty: impl Fn(&str) -> bool) -> Vec<Problem> {
         let mut problems = Vec::new();
-        for (key, missing) in [("name", self.name.is_none()), ("seed", self.seed.is_none())] {
-            if missing {
-                problems.push(
-                    document.problem(Shared::MissingKey, key, format!("`{key}` is missing")).fix("add the key"),
-                );
-            }
-        }
-        let sum = |shares: &[Option<Share>]| shares.iter().flatten().map(|share| share.get()).sum::<f64>();
+        let sum = |shares: &[Option<Share>]| {
+            let given: Vec<f64> = shares.iter().flatten().map(|share| share.get()).collect();
+            (!given.is_empty()).then(|| given.iter().sum::<f64>())
+        };
         let givens = &self.visibility.mix;
         let tools = &self.tool_mode.mix;
-        let difficulties: Vec<Option<Share>> = self.coverage.difficulties.values().copied().map(Some).collect();
-        for (key, total) in [
+        let difficulties: Vec<Option<Share>> =
+            self.coverage.difficulties.values().copied().map(Some).collect();
+        let shares = [
             ("coverage.difficulties", sum(&difficulties)),
             ("visibility.mix", sum(&[givens.all_given, givens.partial, givens.scenario_only])),
             ("tool_mode.mix", sum(&[tools.with_tool, tools.no_tool])),
-        ] {
-            if (total - 1.0).abs() > SHARE_SLACK {
+        ];
+        let missing = [("name", self.name.is_none()), ("seed", self.seed.is_none())]
+            .into_iter()
+            .chain(shares.map(|(key, total)| (key, total.is_none())));
+        for (key, missing) in missing {
+            if missing && !faulty(key) {
                 problems.push(
                     document
-                        .problem(Shared::BadValue, key, format!("the shares of `{key}` add up to {total:.4}, not 1"))
+                        .problem(Shared::MissingKey, key, format!("`{key}` is missing"))
+                        .fix("add the key"),
+                );
+            }
+        }
+        for (key, total) in shares {
+            if let Some(total) = total.filter(|total| (total - 1.0).abs() > SHARE_SLACK && !faulty(key)) {
+                let what = format!("the shares of `{key}` add up to {total:.4}, not 1");
+                problems.push(
+                    document
+                        .problem(Shared::BadValue, key, what)
                         .fix("change the shares so that they add up to 1"),
                 );
             }

@@ -22,16 +22,8 @@ pub const INSTRUCTION_FILE: &str = "instruction.md";
 pub const INSTRUCTION_LIMIT: u64 = 1024 * 1024;
 
 /// The engineering disciplines; the first segment of an id is usually one of them.
-pub const DISCIPLINES: [&str; 8] = [
-    "civil",
-    "electrical",
-    "ground",
-    "maritime",
-    "mechanical",
-    "structural",
-    "architectural",
-    "plumbing",
-];
+pub const DISCIPLINES: [&str; 8] =
+    ["civil", "electrical", "ground", "maritime", "mechanical", "structural", "architectural", "plumbing"];
 
 /// Where an agent leaves its answer when the prompt names no place.
 const DEFAULT_OUTPUT: &str = "/workspace/output.jsonl";
@@ -130,8 +122,8 @@ impl Task {
         let about = |problems: Vec<Problem>| -> Vec<Problem> {
             problems.into_iter().map(|problem| problem.about(id.as_str())).collect()
         };
-        let document = Document::read_with(&path.join(TASK_FILE), Syntax::Toml, FAMILY, Links::Refuse)
-            .map_err(about)?;
+        let document =
+            Document::read_with(&path.join(TASK_FILE), Syntax::Toml, FAMILY, Links::Refuse).map_err(about)?;
         let decoded = document.decode::<TaskFile>();
         let mut problems = decoded.problems;
         let Some(file) = decoded.value else { return Err(about(problems)) };

@@ -52,7 +52,8 @@ fn collect(directory: &Path, depth: usize, found: &mut Vec<TemplateSummary>) {
         {
             meta.path = directory.to_path_buf();
             if meta.name.is_empty() {
-                meta.name = directory.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+                meta.name =
+                    directory.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
             }
             found.push(meta);
         }

@@ -197,10 +197,14 @@ fn check_settings(loaded: &LoadedTask, tree: &Tree, problems: &mut Vec<Problem>)
         && *stated != task.domain
     {
         problems.push(
-            finding(Problem::warning, 35, format!("metadata.domain says `{stated}`, the path says `{}`", task.domain))
-                .why("the path wins when it begins with a discipline")
-                .fix("remove the key, or move the task")
-                .at(document.place("metadata.domain")),
+            finding(
+                Problem::warning,
+                35,
+                format!("metadata.domain says `{stated}`, the path says `{}`", task.domain),
+            )
+            .why("the path wins when it begins with a discipline")
+            .fix("remove the key, or move the task")
+            .at(document.place("metadata.domain")),
         );
     }
     for (index, extension) in task.environment.extensions.iter().enumerate() {
@@ -253,9 +257,13 @@ fn check_tools(loaded: &LoadedTask, tree: &Tree, problems: &mut Vec<Problem>) {
             Path::new(&tool.source).components().any(|part| !matches!(part, std::path::Component::Normal(_)));
         if escapes || tool.source.contains('\\') || tool.source.chars().any(char::is_control) {
             problems.push(
-                finding(Problem::error, 41, format!("the tool source `{}` is not below the task", tool.source))
-                    .fix("name a file of the task, such as tools/NAME.py")
-                    .at(here()),
+                finding(
+                    Problem::error,
+                    41,
+                    format!("the tool source `{}` is not below the task", tool.source),
+                )
+                .fix("name a file of the task, such as tools/NAME.py")
+                .at(here()),
             );
         } else if !tree.has(&tool.source) {
             problems.push(
@@ -412,11 +420,15 @@ fn ambiguous_ids(directories: &[TaskDirectory]) -> Vec<Problem> {
     for directory in directories {
         if let Some(first) = seen.insert(directory.id.dotted(), directory) {
             problems.push(
-                finding(Problem::error, 66, format!("`{}` and `{}` have the same dotted id", first.id, directory.id))
-                    .about(directory.id.as_str())
-                    .why("manifests may name tasks by their dotted ids")
-                    .fix("rename one of the directories")
-                    .in_file(&directory.path),
+                finding(
+                    Problem::error,
+                    66,
+                    format!("`{}` and `{}` have the same dotted id", first.id, directory.id),
+                )
+                .about(directory.id.as_str())
+                .why("manifests may name tasks by their dotted ids")
+                .fix("rename one of the directories")
+                .in_file(&directory.path),
             );
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn view(context: &Context, arguments: &ConfigViewArguments) -> Result
     let mut project = context.project(overrides.clone())?;
     let mut experiment = None;
     if let Some(file) = &arguments.config {
-        let read = Experiment::read(&context.directory()?.join(file), &project.env)?;
+        let read = Experiment::read(&context.absolute(file)?, &project.env)?;
         overrides.extend(read.backend.clone());
         project = context.project(overrides)?;
         experiment = Some(read);
@@ -79,7 +79,11 @@ pub(crate) fn outside(project: &Project) -> String {
 fn view_text(project: &Project, experiment: Option<&Experiment>) -> String {
     let mut table = Table::new(["SETTING", "VALUE", "FROM"]);
     for setting in project.settings.iter() {
-        table.row([setting.spec.key.to_owned(), setting.value.clone(), origin_text(project, &setting.origin)]);
+        table.row([
+            setting.spec.key.to_owned(),
+            setting.value.clone(),
+            origin_text(project, &setting.origin),
+        ]);
     }
     let mut shown = table.render();
     if let Some(experiment) = experiment {
@@ -176,8 +180,7 @@ fn user_setting(name: &str) -> Result<(Setting, &'static str), Failure> {
 fn user_file(context: &Context) -> Result<PathBuf, Failure> {
     context.user_file().ok_or_else(|| {
         Failure::environment(
-            Problem::error("there is no home directory for the user file")
-                .fix("set HOME or XDG_CONFIG_HOME"),
+            Problem::error("there is no home directory for the user file").fix("set HOME or XDG_CONFIG_HOME"),
         )
     })
 }
@@ -185,10 +188,13 @@ fn user_file(context: &Context) -> Result<PathBuf, Failure> {
 fn read_for_edit(file: &std::path::Path) -> Result<UserConfig, Failure> {
     UserConfig::read(file).map_err(|mut problems| {
         for problem in &mut problems {
-            problem.why.get_or_insert_with(|| "nothing was changed, so that nothing in the file is lost".to_owned());
+            problem
+                .why
+                .get_or_insert_with(|| "nothing was changed, so that nothing in the file is lost".to_owned());
         }
         problems.push(
-            Problem::note("the user file was not changed").fix("correct it, or remove it with `aec-bench config reset`"),
+            Problem::note("the user file was not changed")
+                .fix("correct it, or remove it with `aec-bench config reset`"),
         );
         Failure::input(problems)
     })

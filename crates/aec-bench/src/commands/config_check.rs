@@ -61,7 +61,8 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
     let mut env = surroundings.env.clone();
     if let Some(root) = &root {
         let loaded = env.load_dotenv(root);
-        if !matches!(loaded, Ok(None)) {
+        // Named files are checked alone, but what they refer to must be readable.
+        if loaded.is_err() || (arguments.files.is_empty() && !matches!(loaded, Ok(None))) {
             findings.add(&root.join(".env"), "environment", loaded);
         }
         context.remember_secrets_of(&env);
@@ -101,7 +102,7 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
         }
     } else {
         for file in &arguments.files {
-            check_file(&surroundings.directory.join(file), &env, &mut findings)?;
+            check_file(&context.absolute(file)?, &env, &mut findings)?;
         }
     }
     let Findings { files, problems } = findings;
@@ -126,8 +127,9 @@ fn check_file(file: &Path, env: &aec_base::env::Env, findings: &mut Findings) ->
             findings.add(file, "project", ProjectFile::read(file));
         }
         (TASK_FILE, _) => {
-            let directory = file.parent().unwrap_or(Path::new("."));
-            let name = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let directory = file.parent().unwrap_or_else(|| Path::new("."));
+            let name =
+                directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             let id = TaskId::parse(&name).map_err(|error| {
                 Problem::error(error.to_string()).fix("rename the task's directory").in_file(directory)
             })?;

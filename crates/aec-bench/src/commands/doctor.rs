@@ -133,7 +133,10 @@ fn isolation_checks() -> Vec<Check> {
         Trial::Fails(reason) => (
             Status::Limited,
             format!("not allowed {who}: {reason}"),
-            Some("allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0)".to_owned()),
+            Some(
+                "allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0)"
+                    .to_owned(),
+            ),
         ),
         Trial::Untried(reason) => {
             (Status::Limited, reason.clone(), Some("install util-linux, which has `unshare`".to_owned()))
@@ -144,7 +147,8 @@ fn isolation_checks() -> Vec<Check> {
         Some(false) => (Status::Limited, "off in this kernel"),
         None => (Status::Limited, "the kernel does not say"),
     };
-    let seccomp = if isolation.seccomp { (Status::Ok, "on") } else { (Status::Limited, "off in this kernel") };
+    let seccomp =
+        if isolation.seccomp { (Status::Ok, "on") } else { (Status::Limited, "off in this kernel") };
     let cgroups = if isolation.cgroups == "none" { Status::Limited } else { Status::Ok };
     vec![
         Check { name: "namespaces", status, detail, fix },

@@ -18,7 +18,7 @@ struct Data {
 }
 
 pub(crate) fn init(context: &Context, arguments: &InitArguments) -> Result<Outcome, Failure> {
-    let root = context.directory()?.join(&arguments.directory);
+    let root = context.absolute(&arguments.directory)?;
     let files = scaffold(&root, arguments.force, !arguments.no_example)?;
     let data = Data { root, files };
     let cd = if arguments.directory == Path::new(".") {
@@ -34,7 +34,7 @@ pub(crate) fn init(context: &Context, arguments: &InitArguments) -> Result<Outco
 
 /// Creates the project; also the first step of `quickstart`.
 pub(crate) fn scaffold(root: &Path, force: bool, example: bool) -> Result<Vec<Written>, Failure> {
-    let schemas = schema::all()?;
+    let schemas = schema::all();
     Ok(new_project(root, &ProjectScaffold { force, example, schemas: &schemas })?)
 }
 

@@ -23,7 +23,7 @@ struct Data {
 }
 
 pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> Result<Outcome, Failure> {
-    let root = context.directory()?.join(&arguments.directory);
+    let root = context.absolute(&arguments.directory)?;
     let created = !root.join(PROJECT_FILE).exists();
     if created {
         init::scaffold(&root, false, true)?;

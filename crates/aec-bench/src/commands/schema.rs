@@ -11,8 +11,10 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 use crate::table::Table;
 
+type MakeSchema = fn() -> Schema;
+
 /// Every file format: its noun, the file it describes, and its schema.
-const NOUNS: [(&str, &str, fn() -> Schema); 5] = [
+const NOUNS: [(&str, &str, MakeSchema); 5] = [
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
     ("project", "aec-bench.toml", || schema_for!(aec_base::project::ProjectFile)),
     ("suite", "suite.toml", || schema_for!(aec_task::suite::SuiteFile)),
@@ -28,15 +30,16 @@ struct Noun {
 
 pub(crate) fn schema(context: &Context, arguments: &SchemaArguments) -> Result<Outcome, Failure> {
     if let Some(directory) = &arguments.output {
-        let directory = context.directory()?.join(directory);
+        let directory = context.absolute(directory)?;
         let mut written = Vec::new();
-        for (noun, text) in all()? {
+        for (noun, text) in all() {
             let path = directory.join(format!("{noun}.json"));
             aec_base::file::write_atomic(&path, text.as_bytes())?;
             written.push(path);
         }
         let remark = format!("wrote {} to {}", text::count(written.len(), "schema"), directory.display());
-        return Ok(Outcome::new(context.format, &serde_json::json!({ "files": written }), String::new)?.remark(remark));
+        return Ok(Outcome::new(context.format, &serde_json::json!({ "files": written }), String::new)?
+            .remark(remark));
     }
     let Some(asked) = &arguments.noun else {
         let nouns: Vec<Noun> = NOUNS.iter().map(|(noun, file, _)| Noun { noun, file }).collect();
@@ -62,8 +65,8 @@ pub(crate) fn schema(context: &Context, arguments: &SchemaArguments) -> Result<O
 }
 
 /// Every schema as the text of its file.
-pub(crate) fn all() -> Result<Vec<(String, String)>, Failure> {
-    Ok(NOUNS.iter().map(|(noun, _, make)| ((*noun).to_owned(), pretty(&make()))).collect())
+pub(crate) fn all() -> Vec<(String, String)> {
+    NOUNS.iter().map(|(noun, _, make)| ((*noun).to_owned(), pretty(&make()))).collect()
 }
 
 fn pretty(schema: &Schema) -> String {

@@ -34,7 +34,7 @@ pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<O
         Vec::new()
     };
     let mut results = aec_task::search::search(&query, &tasks, &templates);
-    results.retain(|hit| arguments.domain.as_ref().is_none_or(|domain| *domain == hit.discipline));
+    results.retain(|hit| arguments.domain.as_ref().is_none_or(|domain| *domain == hit.domain));
     let total = results.len();
     results.truncate(arguments.limit);
     for hit in &mut results {
@@ -45,10 +45,10 @@ pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<O
         if data.results.is_empty() {
             return String::new();
         }
-        let mut table = Table::new(["KIND", "NAME", "DISCIPLINE", "ABOUT"]);
+        let mut table = Table::new(["KIND", "NAME", "DOMAIN", "ABOUT"]);
         for hit in &data.results {
             let kind = if hit.kind == HitKind::Task { "task" } else { "template" };
-            table.row([kind, &hit.name, &hit.discipline, &hit.summary]);
+            table.row([kind, &hit.name, &hit.domain, &hit.summary]);
         }
         table.render()
     })?;

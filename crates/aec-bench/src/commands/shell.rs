@@ -27,7 +27,7 @@ pub(crate) fn man(context: &Context, arguments: &ManArguments) -> Result<Outcome
         let page = page(&tree)?;
         return Outcome::new(context.format, &json!({ "page": page }), || page.clone());
     };
-    let directory = context.directory()?.join(directory);
+    let directory = context.absolute(directory)?;
     let mut files = Vec::new();
     write_pages(&tree, "aec-bench", &mut |name, page| {
         let path = directory.join(format!("{name}.1"));

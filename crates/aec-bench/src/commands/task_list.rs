@@ -43,13 +43,14 @@ struct Row<'a> {
 }
 
 pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<Outcome, Failure> {
-    let filters = arguments.filter.iter().map(|filter| FieldFilter::parse(filter)).collect::<Result<Vec<_>, _>>()?;
+    let filters =
+        arguments.filter.iter().map(|filter| FieldFilter::parse(filter)).collect::<Result<Vec<_>, _>>()?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let tasks_root = project.settings.path(Setting::Tasks);
     let datasets = project.settings.path(Setting::Datasets);
     let mut selections = vec![Selection::prepare(&table(arguments), &datasets)?];
     if let Some(file) = &arguments.config {
-        let experiment = Experiment::read(&context.directory()?.join(file), &project.env)?;
+        let experiment = Experiment::read(&context.absolute(file)?, &project.env)?;
         selections.push(Selection::prepare(&experiment.tasks, &datasets)?);
     }
     let Catalogue { tasks, mut problems } = Catalogue::load(&tasks_root);
@@ -65,15 +66,17 @@ pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<O
         .filter(|task| selections.iter().all(|selection| selection.takes(task)))
         .filter(|task| filters.iter().all(|filter| filter.takes(task)))
         .collect();
+    let hides_inactive =
+        lifecycle(arguments).is_none() && tasks.iter().any(|task| task.lifecycle != Lifecycle::Active);
     let limit = arguments.limit.unwrap_or(usize::MAX);
     let data = Data {
         root: project.root.clone(),
         total: selected.len(),
         tasks: selected.iter().take(limit).map(|task| row(&project, task)).collect(),
-        tasks_root: tasks_root.clone(),
+        tasks_root,
     };
     let mut outcome = Outcome::new(context.format, &data, || list_text(&data))?;
-    for remark in remarks(&project, &data, tasks.len()) {
+    for remark in remarks(&project, &data, tasks.len(), hides_inactive) {
         outcome = outcome.remark(remark);
     }
     Ok(outcome.problems(problems))
@@ -81,33 +84,30 @@ pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<O
 
 fn table(arguments: &TaskListArguments) -> SelectionTable {
     // The argument parser has checked the words.
-    let names = |words: &[String], known: &[&str]| -> Vec<usize> {
-        words.iter().filter_map(|word| known.iter().position(|name| name == word)).collect()
-    };
-    let difficulties = [Difficulty::Easy, Difficulty::Medium, Difficulty::Hard];
-    let visibilities = [Visibility::Public, Visibility::Holdout];
-    let stages = [Lifecycle::Proposed, Lifecycle::Active, Lifecycle::Deprecated, Lifecycle::Retired];
-    let lifecycle = if arguments.lifecycle.iter().any(|stage| stage == "any") || arguments.config.is_some() {
-        // Everything; an experiment's own block decides.
-        Some(names(&arguments.lifecycle, &Lifecycle::NAMES).into_iter().map(|stage| stages[stage]).collect())
-            .filter(|_| !arguments.lifecycle.iter().any(|stage| stage == "any"))
-            .or(Some(Vec::new()))
-    } else if arguments.lifecycle.is_empty() {
-        None
-    } else {
-        Some(names(&arguments.lifecycle, &Lifecycle::NAMES).into_iter().map(|stage| stages[stage]).collect())
-    };
+    let difficulty = |name: &String| Difficulty::parse(name);
+    let visibility = |name: &String| Visibility::parse(name);
     SelectionTable {
         dataset: arguments.dataset.clone(),
         include_patterns: arguments.ids.clone(),
         exclude_patterns: arguments.exclude.clone(),
         domains: arguments.domain.clone(),
-        difficulties: names(&arguments.difficulty, &Difficulty::NAMES).into_iter().map(|n| difficulties[n]).collect(),
-        lifecycle,
+        difficulties: arguments.difficulty.iter().filter_map(difficulty).collect(),
+        lifecycle: lifecycle(arguments),
         lifecycle_filter: None,
-        visibility: names(&arguments.visibility, &Visibility::NAMES).into_iter().map(|n| visibilities[n]).collect(),
+        visibility: arguments.visibility.iter().filter_map(visibility).collect(),
         tags: arguments.tag.clone(),
     }
+}
+
+/// The stages that the flags allow: an empty list allows all, none at all means the usual default.
+fn lifecycle(arguments: &TaskListArguments) -> Option<Vec<Lifecycle>> {
+    let stages = &arguments.lifecycle;
+    if stages.iter().any(|stage| stage == "any") {
+        return Some(Vec::new());
+    }
+    // With an experiment, its own block has the default.
+    let unfiltered = stages.is_empty() && arguments.config.is_none();
+    (!unfiltered).then(|| stages.iter().filter_map(|stage| Lifecycle::parse(stage)).collect())
 }
 
 fn row<'a>(project: &Project, task: &'a Task) -> Row<'a> {
@@ -130,20 +130,22 @@ fn list_text(data: &Data<'_>) -> String {
     }
     let mut table = Table::new(["TASK", "DOMAIN", "DIFFICULTY", "VISIBILITY", "LIFECYCLE", "TAGS"]);
     for task in &data.tasks {
-        table.row([
-            task.task_id,
-            task.domain,
-            task.difficulty.map_or("-", Difficulty::name),
-            task.visibility.map_or("unknown", Visibility::name),
-            task.lifecycle.name(),
-            &task.tags.join(" "),
-        ]
-        .map(str::to_owned));
+        table.row(
+            [
+                task.task_id,
+                task.domain,
+                task.difficulty.map_or("-", Difficulty::name),
+                task.visibility.map_or("unknown", Visibility::name),
+                task.lifecycle.name(),
+                &task.tags.join(" "),
+            ]
+            .map(str::to_owned),
+        );
     }
     table.render()
 }
 
-fn remarks(project: &Project, data: &Data<'_>, all: usize) -> Vec<String> {
+fn remarks(project: &Project, data: &Data<'_>, all: usize, only_active: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if all == 0 {
         remarks.push(format!(
@@ -151,11 +153,9 @@ fn remarks(project: &Project, data: &Data<'_>, all: usize) -> Vec<String> {
             project.shown(&data.tasks_root).display()
         ));
     } else if data.total < all {
-        remarks.push(format!(
-            "{} of {} selected (`--lifecycle any` also takes tasks that are not active).",
-            data.total,
-            text::count(all, "task")
-        ));
+        let inactive =
+            if only_active { "; `--lifecycle any` also takes those that are not active" } else { "" };
+        remarks.push(format!("{} of {} selected{inactive}.", data.total, text::count(all, "task")));
     }
     if data.tasks.len() < data.total {
         remarks.push(format!("The first {} are shown.", data.tasks.len()));
@@ -180,7 +180,8 @@ impl FieldFilter {
         let shown = text::printable(filter);
         let Some((field, value)) = filter.split_once('=') else {
             return Err(Failure::usage(
-                Problem::error(format!("`{shown}` is not FIELD=VALUE")).fix("write, say, --filter category=reasoning"),
+                Problem::error(format!("`{shown}` is not FIELD=VALUE"))
+                    .fix("write, say, --filter category=reasoning"),
             ));
         };
         match FIELDS.iter().find(|known| **known == field) {

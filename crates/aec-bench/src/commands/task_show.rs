@@ -75,7 +75,13 @@ fn find(project: &Project, query: &str) -> Result<Task, Failure> {
             let broken: Vec<Problem> = catalogue
                 .problems
                 .iter()
-                .filter(|problem| problem.about.as_deref().and_then(|id| TaskId::parse(id).ok()).is_some_and(|id| id.is(query)))
+                .filter(|problem| {
+                    problem
+                        .about
+                        .as_deref()
+                        .and_then(|id| TaskId::parse(id).ok())
+                        .is_some_and(|id| id.is(query))
+                })
                 .cloned()
                 .collect();
             return Err(if broken.is_empty() { problem.into() } else { broken.into() });
@@ -102,7 +108,8 @@ fn show_text(data: &Data<'_>) -> String {
     let task = data.task;
     let environment = &task.environment;
     let optional = |value: Option<&str>| value.unwrap_or("-").to_owned();
-    let tools: Vec<String> = data.tools.iter().map(|tool| format!("{} ({})", tool.name, tool.source)).collect();
+    let tools: Vec<String> =
+        data.tools.iter().map(|tool| format!("{} ({})", tool.name, tool.source)).collect();
     let list = |items: &[String]| if items.is_empty() { "-".to_owned() } else { items.join(", ") };
     let files: Vec<String> = data.files.iter().map(ToString::to_string).collect();
     let mut lines = vec![

@@ -68,7 +68,10 @@ pub(crate) fn validate(context: &Context, arguments: &TaskValidateArguments) -> 
         ));
         shown
     })?;
-    let outcome = data.notes.iter().fold(outcome, |outcome, note| outcome.remark(problem_text(note).trim_end().to_owned()));
+    let outcome = data
+        .notes
+        .iter()
+        .fold(outcome, |outcome, note| outcome.remark(problem_text(note).trim_end().to_owned()));
     Ok(outcome.problems_in_text(problems))
 }
 
@@ -130,7 +133,12 @@ fn find(
             .into());
     }
     problems.extend(below.problems);
-    Ok(below.directories)
+    let with_id = |directory: TaskDirectory| {
+        // The same task has the same id, however it was named.
+        let id = id_of(root, &directory.path).unwrap_or(directory.id);
+        TaskDirectory { id, ..directory }
+    };
+    Ok(below.directories.into_iter().map(with_id).collect())
 }
 
 /// The id below the tasks root, or the last two names of the path for a task that lies elsewhere.

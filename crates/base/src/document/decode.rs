@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer as _, MapAccess,
-    SeqAccess, Unexpected, VariantAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer as _,
+    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
 use super::{Document, Entry, Node, Shared, Value, place};
@@ -25,28 +25,41 @@ pub struct Decoded<T> {
     pub value: Option<T>,
     /// Every problem found.
     pub problems: Vec<Problem>,
+    /// The dotted keys that were cut out because of a problem.
+    faulty: Vec<String>,
+}
+
+impl<T> Decoded<T> {
+    /// Whether something at or below this dotted key was cut out, so that its absence means nothing.
+    pub fn is_faulty(&self, key: &str) -> bool {
+        self.faulty.iter().any(|faulty| {
+            faulty.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    }
 }
 
 impl Document {
     /// Fills a `T` from the document.
     pub fn decode<T: DeserializeOwned>(&self) -> Decoded<T> {
-        let mut problems = Vec::new();
-        let first = match T::deserialize(&self.root) {
-            Ok(value) => return Decoded { value: Some(value), problems },
-            Err(error) => error,
-        };
-        let mut root = self.root.clone();
-        let mut error = first;
+        let mut decoded = Decoded { value: None, problems: Vec::new(), faulty: Vec::new() };
+        let mut pruned: Option<Node> = None;
         loop {
-            problems.push(self.describe(&error));
-            if problems.len() == MOST_PROBLEMS || !cut(&mut root, &error.path) {
-                return Decoded { value: None, problems };
-            }
-            match T::deserialize(&root) {
-                Ok(value) => return Decoded { value: Some(value), problems },
-                Err(next) => error = next,
+            let error = match T::deserialize(pruned.as_ref().unwrap_or(&self.root)) {
+                Ok(value) => {
+                    decoded.value = Some(value);
+                    break;
+                }
+                Err(error) => error,
+            };
+            decoded.problems.push(self.describe(&error));
+            decoded.faulty.push(dotted(&error.path));
+            let root = pruned.get_or_insert_with(|| self.root.clone());
+            if decoded.problems.len() == MOST_PROBLEMS || !cut(root, &error.path) {
+                break;
             }
         }
+        decoded.problems.sort_by_key(|problem| (problem.line, problem.column));
+        decoded
     }
 
     fn describe(&self, error: &DecodeError) -> Problem {
@@ -135,7 +148,11 @@ fn dotted(path: &[Step]) -> String {
                 text.push('.');
                 text.push_str(key);
             }
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
+            Step::Index(index) => {
+                text.push('[');
+                text.push_str(&index.to_string());
+                text.push(']');
+            }
         }
     }
     text
@@ -356,7 +373,10 @@ struct List<'de> {
 impl<'de> SeqAccess<'de> for List<'de> {
     type Error = DecodeError;
 
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, DecodeError> {
+    fn next_element_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, DecodeError> {
         let Some((index, item)) = self.items.next() else { return Ok(None) };
         seed.deserialize(item).map(Some).map_err(|error| error.below(Step::Index(index), item.offset))
     }
@@ -447,7 +467,10 @@ mod tests {
         };
         let texts = [
             (Syntax::Toml, "name='a'\ncount=2\nlevel='hard'\ntags=['x','y']\n[inner]\nseconds=3\non=true\n"),
-            (Syntax::Yaml, "name: a\ncount: 2\nlevel: hard\ntags: [x, y]\ninner:\n  seconds: 3\n  on: true\n"),
+            (
+                Syntax::Yaml,
+                "name: a\ncount: 2\nlevel: hard\ntags: [x, y]\ninner:\n  seconds: 3\n  on: true\n",
+            ),
             (
                 Syntax::Json,
                 r#"{"name":"a","count":2,"level":"hard","tags":["x","y"],"inner":{"seconds":3,"on":true}}"#,
@@ -478,24 +501,33 @@ mod tests {
         assert_eq!(
             problems,
             [
+                "X004 f:1:8: `name` must be text in quotes, not 5 (write text in quotes there)",
                 "X003 f:2:1: unknown key `colour` here (remove the key)",
                 "X004 f:3:9: `count` must be a whole number, zero or more, not -1 (write a whole number, zero or more there)",
-                "X004 f:9:6: `inner.on` must be true or false, not the text \"yes\" (write true or false there)",
-                "X003 f:8:1: unknown key `second` in `inner` (did you mean `seconds`?)",
                 "X005 f:4:9: `level` cannot be \"hrad\" (did you mean \"hard\"?)",
-                "X004 f:1:8: `name` must be text in quotes, not 5 (write text in quotes there)",
                 "X004 f:5:14: `tags[1]` must be text in quotes, not 7 (write text in quotes there)",
+                "X003 f:8:1: unknown key `second` in `inner` (did you mean `seconds`?)",
+                "X004 f:9:6: `inner.on` must be true or false, not the text \"yes\" (write true or false there)",
             ]
         );
     }
 
     #[test]
     fn duplicates_and_broken_syntax_name_their_place() {
-        assert_eq!(decode(Syntax::Toml, "name='a'\nname='b'\n").1, [
-            "X002 f:2:1: not valid TOML: duplicate key (correct the file at this place; nothing in it was used)"
-        ]);
-        assert!(decode(Syntax::Yaml, "name: a\nname: b\n").1[0].starts_with("X002 f:2:1: not valid YAML: duplicate"));
-        assert!(decode(Syntax::Json, "{\"name\":\"a\",\n \"name\":\"b\"}").1[0].starts_with("X002 f:2:2: not valid JSON"));
+        assert_eq!(
+            decode(Syntax::Toml, "name='a'\nname='b'\n").1,
+            [
+                "X002 f:2:1: not valid TOML: duplicate key (correct the file at this place; nothing in it was used)"
+            ]
+        );
+        assert!(
+            decode(Syntax::Yaml, "name: a\nname: b\n").1[0]
+                .starts_with("X002 f:2:1: not valid YAML: duplicate")
+        );
+        assert!(
+            decode(Syntax::Json, "{\"name\":\"a\",\n \"name\":\"b\"}").1[0]
+                .starts_with("X002 f:2:2: not valid JSON")
+        );
         assert!(decode(Syntax::Json, "{\"name\":").1[0].starts_with("X002 f:1:"));
         assert!(decode(Syntax::Yaml, "name: [a\n").1[0].starts_with("X002 f:1:7: not valid YAML"));
         assert!(decode(Syntax::Toml, "a\0b").1[0].contains("NUL"));
@@ -506,7 +538,7 @@ mod tests {
         let mut bomb = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
         for i in 1..9 {
             let aliases = vec![format!("*a{}", i - 1); 9].join(",");
-            bomb.push_str(&format!("a{i}: &a{i} [{aliases}]\n"));
+            bomb += &format!("a{i}: &a{i} [{aliases}]\n");
         }
         assert!(decode(Syntax::Yaml, &bomb).1[0].contains("not valid YAML"));
         assert!(decode(Syntax::Yaml, &"[".repeat(20_000)).1[0].contains("not valid YAML"));
@@ -524,9 +556,10 @@ mod tests {
             assert_eq!(decode(syntax, text), (Some(Sample::default()), vec![]));
         }
         assert!(decode(Syntax::Json, "").1[0].starts_with("X002"));
-        assert_eq!(decode(Syntax::Yaml, "- a\n").1, [
-            "X004 f:1:1: the file must be a table, not a list (write a table there)"
-        ]);
+        assert_eq!(
+            decode(Syntax::Yaml, "- a\n").1,
+            ["X004 f:1:1: the file must be a table, not a list (write a table there)"]
+        );
     }
 
     #[test]

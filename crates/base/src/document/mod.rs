@@ -145,7 +145,12 @@ impl Document {
     }
 
     /// Reads and parses a configuration file.
-    pub fn read_with(path: &Path, syntax: Syntax, family: Family, links: Links) -> Result<Self, Vec<Problem>> {
+    pub fn read_with(
+        path: &Path,
+        syntax: Syntax,
+        family: Family,
+        links: Links,
+    ) -> Result<Self, Vec<Problem>> {
         let text = read_text(path, CONFIG_FILE_LIMIT, links)
             .map_err(|error| vec![unreadable(path, &error, family)])?;
         Self::parse(path, text, syntax, family)

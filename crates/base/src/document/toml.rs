@@ -41,9 +41,7 @@ fn convert(spanned: Spanned<DeValue<'_>>) -> Result<Node, SyntaxError> {
         DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
             .map(Value::Integer)
             .map_err(|_| unfit("the whole number"))?,
-        DeValue::Float(float) => {
-            float.as_str().parse().map(Value::Float).map_err(|_| unfit("the number"))?
-        }
+        DeValue::Float(float) => float.as_str().parse().map(Value::Float).map_err(|_| unfit("the number"))?,
         DeValue::Boolean(boolean) => Value::Bool(boolean),
         DeValue::Datetime(date) => Value::String(date.to_string()),
         DeValue::Array(items) => Value::List(items.into_iter().map(convert).collect::<Result<_, _>>()?),

@@ -75,8 +75,8 @@ enum Tree {
     Integer(i64),
     Float(f64),
     String(String),
-    List(Vec<Spanned<Tree>>),
-    Table(Vec<(Spanned<String>, Spanned<Tree>)>),
+    List(Vec<Spanned<Self>>),
+    Table(Vec<(Spanned<String>, Spanned<Self>)>),
 }
 
 impl Tree {

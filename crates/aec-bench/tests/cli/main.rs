@@ -1,0 +1,31 @@
+//! The command line from outside: the real binary, real files, what it prints and how it exits.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+
+mod bad_input;
+mod config;
+mod documents;
+mod envelope;
+mod experiment;
+mod help;
+mod host;
+mod init;
+mod schema;
+mod task_commands;
+mod task_file;
+mod task_validate;
+
+use aec_test::TestEnv;
+
+/// A world of its own.
+fn world() -> TestEnv {
+    TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"))
+}
+
+/// A world with a project without tasks.
+fn empty_project() -> TestEnv {
+    let env = world();
+    let run = env.run(["init", "--no-example", "--quiet"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    env
+}
