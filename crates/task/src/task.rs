@@ -42,6 +42,8 @@ pub struct Task {
     pub category: Option<String>,
     /// How hard it is; absent when unknown.
     pub difficulty: Option<Difficulty>,
+    /// The template's name for the tier, when it is not one of the three difficulties.
+    pub generation_difficulty: Option<String>,
     /// Who may see it; absent when unknown, which is not public.
     pub visibility: Option<Visibility>,
     /// Where it is in its life.
@@ -145,6 +147,7 @@ impl Task {
             path: path.to_path_buf(),
             category: metadata.category.clone(),
             difficulty: metadata.difficulty,
+            generation_difficulty: metadata.generation_difficulty.clone(),
             visibility: metadata.visibility,
             lifecycle: metadata.lifecycle.unwrap_or_default(),
             tags: metadata.tags.clone(),

@@ -105,6 +105,33 @@ fn hostile_names_and_missing_parts_are_errors() {
 }
 
 #[test]
+fn every_filter_of_the_tasks_block_selects() {
+    let env = empty_project();
+    let task = |id: &str, text: &str| aec_test::tree::write_task(&env.path("tasks").join(id), text);
+    task("civil/a", "[metadata]\ndifficulty = \"easy\"\nvisibility = \"public\"\ntags = [\"x\", \"y\"]\n");
+    task("civil/b", "[metadata]\ndifficulty = \"hard\"\nvisibility = \"holdout\"\ntags = [\"x\"]\n");
+    task("ground/c", "[metadata]\nlifecycle = \"deprecated\"\n");
+    for (block, expected) in [
+        ("{}", "civil/a civil/b"),
+        ("{include_patterns: [\"*/b\"]}", "civil/b"),
+        ("{exclude_patterns: [\"*/b\"]}", "civil/a"),
+        ("{domains: [ground]}", ""),
+        ("{difficulties: [easy]}", "civil/a"),
+        ("{lifecycle: [deprecated]}", "ground/c"),
+        ("{lifecycle_filter: [active, deprecated]}", "civil/a civil/b ground/c"),
+        ("{visibility: [holdout]}", "civil/b"),
+        ("{tags: [x, y]}", "civil/a"),
+        ("{tags: [x], difficulties: [hard]}", "civil/b"),
+    ] {
+        env.write("e.yaml", format!("tasks: {block}\nagents: [{{name: a, harness: nop}}]\n"));
+        let data = env.run(["--json", "task", "list", "--config", "e.yaml"]).data();
+        let ids: Vec<&str> =
+            data["tasks"].as_array().unwrap().iter().map(|task| task["task_id"].as_str().unwrap()).collect();
+        assert_eq!(ids.join(" "), expected, "{block}");
+    }
+}
+
+#[test]
 fn an_experiment_selects_tasks() {
     let env = world();
     env.init();

@@ -54,6 +54,7 @@ fn every_key_has_its_effect() {
         ("[metadata]\nlifecycle = \"deprecated\"", "/lifecycle", json!("deprecated")),
         ("[metadata]\ndomain = \"ground\"", "/domain", json!("ground")),
         ("[metadata]\nstandard = \"AS 4100\"", "/standard", json!("AS 4100")),
+        ("[metadata]\ngeneration_difficulty = \"expert\"", "/generation_difficulty", json!("expert")),
         ("[agent]\ntimeout_sec = 12.5", "/agent/timeout_sec", json!(12.5)),
         ("[verifier]\ntimeout_sec = 7", "/verifier/timeout_sec", json!(7.0)),
         ("[environment]\nextensions = [\"ocr\"]", "/environment/extensions", json!(["ocr"])),
