@@ -1,0 +1,3 @@
+//! Verdicts: what a submission is worth, and why.
+
+pub mod scorer;

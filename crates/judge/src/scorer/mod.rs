@@ -1,0 +1,1 @@
+//! The standard scorer: typed answers against a submission.
