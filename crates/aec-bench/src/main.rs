@@ -15,5 +15,8 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|first| first == aec_sandbox::SHIM_ARGUMENT) {
+        return ExitCode::from(u8::try_from(aec_sandbox::run_shim()).unwrap_or(1));
+    }
     entry::run(&arguments)
 }

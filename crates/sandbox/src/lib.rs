@@ -1,4 +1,26 @@
-//! Where commands run without doing harm. So far: what this host offers for it.
+//! Where commands run without doing harm.
+//!
+//! A [`Room`] is a set of Linux namespaces with the host's programs read-only, its own `/proc`, `/tmp` and writable
+//! directories of bounded size, no network unless asked for, no privileges, a filter on system calls and limits on
+//! cores, memory, disk and processes. Dropping it ends every process inside. The same interface, [`Sandbox`],
+//! stands for running on the host itself when somebody insists.
 
+mod bare;
+mod cgroup;
+mod channel;
+mod filter;
 pub mod host;
+mod mounts;
+mod output;
 pub mod python;
+mod room;
+mod shim;
+mod spec;
+mod sys;
+mod tree;
+
+pub use output::{Captured, OutputLimits, Spill};
+pub use room::{ExecResult, ExecSpec, Exit, Room, Sandbox, SandboxError, Stream, use_shim};
+pub use shim::{SHIM_ARGUMENT, run as run_shim};
+pub use spec::{Held, Hold, Level, Limits, ROOM_UID, RoomSpec};
+pub use tree::{Kind, Listed, Tree, WalkLimits};

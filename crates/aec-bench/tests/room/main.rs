@@ -1,0 +1,71 @@
+//! Rooms from outside: what commands in them can and cannot do, as root and as an ordinary user.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+
+mod isolation;
+mod limits;
+mod work;
+
+use std::time::Duration;
+
+use aec_sandbox::{ExecResult, ExecSpec, Limits, Room, RoomSpec, Sandbox as _};
+
+/// Names the program when these tests are run again from a copy.
+const SHIM: &str = "AEC_TEST_SHIM";
+
+/// All of the above once more, as somebody without privileges. Only root can arrange that; others are that already.
+#[test]
+fn everything_holds_for_an_ordinary_user() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    const NOBODY: u32 = 65534;
+    if std::env::var_os(SHIM).is_some() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let copies = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(copies.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (tests, shim) = (copies.path().join("tests"), copies.path().join("aec-bench"));
+    std::fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_aec-bench"), &shim).unwrap();
+    let output = std::process::Command::new(tests)
+        .arg("--test-threads=2")
+        .env(SHIM, shim)
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// A room such as an agent gets, small enough to fill.
+fn spec() -> RoomSpec {
+    let shim = std::env::var_os(SHIM).unwrap_or_else(|| env!("CARGO_BIN_EXE_aec-bench").into());
+    aec_sandbox::use_shim(shim.into());
+    RoomSpec {
+        writable: vec!["/workspace".into(), "/logs".into()],
+        sealed: vec!["/tests".into()],
+        show: Vec::new(),
+        programs: Vec::new(),
+        limits: Limits { cpus: 1, memory_mb: 256, storage_mb: 64, pids: 64 },
+        network: false,
+    }
+}
+
+fn open() -> Room {
+    Room::open(&spec()).unwrap()
+}
+
+/// Runs a shell script in a room.
+fn sh(room: &mut Room, script: &str) -> ExecResult {
+    let mut command = ExecSpec::new(["sh", "-c", script]);
+    command.cwd = "/workspace".into();
+    command.deadline = Duration::from_secs(20);
+    room.exec(&command, &mut |_, _| {}).unwrap()
+}
+
+/// What a script prints.
+fn out(room: &mut Room, script: &str) -> String {
+    let result = sh(room, script);
+    format!("{}{}", result.stdout.text(), result.stderr.text()).trim().to_owned()
+}

@@ -1,0 +1,445 @@
+//! Opening a room and working in it, from outside.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::Signal;
+
+use crate::cgroup::{Cgroup, Hierarchies};
+use crate::channel::Channel;
+use crate::mounts::PROGRAMS;
+use crate::output::{Capture, Captured, OutputLimits};
+use crate::shim::SHIM_ARGUMENT;
+use crate::spec::{Enforce, Held, Hold, Level, Reply, Request, RoomSpec};
+use crate::tree::Tree;
+
+/// Why a room could not be used. The command's own failure is not among these.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// This host does not let us.
+    #[error("this host allows no room: cannot {step}: {error}")]
+    Refused {
+        /// What was tried.
+        step: String,
+        /// What the kernel said.
+        error: String,
+    },
+    /// The room is gone.
+    #[error("the room ended before it was closed")]
+    Gone,
+    /// Something on this side failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// A command to run in a room.
+#[derive(Clone, Debug)]
+pub struct ExecSpec {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// The whole environment, besides the search path.
+    pub env: Vec<(String, String)>,
+    /// Working directory.
+    pub cwd: String,
+    /// What it reads.
+    pub stdin: Vec<u8>,
+    /// How long it may take.
+    pub deadline: Duration,
+    /// How much of what it prints is kept.
+    pub stdout: OutputLimits,
+    /// How much of its complaints is kept.
+    pub stderr: OutputLimits,
+}
+
+impl ExecSpec {
+    /// A command with an empty environment, ample limits and a minute's time.
+    pub fn new(argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            cwd: "/".to_owned(),
+            stdin: Vec::new(),
+            deadline: Duration::from_secs(60),
+            stdout: OutputLimits::default(),
+            stderr: OutputLimits::default(),
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+    /// It was killed at its deadline.
+    Deadline,
+}
+
+/// What a command did.
+#[derive(Clone, Debug)]
+pub struct ExecResult {
+    /// How it ended.
+    pub exit: Exit,
+    /// What it printed.
+    pub stdout: Captured,
+    /// What it complained of.
+    pub stderr: Captured,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// Where commands run.
+pub trait Sandbox: Send {
+    /// How well it keeps commands apart from the host.
+    fn level(&self) -> Level;
+    /// Which limits hold.
+    fn held(&self) -> Held;
+    /// Runs a command to its end. `watch` sees each piece of output as it comes.
+    fn exec(
+        &mut self,
+        command: &ExecSpec,
+        watch: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<ExecResult, SandboxError>;
+    /// A directory of the room by its place, for reading, writing and listing.
+    fn directory(&self, place: &str) -> Option<&Tree>;
+    /// Makes the sealed directories read-only.
+    fn seal(&mut self) -> Result<(), SandboxError>;
+    /// Kills every process. The directories stay readable.
+    fn freeze(&mut self) -> Result<(), SandboxError>;
+    /// Whether the kernel killed a process for its memory.
+    fn out_of_memory(&self) -> bool;
+}
+
+/// Which stream a piece of output came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A room made of namespaces. Dropping it ends everything inside.
+#[derive(Debug)]
+pub struct Room {
+    channel: Channel,
+    shim: Child,
+    first: OwnedFd,
+    held: Held,
+    places: Vec<String>,
+    directories: Vec<Tree>,
+    frozen: bool,
+    // After the child: the processes must be gone before their group is removed.
+    cgroup: Cgroup,
+}
+
+/// The program to re-execute as a shim: normally this one.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says which program is the shim, for callers that are not the program itself, such as tests and benchmarks.
+pub fn use_shim(program: PathBuf) {
+    PROGRAM.set(program).ok();
+}
+
+impl Room {
+    /// Opens a room.
+    pub fn open(spec: &RoomSpec) -> Result<Self, SandboxError> {
+        static HIERARCHIES: OnceLock<Hierarchies> = OnceLock::new();
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let (ours, theirs) = rustix::net::socketpair(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+            rustix::net::SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(io::Error::from)?;
+        let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let mut cgroup = HIERARCHIES.get_or_init(Hierarchies::find).create(&name, &spec.limits);
+        let shim = start_shim(theirs)?;
+        cgroup.add(shim.id());
+        let enforce = Enforce {
+            memory_mb: (!cgroup.memory).then_some(spec.limits.memory_mb),
+            pids: (!cgroup.pids).then_some(spec.limits.pids),
+            cpus: (!cgroup.cpus).then_some(spec.limits.cpus),
+            storage_mb: spec.limits.storage_mb,
+        };
+        let held = Held {
+            // Held to as many cores, which the filter keeps a command from changing.
+            cpus: Hold::Tree,
+            memory: if cgroup.memory { Hold::Tree } else { Hold::Process },
+            storage: Hold::Tree,
+            // Counted per user namespace, which as root is the host's.
+            pids: if cgroup.pids || !rustix::process::geteuid().is_root() {
+                Hold::Tree
+            } else {
+                Hold::Process
+            },
+        };
+        let channel = Channel::new(ours);
+        channel.send(&Request::Open { spec: spec.clone(), enforce }, &[])?;
+        let opened = receive_first(&channel).and_then(|first| {
+            let directories = receive_directories(&channel)?;
+            Ok((first, directories))
+        });
+        let mut shim = shim;
+        let (first, directories) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                drop(channel);
+                shim.wait().ok();
+                return Err(error);
+            }
+        };
+        let places = spec.writable.iter().chain(&spec.sealed).cloned().collect();
+        Ok(Self { channel, shim, first, held, places, directories, frozen: false, cgroup })
+    }
+
+    /// Kills everything inside and makes all directories empty again, as if newly opened.
+    pub fn wipe(&mut self) -> Result<(), SandboxError> {
+        self.channel.send(&Request::Wipe, &[])?;
+        self.directories = receive_directories(&self.channel)?;
+        Ok(())
+    }
+}
+
+fn start_shim(socket: OwnedFd) -> io::Result<Child> {
+    let program = PROGRAM.get().cloned().unwrap_or_else(|| PathBuf::from("/proc/self/exe"));
+    Command::new(program)
+        .arg0("aec-bench")
+        .arg(SHIM_ARGUMENT)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(socket))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+fn receive(channel: &Channel) -> Result<(Reply, Vec<OwnedFd>), SandboxError> {
+    match channel.receive() {
+        Ok((Reply::Failed { step, error }, _)) => Err(SandboxError::Refused { step, error }),
+        Ok(received) => Ok(received),
+        Err(error) if is_hang_up(&error) => Err(SandboxError::Gone),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_hang_up(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe
+    )
+}
+
+fn receive_first(channel: &Channel) -> Result<OwnedFd, SandboxError> {
+    match receive(channel)? {
+        (Reply::Born, mut handles) if handles.len() == 1 => Ok(handles.remove(0)),
+        _ => Err(SandboxError::Gone),
+    }
+}
+
+fn receive_directories(channel: &Channel) -> Result<Vec<Tree>, SandboxError> {
+    match receive(channel)? {
+        (Reply::Ready, directories) => Ok(directories.into_iter().map(Tree::new).collect()),
+        _ => Err(SandboxError::Gone),
+    }
+}
+
+impl Sandbox for Room {
+    fn level(&self) -> Level {
+        Level::Namespaces
+    }
+
+    fn held(&self) -> Held {
+        self.held
+    }
+
+    fn exec(
+        &mut self,
+        command: &ExecSpec,
+        watch: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<ExecResult, SandboxError> {
+        let started = Instant::now();
+        let stdin = filled_pipe(&command.stdin)?;
+        let (out_reader, out_writer) = io::pipe()?;
+        let (err_reader, err_writer) = io::pipe()?;
+        let mut env = command.env.clone();
+        if !env.iter().any(|(name, _)| name == "PATH") {
+            env.push(("PATH".to_owned(), format!("{PROGRAMS}:/usr/local/bin:/usr/bin:/bin")));
+        }
+        let request = Request::Exec { argv: command.argv.clone(), env, cwd: command.cwd.clone() };
+        self.channel.send(&request, &[stdin.as_fd(), out_writer.as_fd(), err_writer.as_fd()])?;
+        drop((stdin, out_writer, err_writer));
+        let mut streams = [
+            Pumped {
+                reader: Some(out_reader),
+                stream: Stream::Stdout,
+                capture: Capture::new(command.stdout.clone())?,
+            },
+            Pumped {
+                reader: Some(err_reader),
+                stream: Stream::Stderr,
+                capture: Capture::new(command.stderr.clone())?,
+            },
+        ];
+        let exit = self.follow(&mut streams, started + command.deadline, watch)?;
+        // What is still in the pipes was printed before the end; what comes later was not this command.
+        streams.iter_mut().for_each(|stream| stream.drain(watch));
+        let [stdout, stderr] = streams.map(|stream| stream.capture.finish());
+        Ok(ExecResult { exit, stdout, stderr, duration: started.elapsed() })
+    }
+
+    fn directory(&self, place: &str) -> Option<&Tree> {
+        let index = self.places.iter().position(|known| known == place)?;
+        self.directories.get(index)
+    }
+
+    fn seal(&mut self) -> Result<(), SandboxError> {
+        self.channel.send(&Request::Seal, &[])?;
+        match receive(&self.channel)? {
+            (Reply::Done, _) => Ok(()),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+
+    fn freeze(&mut self) -> Result<(), SandboxError> {
+        if !self.frozen {
+            // The first process may have ended by itself; the shim ends when all of the room have.
+            rustix::process::pidfd_send_signal(&self.first, Signal::KILL).ok();
+            self.shim.wait()?;
+            self.frozen = true;
+        }
+        Ok(())
+    }
+
+    fn out_of_memory(&self) -> bool {
+        self.cgroup.out_of_memory()
+    }
+}
+
+impl Room {
+    /// Reads output until the command ends or its time is up.
+    fn follow(
+        &mut self,
+        streams: &mut [Pumped; 2],
+        deadline: Instant,
+        watch: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<Exit, SandboxError> {
+        let mut killed = false;
+        loop {
+            let now = Instant::now();
+            if now >= deadline && !killed {
+                // Its process group first, which leaves the room usable; a process that got away from its
+                // group ends with the room.
+                self.channel.send(&Request::Kill, &[])?;
+                killed = true;
+            }
+            let line = self.channel.as_fd();
+            let mut waiting = vec![PollFd::new(&line, PollFlags::IN)];
+            let open: Vec<usize> =
+                (0..streams.len()).filter(|index| streams[*index].reader.is_some()).collect();
+            for index in &open {
+                if let Some(reader) = &streams[*index].reader {
+                    waiting.push(PollFd::new(reader, PollFlags::IN));
+                }
+            }
+            // After a kill the end is near; the limit is for a room that has stopped answering.
+            let patience = if killed { Duration::from_secs(10) } else { deadline - now };
+            let patience = rustix::event::Timespec::try_from(patience).ok();
+            let count = match poll(&mut waiting, patience.as_ref()) {
+                Ok(count) => count,
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(io::Error::from(error).into()),
+            };
+            let ready: Vec<bool> = waiting.iter().map(|waiting| !waiting.revents().is_empty()).collect();
+            drop(waiting);
+            if count == 0 && killed {
+                self.freeze()?;
+                return Ok(Exit::Deadline);
+            }
+            for (slot, index) in open.iter().enumerate() {
+                if ready[slot + 1] {
+                    streams[*index].read_once(watch);
+                }
+            }
+            if ready[0] {
+                return match receive(&self.channel)? {
+                    (Reply::Exited { .. }, _) if killed => Ok(Exit::Deadline),
+                    (Reply::Exited { code: Some(code), .. }, _) => Ok(Exit::Code(code)),
+                    (Reply::Exited { signal, .. }, _) => Ok(Exit::Signal(signal.unwrap_or(0))),
+                    _ => Err(SandboxError::Gone),
+                };
+            }
+        }
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        // Nothing can be done about a kill that fails: the kernel has already ended the processes then.
+        self.freeze().ok();
+    }
+}
+
+/// A pipe with its content already in it, so that nobody has to feed it. Larger input goes through a file.
+fn filled_pipe(bytes: &[u8]) -> io::Result<OwnedFd> {
+    use std::io::{Seek as _, Write as _};
+    const PIPE: usize = 60 * 1024;
+    if bytes.len() <= PIPE {
+        let (reader, mut writer) = io::pipe()?;
+        writer.write_all(bytes)?;
+        return Ok(reader.into());
+    }
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// A stream of the running command.
+struct Pumped {
+    reader: Option<io::PipeReader>,
+    stream: Stream,
+    capture: Capture,
+}
+
+impl Pumped {
+    /// Reads what is there, once.
+    fn read_once(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
+        let mut buffer = [0_u8; 64 * 1024];
+        let count = match self.reader.as_mut().map(|reader| reader.read(&mut buffer)) {
+            Some(Ok(count)) => count,
+            _ => 0,
+        };
+        if count == 0 {
+            self.reader = None;
+            return;
+        }
+        self.capture.push(&buffer[..count]);
+        watch(self.stream, &buffer[..count]);
+    }
+
+    /// Reads what is still in the pipe, without waiting for processes that keep it open.
+    fn drain(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
+        // A pipe holds at most this much; a writer that goes on is not listened to for ever.
+        const ROUNDS: usize = 64;
+        for _ in 0..ROUNDS {
+            let Some(reader) = &self.reader else { return };
+            let nothing = rustix::event::Timespec::default();
+            let mut waiting = [PollFd::new(reader, PollFlags::IN)];
+            if !poll(&mut waiting, Some(&nothing)).is_ok_and(|count| count > 0) {
+                return;
+            }
+            self.read_once(watch);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The inside of a room: the process that becomes the room's first one, builds it and runs commands in it.
+//!
+//! The program re-executes itself for this (`aec-bench __exec`), so that namespaces are made by a process with one
+//! thread. It forks once: the outer half only waits, so that its end means that every process of the room is
+//! gone; the inner half is process 1 of the room and lives until the opener hangs up or kills it.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
+use seccompiler::BpfProgram;
+
+use crate::channel::Channel;
+use crate::filter;
+use crate::mounts::{self, StepError};
+use crate::spec::{Enforce, ROOM_UID, Reply, Request, RoomSpec};
+use crate::sys::{self, Forked};
+
+/// The argument that makes the program a shim instead of a command line.
+pub const SHIM_ARGUMENT: &str = "__exec";
+
+/// Runs the shim; the channel is descriptor 0. Returns the exit code.
+pub fn run() -> i32 {
+    let channel = Channel::new(sys::inherited(0));
+    match serve(&channel) {
+        Ok(()) => 0,
+        Err(failure) => {
+            let reply = Reply::Failed { step: failure.step, error: failure.error.to_string() };
+            i32::from(channel.send(&reply, &[]).is_err()) + 1
+        }
+    }
+}
+
+fn fail(step: &str) -> impl FnOnce(io::Error) -> StepError + '_ {
+    move |error| StepError { step: step.to_owned(), error }
+}
+
+fn serve(channel: &Channel) -> Result<(), StepError> {
+    // A hang-up before the first word is an opener that changed its mind.
+    let Ok((Request::Open { spec, enforce }, _)) = channel.receive() else { return Ok(()) };
+    let privileged = rustix::process::geteuid().is_root();
+    if !privileged {
+        own_user_namespace().map_err(fail("make a user namespace"))?;
+    }
+    let mut namespaces = UnshareFlags::NEWNS
+        | UnshareFlags::NEWPID
+        | UnshareFlags::NEWIPC
+        | UnshareFlags::NEWUTS
+        | UnshareFlags::NEWCGROUP;
+    if !spec.network {
+        namespaces |= UnshareFlags::NEWNET;
+    }
+    sys::unshare(namespaces).map_err(fail("make namespaces"))?;
+    match sys::fork().map_err(fail("fork"))? {
+        Forked::Parent(first) => {
+            let handle = rustix::process::pidfd_open(first, rustix::process::PidfdFlags::empty())
+                .map_err(|error| fail("name the first process")(error.into()))?;
+            channel.send(&Reply::Born, &[handle.as_fd()]).map_err(fail("announce the first process"))?;
+            wait_for(first);
+            Ok(())
+        }
+        Forked::Child => {
+            let code = match First::new(channel, spec, enforce, privileged).and_then(|first| first.run()) {
+                Ok(()) => 0,
+                Err(failure) => {
+                    let reply = Reply::Failed { step: failure.step, error: failure.error.to_string() };
+                    i32::from(channel.send(&reply, &[]).is_err()) + 1
+                }
+            };
+            sys::exit_now(code)
+        }
+    }
+}
+
+fn wait_for(pid: Pid) {
+    while let Err(rustix::io::Errno::INTR) = rustix::process::waitpid(Some(pid), WaitOptions::empty()) {}
+}
+
+/// A user namespace in which this user is the only one.
+fn own_user_namespace() -> io::Result<()> {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    sys::unshare(UnshareFlags::NEWUSER)?;
+    // Without this the kernel refuses a group map from an ordinary user.
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{ROOM_UID} {uid} 1\n"))?;
+    std::fs::write("/proc/self/gid_map", format!("{ROOM_UID} {gid} 1\n"))
+}
+
+/// The room's first process.
+struct First<'a> {
+    channel: &'a Channel,
+    spec: RoomSpec,
+    enforce: Enforce,
+    privileged: bool,
+    filters: Vec<BpfProgram>,
+    running: Option<Pid>,
+}
+
+impl<'a> First<'a> {
+    fn new(
+        channel: &'a Channel,
+        spec: RoomSpec,
+        enforce: Enforce,
+        privileged: bool,
+    ) -> Result<Self, StepError> {
+        // If the outer half dies, nobody would know that this one is still there.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(|error| fail("tie the room to its opener")(error.into()))?;
+        rustix::process::setsid().map_err(|error| fail("make a session")(error.into()))?;
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        mounts::build(&spec, privileged)?;
+        let filters = filter::programs().map_err(fail("prepare the filter of system calls"))?;
+        Ok(Self { channel, spec, enforce, privileged, filters, running: None })
+    }
+
+    fn run(mut self) -> Result<(), StepError> {
+        self.ready()?;
+        loop {
+            if !self.next_is_request()? {
+                self.reap()?;
+                continue;
+            }
+            let (request, descriptors): (Request, Vec<OwnedFd>) = match self.channel.receive() {
+                Ok(received) => received,
+                // The opener is gone; the kernel ends every process of the room with this one.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                Err(error) => return Err(fail("listen")(error)),
+            };
+            match request {
+                Request::Open { .. } => return Err(fail("open")(io::Error::other("the room is open"))),
+                Request::Seal => {
+                    mounts::seal(&self.spec)?;
+                    self.say(&Reply::Done)?;
+                }
+                Request::Exec { argv, env, cwd } => self.exec(&argv, &env, &cwd, &descriptors)?,
+                Request::Kill => {
+                    if let Some(pid) = self.running {
+                        // It may have ended by itself a moment ago.
+                        rustix::process::kill_process_group(pid, Signal::KILL).ok();
+                    }
+                }
+                Request::Wipe => {
+                    self.kill_everything();
+                    mounts::unmount_writable(&self.spec)?;
+                    mounts::mount_writable(&self.spec, self.privileged)?;
+                    self.ready()?;
+                }
+            }
+        }
+    }
+
+    /// Whether the opener said something; wakes up from time to time to collect processes that lost their parents.
+    fn next_is_request(&self) -> Result<bool, StepError> {
+        const PATIENCE: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let handle = self
+            .running
+            .and_then(|pid| rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok());
+        let line = self.channel.as_fd();
+        let mut waiting = vec![PollFd::new(&line, PollFlags::IN)];
+        if let Some(handle) = &handle {
+            waiting.push(PollFd::new(handle, PollFlags::IN));
+        }
+        match poll(&mut waiting, Some(&PATIENCE)) {
+            Ok(_) => Ok(!waiting[0].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(fail("wait")(error.into())),
+        }
+    }
+
+    fn say(&self, reply: &Reply) -> Result<(), StepError> {
+        self.channel.send(reply, &[]).map_err(fail("answer"))
+    }
+
+    fn ready(&self) -> Result<(), StepError> {
+        let directories = mounts::open_directories(&self.spec)?;
+        let borrowed: Vec<_> = directories.iter().map(std::os::fd::AsFd::as_fd).collect();
+        self.channel.send(&Reply::Ready, &borrowed).map_err(fail("answer"))
+    }
+
+    /// Collects every process that has ended, and tells of the command if it is among them.
+    fn reap(&mut self) -> Result<(), StepError> {
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if self.running == Some(pid) {
+                self.running = None;
+                self.say(&Reply::Exited { code: status.exit_status(), signal: status.terminating_signal() })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn kill_everything(&mut self) {
+        self.running = None;
+        sys::kill_everyone();
+        // Each end is waited for, so that nothing of the past is left when this returns.
+        while rustix::process::wait(WaitOptions::empty()).is_ok() {
+            sys::kill_everyone();
+        }
+    }
+
+    fn exec(
+        &mut self,
+        argv: &[String],
+        env: &[(String, String)],
+        cwd: &str,
+        descriptors: &[OwnedFd],
+    ) -> Result<(), StepError> {
+        let text = |text: &str| CString::new(text).map_err(|error| fail("run a command")(error.into()));
+        let argv: Vec<CString> = argv.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?;
+        let variables: Vec<CString> =
+            env.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect::<Result<_, _>>()?;
+        let search_path =
+            env.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
+        match sys::fork().map_err(fail("fork"))? {
+            Forked::Parent(pid) => {
+                self.running = Some(pid);
+                Ok(())
+            }
+            Forked::Child => {
+                let error = match self.become_command(&argv, &variables, search_path, cwd, descriptors) {
+                    Ok(never) => match never {},
+                    Err(failure) => format!("cannot {}: {}\n", failure.step, failure.error),
+                };
+                if let Some(stderr) = descriptors.get(2) {
+                    rustix::io::write(stderr, error.as_bytes()).ok();
+                }
+                // What shells say of a command that cannot be run.
+                sys::exit_now(127)
+            }
+        }
+    }
+
+    /// Gives up every privilege and becomes the command.
+    fn become_command(
+        &self,
+        argv: &[CString],
+        variables: &[CString],
+        search_path: &str,
+        cwd: &str,
+        descriptors: &[OwnedFd],
+    ) -> Result<std::convert::Infallible, StepError> {
+        rustix::process::setsid().map_err(|error| fail("make a session")(error.into()))?;
+        for (number, descriptor) in (0..).zip(descriptors) {
+            sys::duplicate_onto(descriptor.as_fd(), number).map_err(fail("connect its streams"))?;
+        }
+        std::env::set_current_dir(cwd).map_err(fail("enter the working directory"))?;
+        self.set_limits().map_err(fail("set limits"))?;
+        drop_privileges(self.privileged).map_err(fail("drop privileges"))?;
+        filter::install(&self.filters).map_err(fail("filter system calls"))?;
+        let program = argv.first().cloned().unwrap_or_default();
+        if program.as_bytes().contains(&b'/') {
+            return sys::exec(&program, argv, variables).map_err(fail("run the command"));
+        }
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for directory in search_path.split(':') {
+            let Ok(candidate) = CString::new(format!("{directory}/{}", program.to_string_lossy())) else {
+                continue;
+            };
+            match sys::exec(&candidate, argv, variables) {
+                Ok(never) => match never {},
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => last = error,
+            }
+        }
+        Err(fail("run the command")(last))
+    }
+
+    fn set_limits(&self) -> io::Result<()> {
+        let set = |resource, value: u64| {
+            let current = rustix::process::getrlimit(resource);
+            // Only root could raise a limit again.
+            let value = current.maximum.map_or(value, |maximum| maximum.min(value));
+            rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
+        };
+        const MEBIBYTE: u64 = 1024 * 1024;
+        set(Resource::Core, 0)?;
+        set(Resource::Nofile, 1024)?;
+        set(Resource::Fsize, u64::from(self.enforce.storage_mb) * MEBIBYTE)?;
+        if let Some(megabytes) = self.enforce.memory_mb {
+            set(Resource::As, u64::from(megabytes) * MEBIBYTE)?;
+        }
+        if let Some(pids) = self.enforce.pids {
+            set(Resource::Nproc, pids.into())?;
+        }
+        if let Some(cpus) = self.enforce.cpus {
+            let allowed = rustix::thread::sched_getaffinity(None)?;
+            let mut chosen = rustix::thread::CpuSet::new();
+            let cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+            cores.take(cpus as usize).for_each(|core| chosen.set(core));
+            rustix::thread::sched_setaffinity(None, &chosen)?;
+        }
+        Ok(())
+    }
+}
+
+/// No capability now or later, no other user, no way to get either back.
+fn drop_privileges(privileged: bool) -> io::Result<()> {
+    for capability in CapabilitySet::all().iter() {
+        // A capability that this kernel does not know cannot be held either.
+        rustix::thread::remove_capability_from_bounding_set(capability).ok();
+    }
+    if privileged {
+        let (uid, gid) = (rustix::fs::Uid::from_raw(ROOM_UID), rustix::fs::Gid::from_raw(ROOM_UID));
+        rustix::thread::set_thread_groups(&[])?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    }
+    rustix::thread::clear_ambient_capability_set()?;
+    let none = CapabilitySet::empty();
+    rustix::thread::set_capabilities(
+        None,
+        CapabilitySets { effective: none, permitted: none, inheritable: none },
+    )?;
+    rustix::thread::set_no_new_privs(true)?;
+    Ok(())
+}

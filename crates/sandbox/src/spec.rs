@@ -1,0 +1,117 @@
+//! What a room is asked to be, what it turned out to be, and the messages between the two sides of it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The user that commands run as when the host process is root: nobody's account, in no group.
+pub const ROOM_UID: u32 = 64_999;
+
+/// A room to be opened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RoomSpec {
+    /// Directories that exist in the room besides the system, all writable and empty at first.
+    pub writable: Vec<String>,
+    /// Directories that the opener fills and that are then read-only.
+    pub sealed: Vec<String>,
+    /// Host directories shown read-only at the same place, such as the prefix of an interpreter.
+    pub show: Vec<PathBuf>,
+    /// Programs by name, linked into a directory at the front of the search path.
+    pub programs: Vec<(String, PathBuf)>,
+    /// What the processes in the room may take.
+    pub limits: Limits,
+    /// Whether the host's network is visible.
+    pub network: bool,
+}
+
+/// What all processes of a room together may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processor cores.
+    pub cpus: u32,
+    /// Memory in MiB.
+    pub memory_mb: u32,
+    /// Disk in MiB, over all writable directories.
+    pub storage_mb: u32,
+    /// Processes and threads.
+    pub pids: u32,
+}
+
+/// How well a limit holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hold {
+    /// For the whole tree of processes.
+    Tree,
+    /// For each process alone.
+    Process,
+    /// Not at all.
+    No,
+}
+
+/// Which limits really hold, as recorded with every result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Processor cores.
+    pub cpus: Hold,
+    /// Memory.
+    pub memory: Hold,
+    /// Disk.
+    pub storage: Hold,
+    /// Processes.
+    pub pids: Hold,
+}
+
+impl Held {
+    /// Nothing holds.
+    pub const NOTHING: Self = Self { cpus: Hold::No, memory: Hold::No, storage: Hold::No, pids: Hold::No };
+}
+
+/// How commands are kept apart from the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Own namespaces, system calls filtered, no privileges.
+    Namespaces,
+    /// Not at all: commands run on the host.
+    None,
+}
+
+/// From the opener to the room.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Build the room. Answered by [`Reply::Ready`] with a descriptor for each directory.
+    Open { spec: RoomSpec, enforce: Enforce },
+    /// Make the sealed directories read-only. Answered by [`Reply::Done`].
+    Seal,
+    /// Run a command; the descriptors are its stdin, stdout and stderr. Answered by [`Reply::Exited`].
+    Exec { argv: Vec<String>, env: Vec<(String, String)>, cwd: String },
+    /// Kill the process group of the running command.
+    Kill,
+    /// Kill every process, then make all directories empty again. Answered by [`Reply::Ready`].
+    Wipe,
+}
+
+/// The limits that the room itself must set, because no control group does.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Enforce {
+    pub(crate) memory_mb: Option<u32>,
+    pub(crate) pids: Option<u32>,
+    pub(crate) cpus: Option<u32>,
+    pub(crate) storage_mb: u32,
+}
+
+/// From the room to the opener.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    /// The room's first process, as a descriptor.
+    Born,
+    /// The room is built; descriptors of the writable directories, then of the sealed ones.
+    Ready,
+    /// Done.
+    Done,
+    /// A command ended.
+    Exited { code: Option<i32>, signal: Option<i32> },
+    /// It did not work; the room is of no use.
+    Failed { step: String, error: String },
+}

@@ -1,0 +1,72 @@
+//! The two system calls that Rust cannot call safe: `fork` and `exec`. Nothing else in the workspace is unsafe.
+
+#![expect(unsafe_code, reason = "fork and exec have no safe form; the calls are single and explained")]
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::io;
+
+use rustix::process::Pid;
+use rustix::thread::UnshareFlags;
+
+/// Which side of a fork this is.
+pub(crate) enum Forked {
+    Parent(Pid),
+    Child,
+}
+
+/// Forks this process. It must have one thread only, so that the child has no lock that nobody will open.
+pub(crate) fn fork() -> io::Result<Forked> {
+    // SAFETY: only the shim calls this, and the shim never starts a thread, so parent and child both own
+    // everything they see and may go on as ordinary Rust programs.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Forked::Child),
+        pid => Pid::from_raw(pid).map(Forked::Parent).ok_or_else(|| io::Error::other("fork gave no pid")),
+    }
+}
+
+/// Leaves namespaces for new ones.
+pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
+    debug_assert!(!flags.contains(UnshareFlags::FILES));
+    // SAFETY: the danger lies in unsharing the table of descriptors, which is never asked for here.
+    unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(io::Error::from)
+}
+
+/// Becomes another program. Returns only if that fails.
+pub(crate) fn exec(program: &CString, argv: &[CString], env: &[CString]) -> io::Result<Infallible> {
+    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: the arrays end with null and their strings live until the call returns, if it does.
+    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    Err(io::Error::last_os_error())
+}
+
+/// Ends the process at once, without running anything that a fork copied from its parent.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: `_exit` takes any code and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Takes over a descriptor that this process inherited.
+pub(crate) fn inherited(descriptor: i32) -> std::os::fd::OwnedFd {
+    // SAFETY: the shim calls this once, at its start, for the descriptor that its parent made for it.
+    unsafe { std::os::fd::FromRawFd::from_raw_fd(descriptor) }
+}
+
+/// Points a descriptor number at another open file.
+pub(crate) fn duplicate_onto(from: std::os::fd::BorrowedFd<'_>, to: i32) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    // SAFETY: called between fork and exec in the child, where no other code holds the target number.
+    if unsafe { libc::dup2(from.as_raw_fd(), to) } == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Kills every process that this one may signal, except itself: called by the first process of a room, whose
+/// namespace holds nothing but the room. The kernel does it in one sweep, so a process cannot outrun it by forking.
+pub(crate) fn kill_everyone() {
+    debug_assert!(rustix::process::getpid() == Pid::INIT);
+    // SAFETY: plain numbers; the only failure is that there is nobody left.
+    unsafe { libc::kill(-1, libc::SIGKILL) };
+}

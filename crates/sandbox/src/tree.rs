@@ -1,0 +1,191 @@
+//! A directory held by a descriptor: reading, writing, listing and copying below it without ever leaving it.
+//!
+//! Paths are resolved by the kernel with links refused, so what an agent plants there cannot lead anywhere else,
+//! and nothing can be swapped between a check and its use.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+
+use crate::spec::ROOM_UID;
+
+/// A directory, by descriptor.
+#[derive(Debug)]
+pub struct Tree(OwnedFd);
+
+/// What lies below a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Path below the directory.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// Size in bytes, of a file.
+    pub size: u64,
+    /// Names that the same file has.
+    pub links: u64,
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, which is never followed.
+    Link,
+    /// A device, pipe or socket.
+    Special,
+}
+
+/// Bounds for walking a tree that somebody else filled.
+#[derive(Clone, Copy, Debug)]
+pub struct WalkLimits {
+    /// Entries, of any kind.
+    pub entries: usize,
+    /// Directories inside directories.
+    pub depth: usize,
+}
+
+impl Tree {
+    /// Takes over a descriptor of a directory.
+    pub fn new(directory: OwnedFd) -> Self {
+        Self(directory)
+    }
+
+    /// Opens a directory of the host.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Opens a regular file for reading. Never waits, never follows a link.
+    pub fn open_file(&self, path: &Path) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(self.resolve(path, flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(file)
+    }
+
+    /// Reads a regular file of at most `limit` bytes.
+    pub fn read(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_file(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > limit {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("larger than {limit} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    /// Writes a file, with the directories above it, for the room's user.
+    pub fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
+        self.make_parents(path)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = if executable { 0o755 } else { 0o644 };
+        let mut file = File::from(self.resolve(path, flags, Mode::from_raw_mode(mode))?);
+        give_to_room(&file)?;
+        file.write_all(bytes)
+    }
+
+    /// Makes a directory, with those above it.
+    pub fn make_directory(&self, path: &Path) -> io::Result<()> {
+        self.make_parents(&path.join("x"))
+    }
+
+    /// Everything below, sorted by path.
+    pub fn list(&self, limits: WalkLimits) -> io::Result<Vec<Listed>> {
+        let mut found = Vec::new();
+        let top = rustix::fs::openat(
+            &self.0,
+            ".",
+            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        walk(top, Path::new(""), 0, limits, &mut found)?;
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    fn make_parents(&self, path: &Path) -> io::Result<()> {
+        let mut above = PathBuf::new();
+        let parents = path.parent().into_iter().flat_map(Path::components);
+        for component in parents {
+            let Component::Normal(name) = component else {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path leaves the directory"));
+            };
+            above.push(name);
+            match rustix::fs::mkdirat(&self.0, &above, Mode::from_raw_mode(0o755)) {
+                Ok(()) => {
+                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                    give_to_room(&File::from(self.resolve(&above, flags, Mode::empty())?))?;
+                }
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let rules = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        Ok(rustix::fs::openat2(&self.0, path, flags, mode, rules)?)
+    }
+}
+
+/// As root, what is put into a room belongs to the user that works there.
+fn give_to_room(file: &File) -> io::Result<()> {
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::fchown(file, Some(ROOM_UID), Some(ROOM_UID))?;
+    }
+    Ok(())
+}
+
+fn walk(
+    directory: OwnedFd,
+    above: &Path,
+    depth: usize,
+    limits: WalkLimits,
+    found: &mut Vec<Listed>,
+) -> io::Result<()> {
+    let too_much = |what: &str| io::Error::new(io::ErrorKind::QuotaExceeded, format!("{what} than allowed"));
+    let mut inner = Vec::new();
+    for entry in Dir::read_from(&directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        if found.len() == limits.entries {
+            return Err(too_much("more files"));
+        }
+        let status = rustix::fs::statat(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let kind = match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Directory,
+            FileType::Symlink => Kind::Link,
+            _ => Kind::Special,
+        };
+        let name: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(name.to_bytes());
+        let path = above.join(name);
+        if kind == Kind::Directory {
+            inner.push(name.to_owned());
+        }
+        let size = if kind == Kind::File { u64::try_from(status.st_size).unwrap_or(0) } else { 0 };
+        found.push(Listed { path, kind, size, links: status.st_nlink.into() });
+    }
+    if depth == limits.depth && !inner.is_empty() {
+        return Err(too_much("deeper directories"));
+    }
+    for name in inner {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let next = rustix::fs::openat(directory.as_fd(), name.as_os_str(), flags, Mode::empty())?;
+        walk(next, &above.join(&name), depth + 1, limits, found)?;
+    }
+    Ok(())
+}
