@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Task(TaskCommand),
     /// Find tasks and templates by words, best match first
     Search(SearchArguments),
+    /// Judge a submission, or the golden answers of tasks
+    Verify(VerifyArguments),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Print a completion script for a shell
@@ -244,6 +246,37 @@ pub(crate) struct SearchArguments {
 pub(crate) enum SearchKind {
     Task,
     Template,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    /// Task ids, or directories of ids
+    #[arg(value_name = "TASK")]
+    pub(crate) tasks: Vec<String>,
+    /// Judge this: a file taken as the primary output, or a directory taken as the workspace
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, conflicts_with = "all")]
+    pub(crate) submission: Option<PathBuf>,
+    /// Judge the golden answers of every task
+    #[arg(long, conflicts_with = "tasks")]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgument,
+    #[command(flatten)]
+    pub(crate) tasks_root: TasksRootArgument,
+}
+
+/// How commands are kept apart from this machine.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgument {
+    /// How verifiers are kept apart from this machine; `none` runs them on it
+    #[arg(long, value_name = "LEVEL", default_value = "namespaces")]
+    pub(crate) sandbox: SandboxLevel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxLevel {
+    Namespaces,
+    None,
 }
 
 #[derive(Debug, Args)]

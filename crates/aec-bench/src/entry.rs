@@ -88,6 +88,7 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         }
         Command::Task(TaskCommand::New(arguments)) => commands::task_new::new(context, &arguments),
         Command::Search(arguments) => commands::search::search(context, &arguments),
+        Command::Verify(arguments) => commands::verify::verify(context, &arguments),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
@@ -108,6 +109,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Task(TaskCommand::Validate(_)) => "task validate",
         Command::Task(TaskCommand::New(_)) => "task new",
         Command::Search(_) => "search",
+        Command::Verify(_) => "verify",
         Command::Schema(_) => "schema",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",

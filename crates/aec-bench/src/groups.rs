@@ -2,9 +2,10 @@
 
 use clap::Command;
 
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "search"]),
+    ("Judge", &["verify"]),
     ("Files", &["schema"]),
     ("Shell", &["completions", "man", "help"]),
 ];

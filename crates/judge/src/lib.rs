@@ -1,3 +1,13 @@
 //! Verdicts: what a submission is worth, and why.
+//!
+//! Agent and judge share nothing but frozen files: [`submission`] copies what the agent left, [`judge`] runs the
+//! task's verifier on the copy in a fresh room, [`reward`] reads the result without mercy, [`scorer`] is the
+//! standard verifier and its native twin.
 
+pub mod golden;
+pub mod judge;
+pub mod reward;
 pub mod scorer;
+pub mod submission;
+pub mod verdict;
+pub mod verifier;

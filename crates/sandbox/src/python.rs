@@ -17,6 +17,8 @@ pub const OLDEST: (u32, u32) = (3, 9);
 pub struct Python {
     /// The interpreter itself, not a shim.
     pub path: PathBuf,
+    /// Where its library is; shown in rooms when it is not part of the system.
+    pub prefix: PathBuf,
     /// Its version.
     pub version: String,
     /// Whether it is at least [`OLDEST`].
@@ -33,8 +35,9 @@ pub fn find(search_path: Option<&OsStr>) -> Option<Python> {
 }
 
 fn ask(candidate: &Path) -> Option<Python> {
-    const QUESTION: &str =
-        "import sys; print(sys.executable); print('.'.join(map(str, sys.version_info[:3])))";
+    // The interpreter behind a virtual environment, whose library does not depend on who works in it.
+    const QUESTION: &str = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', sys.executable))); \
+        print(sys.base_prefix); print('.'.join(map(str, sys.version_info[:3])))";
     let output = Command::new(candidate)
         .args(["-I", "-S", "-c", QUESTION])
         .stdin(Stdio::null())
@@ -42,8 +45,9 @@ fn ask(candidate: &Path) -> Option<Python> {
         .output()
         .ok()?;
     let answer = String::from_utf8(output.stdout).ok()?;
-    let (path, version) = answer.trim().split_once('\n')?;
+    let mut lines = answer.lines();
+    let (path, prefix, version) = (lines.next()?, lines.next()?, lines.next()?);
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     let recent_enough = (numbers.next()?, numbers.next()?) >= OLDEST;
-    Some(Python { path: path.into(), version: version.to_owned(), recent_enough })
+    Some(Python { path: path.into(), prefix: prefix.into(), version: version.to_owned(), recent_enough })
 }

@@ -59,6 +59,8 @@ pub struct MetadataTable {
 pub struct AgentTable {
     /// Seconds an agent may take (default 600).
     pub timeout_sec: Option<Seconds>,
+    /// Files below /workspace that make up the submission; all of them when absent or empty.
+    pub outputs: Vec<String>,
 }
 
 /// `[verifier]`.

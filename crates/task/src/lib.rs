@@ -14,3 +14,4 @@ pub mod suite;
 pub mod task;
 pub mod template;
 pub mod validate;
+pub mod workspace;

@@ -1,6 +1,6 @@
 //! A task as the rest of the program sees it: `task.toml` with defaults applied and spellings normalised.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use aec_base::document::{Document, Family, Syntax};
 use aec_base::file::{Links, ReadError, read_text};
@@ -67,6 +67,8 @@ pub struct Task {
 pub struct AgentLimits {
     /// Seconds an agent may take.
     pub timeout_sec: f64,
+    /// Files below /workspace that make up the submission; empty for all of them.
+    pub outputs: Vec<String>,
 }
 
 /// Limits of the verifier.
@@ -152,7 +154,10 @@ impl Task {
             lifecycle: metadata.lifecycle.unwrap_or_default(),
             tags: metadata.tags.clone(),
             standard: metadata.standard.clone(),
-            agent: AgentLimits { timeout_sec: seconds(file.agent.timeout_sec, 600.0) },
+            agent: AgentLimits {
+                timeout_sec: seconds(file.agent.timeout_sec, 600.0),
+                outputs: file.agent.outputs.clone(),
+            },
             verifier: VerifierLimits { timeout_sec: seconds(file.verifier.timeout_sec, 300.0) },
             environment: Environment {
                 extensions: environment.extensions.clone(),
@@ -220,6 +225,18 @@ fn check_file(file: &TaskFile, document: &Document) -> Vec<Problem> {
                 )
                 .fix("keep `allow_internet`"),
         );
+    }
+    for (index, output) in file.agent.outputs.iter().enumerate() {
+        let below = Path::new(output.strip_prefix("/workspace/").unwrap_or(output));
+        let inside = !output.is_empty() && below.components().all(|part| matches!(part, Component::Normal(_)));
+        if !inside {
+            problems.push(
+                Problem::error(format!("`agent.outputs[{index}]` is not a file below /workspace"))
+                    .id(FAMILY.id(Shared::BadValue))
+                    .fix("write a path such as report.md or /workspace/report.md")
+                    .at(document.place_in_list("agent.outputs", index)),
+            );
+        }
     }
     for (index, tool) in file.environment.tools.iter().enumerate() {
         for (key, value) in [("name", &tool.name), ("source", &tool.source)] {

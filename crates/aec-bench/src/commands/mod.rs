@@ -12,3 +12,4 @@ pub(crate) mod task_list;
 pub(crate) mod task_new;
 pub(crate) mod task_show;
 pub(crate) mod task_validate;
+pub(crate) mod verify;

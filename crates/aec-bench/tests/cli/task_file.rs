@@ -56,6 +56,7 @@ fn every_key_has_its_effect() {
         ("[metadata]\nstandard = \"AS 4100\"", "/standard", json!("AS 4100")),
         ("[metadata]\ngeneration_difficulty = \"expert\"", "/generation_difficulty", json!("expert")),
         ("[agent]\ntimeout_sec = 12.5", "/agent/timeout_sec", json!(12.5)),
+        ("[agent]\noutputs = [\"report.md\"]", "/agent/outputs", json!(["report.md"])),
         ("[verifier]\ntimeout_sec = 7", "/verifier/timeout_sec", json!(7.0)),
         ("[environment]\nextensions = [\"ocr\"]", "/environment/extensions", json!(["ocr"])),
         ("[environment]\nbuild_timeout_sec = 60", "/environment/build_timeout_sec", json!(60.0)),
@@ -104,6 +105,7 @@ fn wrong_values_are_rejected_with_the_key() {
             "T005 `agent.timeout_sec` must be more than 0 and at most 604800 seconds, not inf",
         ),
         ("[agent]\ntimeout_sec = \"10\"", "T004 `agent.timeout_sec` must be a number, not the text \"10\""),
+        ("[agent]\noutputs = [\"../x\"]", "T005 `agent.outputs[0]` is not a file below /workspace"),
         ("[verifier]\ntimeout = 5", "T003 unknown key `timeout` in `verifier`"),
         ("[environment]\ncpus = 1.5", "T004 `environment.cpus` must be a whole number, not 1.5"),
         (

@@ -1,0 +1,244 @@
+//! From a frozen submission to a verdict: a fresh room, the verifier's files read-only, nothing else of the agent.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use aec_sandbox::python::Python;
+use aec_sandbox::{BareRoom, ExecResult, ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError};
+use aec_task::task::Task;
+
+use crate::reward::{self, REWARD_LIMIT, RewardError};
+use crate::submission::Submission;
+use crate::verdict::{Judged, Outcome, Verdict};
+use crate::verifier::VerifierFiles;
+
+/// Details are for people; more than this is a dump.
+const DETAILS_LIMIT: u64 = 1024 * 1024;
+/// Processes and threads that a verifier may have.
+const MAX_PIDS: u32 = 256;
+
+/// Whether verifiers run in rooms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// In a room, or not at all.
+    Room,
+    /// On the host, because somebody said so.
+    None,
+}
+
+/// How the outside of a verifier looks; it must not matter to the reward.
+#[derive(Clone, Debug)]
+pub struct Surface {
+    /// Time zone.
+    pub time_zone: String,
+    /// Locale.
+    pub locale: String,
+    /// Seed of Python's hashes.
+    pub hash_seed: String,
+}
+
+impl Default for Surface {
+    fn default() -> Self {
+        Self { time_zone: "UTC".into(), locale: "C.UTF-8".into(), hash_seed: "0".into() }
+    }
+}
+
+/// Judges submissions.
+#[derive(Clone, Debug)]
+pub struct Judge {
+    /// Whether verifiers run in rooms.
+    pub isolation: Isolation,
+    /// The interpreter that rooms get as `python3`.
+    pub python: Option<Python>,
+    /// How the outside of the verifier looks.
+    pub surface: Surface,
+}
+
+/// Why the verifier gave no reward.
+enum Fault {
+    Verifier(String),
+    Infra(String),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::Infra(error.to_string())
+    }
+}
+
+impl From<SandboxError> for Fault {
+    fn from(error: SandboxError) -> Self {
+        Self::Infra(error.to_string())
+    }
+}
+
+impl Judge {
+    /// What a submission is worth.
+    pub fn verdict(&self, task: &Task, submission: &Submission) -> Verdict {
+        let started = Instant::now();
+        let mut verdict = Verdict {
+            outcome: Outcome::VerifierFault,
+            reward: None,
+            fault: None,
+            details: None,
+            judged: Judged::Room,
+            submission: submission.digest,
+            verifier: aec_base::digest::Digest::of(b""),
+            level: None,
+            held: None,
+            exit_code: None,
+            stdout: String::new(),
+            stderr: String::new(),
+            duration: Duration::ZERO,
+        };
+        let result = match VerifierFiles::read(&task.path) {
+            Ok(files) => {
+                verdict.verifier = files.digest;
+                self.run(task, submission, &files, &mut verdict)
+            }
+            Err(error) => Err(Fault::Verifier(format!("its files cannot be read: {error}"))),
+        };
+        match result {
+            Ok(reward) => {
+                verdict.outcome = Outcome::Scored;
+                verdict.reward = Some(reward);
+            }
+            Err(Fault::Verifier(reason)) => verdict.fault = Some(reason),
+            Err(Fault::Infra(reason)) => {
+                verdict.outcome = Outcome::InfraFault;
+                verdict.fault = Some(reason);
+            }
+        }
+        verdict.duration = started.elapsed();
+        verdict
+    }
+
+    fn run(
+        &self,
+        task: &Task,
+        submission: &Submission,
+        files: &VerifierFiles,
+        verdict: &mut Verdict,
+    ) -> Result<f64, Fault> {
+        let entry = files.entry().ok_or_else(|| Fault::Verifier("there is no tests/test.sh".to_owned()))?;
+        let mut room = self.open(task)?;
+        verdict.level = Some(room.level());
+        verdict.held = Some(room.held());
+        stage(room.as_ref(), submission, files)?;
+        room.seal()?;
+        let result = room.exec(&self.command(task, entry), &mut |_, _| {})?;
+        // The verifier has had its time; whatever it left running must not write another reward.
+        room.freeze()?;
+        verdict.stdout = result.stdout.text();
+        verdict.stderr = result.stderr.text();
+        verdict.exit_code = if let Exit::Code(code) = result.exit { Some(code) } else { None };
+        verdict.details = read_details(room.as_ref());
+        check_end(task, &result, room.as_ref())?;
+        let tests = place(room.as_ref(), "/tests")?;
+        let after = VerifierFiles::from_tree(tests).map_err(|error| Fault::Verifier(error.to_string()))?;
+        if after.digest != files.digest {
+            return Err(Fault::Verifier("the verifier's files changed while it ran".to_owned()));
+        }
+        read_reward(room.as_ref()).map_err(|error| Fault::Verifier(error.to_string()))
+    }
+
+    fn open(&self, task: &Task) -> Result<Box<dyn Sandbox>, Fault> {
+        let environment = &task.environment;
+        let mut spec = RoomSpec {
+            writable: vec!["/workspace".into(), "/logs".into()],
+            sealed: vec!["/tests".into()],
+            show: Vec::new(),
+            programs: Vec::new(),
+            limits: Limits {
+                cpus: environment.cpus,
+                memory_mb: environment.memory_mb,
+                storage_mb: environment.storage_mb,
+                pids: MAX_PIDS,
+            },
+            // A verifier that fetches something gives another verdict tomorrow.
+            network: false,
+        };
+        if let Some(python) = &self.python {
+            spec.programs.push(("python3".into(), python.path.clone()));
+            spec.programs.push(("python".into(), python.path.clone()));
+            if !python.prefix.starts_with("/usr") {
+                spec.show.push(python.prefix.clone());
+            }
+        }
+        Ok(match self.isolation {
+            Isolation::Room => Box::new(Room::open(&spec)?),
+            Isolation::None => Box::new(BareRoom::open(&spec)?),
+        })
+    }
+
+    fn command(&self, task: &Task, entry: Vec<String>) -> ExecSpec {
+        let mut command = ExecSpec::new(entry);
+        command.cwd = "/tests".into();
+        command.deadline = Duration::from_secs_f64(task.verifier.timeout_sec);
+        command.env = [
+            ("HOME", "/home/agent"),
+            ("LANG", &self.surface.locale),
+            ("LC_ALL", &self.surface.locale),
+            ("TZ", &self.surface.time_zone),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            ("PYTHONHASHSEED", &self.surface.hash_seed),
+            ("PYTHONNOUSERSITE", "1"),
+            ("PYTHONSAFEPATH", "1"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec();
+        command
+    }
+}
+
+fn place<'a>(room: &'a dyn Sandbox, place: &str) -> Result<&'a aec_sandbox::Tree, Fault> {
+    room.directory(place).ok_or_else(|| Fault::Infra(format!("the room has no {place}")))
+}
+
+/// Puts the frozen files and the verifier's into their places.
+fn stage(room: &dyn Sandbox, submission: &Submission, files: &VerifierFiles) -> Result<(), Fault> {
+    let workspace = place(room, "/workspace")?;
+    for (path, file) in &submission.files {
+        if let Some(bytes) = submission.read(path)? {
+            workspace.write(Path::new(path), &bytes, file.executable)?;
+        }
+    }
+    files.write(place(room, "/tests")?)?;
+    place(room, "/logs")?.make_directory(Path::new("verifier"))?;
+    Ok(())
+}
+
+fn check_end(task: &Task, result: &ExecResult, room: &dyn Sandbox) -> Result<(), Fault> {
+    let memory = if room.out_of_memory() { " after running out of memory" } else { "" };
+    match result.exit {
+        Exit::Code(0) => Ok(()),
+        Exit::Code(code) => Err(Fault::Verifier(format!("it exited with {code}{memory}"))),
+        Exit::Signal(signal) => Err(Fault::Verifier(format!("it was ended by signal {signal}{memory}"))),
+        Exit::Deadline => {
+            Err(Fault::Verifier(format!("it took more than its {} seconds", task.verifier.timeout_sec)))
+        }
+    }
+}
+
+fn read_details(room: &dyn Sandbox) -> Option<serde_json::Value> {
+    let bytes = room.directory("/logs")?.read(Path::new("verifier/details.json"), DETAILS_LIMIT).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+fn read_reward(room: &dyn Sandbox) -> Result<f64, RewardError> {
+    let logs = room.directory("/logs").ok_or(RewardError::Missing)?;
+    let read = |name: &str| -> Result<Option<Vec<u8>>, RewardError> {
+        match logs.read(&PathBuf::from("verifier").join(name), REWARD_LIMIT) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(RewardError::Unreadable(error.to_string())),
+        }
+    };
+    match (read("reward.json")?, read("reward.txt")?) {
+        (Some(json), None) => reward::from_json(&json),
+        (None, Some(text)) => reward::from_text(&text),
+        (Some(_), Some(_)) => Err(RewardError::Two),
+        (None, None) => Err(RewardError::Missing),
+    }
+}

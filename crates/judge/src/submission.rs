@@ -1,0 +1,259 @@
+//! Freezing what an agent left: regular files only, bounded, hashed, kept by content.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use aec_base::digest::{self, Digest, Hasher};
+use aec_sandbox::{Kind, Tree, WalkLimits};
+use serde::Serialize;
+
+/// What a submission may be.
+#[derive(Clone, Copy, Debug)]
+pub struct SubmissionLimits {
+    /// Files, directories and anything else.
+    pub entries: usize,
+    /// Directories inside directories.
+    pub depth: usize,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Bytes of all files.
+    pub total_bytes: u64,
+}
+
+impl Default for SubmissionLimits {
+    fn default() -> Self {
+        const MEBIBYTE: u64 = 1024 * 1024;
+        Self { entries: 10_000, depth: 16, file_bytes: 64 * MEBIBYTE, total_bytes: 256 * MEBIBYTE }
+    }
+}
+
+/// One file of a submission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SubmittedFile {
+    /// Digest of its content.
+    pub digest: Digest,
+    /// Its length.
+    pub size: u64,
+    /// Whether it may be run.
+    pub executable: bool,
+}
+
+/// What was not taken, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// Path below the workspace.
+    pub path: String,
+    /// The reason.
+    pub reason: String,
+}
+
+/// What an agent left, frozen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Submission {
+    /// Digest of the list of files: paths, contents and modes.
+    pub digest: Digest,
+    /// The files, by path below the workspace.
+    pub files: BTreeMap<String, SubmittedFile>,
+    /// What was not taken.
+    pub refused: Vec<Refused>,
+    #[serde(skip)]
+    store: PathBuf,
+}
+
+/// Why nothing could be frozen.
+#[derive(Debug, thiserror::Error)]
+pub enum FreezeError {
+    /// The workspace is more than a submission may be.
+    #[error("the workspace is too large: {0}")]
+    TooLarge(String),
+    /// This machine failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Submission {
+    /// Copies the files of a workspace into a store. `outputs` narrows what is taken; empty takes all. The
+    /// workspace must be frozen: nobody may change it meanwhile.
+    pub fn freeze(
+        workspace: &Tree,
+        outputs: &[String],
+        limits: &SubmissionLimits,
+        store: &Path,
+    ) -> Result<Self, FreezeError> {
+        let walk = WalkLimits { entries: limits.entries, depth: limits.depth };
+        let listed = workspace.list(walk).map_err(|error| match error.kind() {
+            io::ErrorKind::QuotaExceeded => FreezeError::TooLarge(error.to_string()),
+            _ => error.into(),
+        })?;
+        let mut submission =
+            Self { digest: Digest::of(b""), files: BTreeMap::new(), refused: Vec::new(), store: store.to_path_buf() };
+        let mut left = limits.total_bytes;
+        for entry in listed {
+            let Some(path) = entry.path.to_str().map(str::to_owned) else {
+                submission.refuse(entry.path.to_string_lossy(), "its name is not text");
+                continue;
+            };
+            if entry.kind == Kind::Directory || !is_output(&path, outputs) {
+                continue;
+            }
+            let reason = match entry.kind {
+                Kind::Link => Some("it is a symbolic link"),
+                Kind::Special => Some("it is not a regular file"),
+                _ if entry.links != 1 => Some("it has more than one name"),
+                _ if entry.size > limits.file_bytes => Some("it is too large"),
+                _ => None,
+            };
+            if let Some(reason) = reason {
+                submission.refuse(path, reason);
+                continue;
+            }
+            match keep(workspace, &entry.path, limits.file_bytes.min(left), store) {
+                Ok(file) => {
+                    left -= file.size;
+                    submission.files.insert(path, file);
+                }
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                    return Err(FreezeError::TooLarge(format!("{path}: {error}")));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        submission.digest = submission.compute_digest();
+        Ok(submission)
+    }
+
+    /// A submission made of given contents, as `verify --submission` has it.
+    pub fn from_contents(
+        contents: impl IntoIterator<Item = (String, Vec<u8>)>,
+        store: &Path,
+    ) -> Result<Self, FreezeError> {
+        let mut files = BTreeMap::new();
+        for (path, bytes) in contents {
+            let digest = Digest::of(&bytes);
+            put(store, digest, &bytes)?;
+            files.insert(path, SubmittedFile { digest, size: bytes.len() as u64, executable: false });
+        }
+        let mut submission =
+            Self { digest: Digest::of(b""), files, refused: Vec::new(), store: store.to_path_buf() };
+        submission.digest = submission.compute_digest();
+        Ok(submission)
+    }
+
+    /// The content of one file, checked against its digest.
+    pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
+        let Some(file) = self.files.get(path) else { return Ok(None) };
+        let bytes = fs_err::read(self.store.join(file.digest.hex()))?;
+        if Digest::of(&bytes) != file.digest {
+            return Err(io::Error::other(format!("the stored content of {path} has changed")));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn refuse(&mut self, path: impl Into<String>, reason: &str) {
+        self.refused.push(Refused { path: path.into(), reason: reason.to_owned() });
+    }
+
+    fn compute_digest(&self) -> Digest {
+        let mut hasher = Hasher::default();
+        for (path, file) in &self.files {
+            hasher.part(path.as_bytes());
+            hasher.part(file.digest.hex().as_bytes());
+            hasher.part(&[u8::from(file.executable)]);
+        }
+        hasher.finish()
+    }
+}
+
+fn is_output(path: &str, outputs: &[String]) -> bool {
+    let below = |output: &str| {
+        let output = output.strip_prefix("/workspace/").unwrap_or(output).trim_end_matches('/');
+        path == output || path.strip_prefix(output).is_some_and(|rest| rest.starts_with('/'))
+    };
+    outputs.is_empty() || outputs.iter().any(|output| below(output))
+}
+
+/// Copies one file into the store through its descriptor, so that what is hashed is what is kept.
+fn keep(workspace: &Tree, path: &Path, limit: u64, store: &Path) -> io::Result<SubmittedFile> {
+    let file = workspace.open_file(path)?;
+    let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
+    fs_err::create_dir_all(store)?;
+    let mut copy = tempfile::NamedTempFile::new_in(store)?;
+    let (digest, size) = digest::copy(file, limit, |piece| copy.write_all(piece))?;
+    copy.persist(store.join(digest.hex())).map_err(|error| error.error)?;
+    Ok(SubmittedFile { digest, size, executable })
+}
+
+fn put(store: &Path, digest: Digest, bytes: &[u8]) -> io::Result<()> {
+    fs_err::create_dir_all(store)?;
+    let mut file = tempfile::NamedTempFile::new_in(store)?;
+    file.write_all(bytes)?;
+    file.persist(store.join(digest.hex())).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn freeze(dir: &Path, outputs: &[&str], limits: SubmissionLimits) -> Result<Submission, FreezeError> {
+        let outputs: Vec<String> = outputs.iter().map(|output| (*output).to_owned()).collect();
+        Submission::freeze(&Tree::open(&dir.join("w")).unwrap(), &outputs, &limits, &dir.join("store"))
+    }
+
+    #[test]
+    fn only_regular_single_files_are_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join("w").join(name);
+        fs_err::create_dir_all(at("sub")).unwrap();
+        fs_err::write(at("answer.json"), "{}").unwrap();
+        fs_err::write(at("sub/notes.md"), "n").unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", at("link")).unwrap();
+        std::os::unix::fs::symlink("/etc", at("linked")).unwrap();
+        fs_err::write(at("one"), "x").unwrap();
+        fs_err::hard_link(at("one"), at("two")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        let taken = freeze(dir.path(), &[], SubmissionLimits::default()).unwrap();
+        assert_eq!(taken.files.keys().collect::<Vec<_>>(), ["answer.json", "sub/notes.md"]);
+        let refused: Vec<_> = taken.refused.iter().map(|refused| refused.path.as_str()).collect();
+        assert_eq!(refused, ["link", "linked", "one", "socket", "two"]);
+        assert_eq!(taken.read("answer.json").unwrap().unwrap(), b"{}");
+        assert_eq!(taken.read("link").unwrap(), None);
+
+        let narrowed = freeze(dir.path(), &["sub"], SubmissionLimits::default()).unwrap();
+        assert_eq!(narrowed.files.keys().collect::<Vec<_>>(), ["sub/notes.md"]);
+        let narrowed = freeze(dir.path(), &["/workspace/answer.json"], SubmissionLimits::default()).unwrap();
+        assert_eq!(narrowed.files.keys().collect::<Vec<_>>(), ["answer.json"]);
+    }
+
+    #[test]
+    fn limits_hold_and_digests_tell_contents_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join("w").join(name);
+        fs_err::create_dir_all(at("a/b/c")).unwrap();
+        fs_err::write(at("x"), "123").unwrap();
+        let first = freeze(dir.path(), &[], SubmissionLimits::default()).unwrap();
+        fs_err::write(at("x"), "124").unwrap();
+        let second = freeze(dir.path(), &[], SubmissionLimits::default()).unwrap();
+        assert_ne!(first.digest, second.digest);
+        let small = |limits| freeze(dir.path(), &[], limits);
+        let base = SubmissionLimits::default();
+        assert!(matches!(small(SubmissionLimits { depth: 1, ..base }), Err(FreezeError::TooLarge(_))));
+        assert!(matches!(small(SubmissionLimits { entries: 2, ..base }), Err(FreezeError::TooLarge(_))));
+        assert!(matches!(small(SubmissionLimits { total_bytes: 2, ..base }), Err(FreezeError::TooLarge(_))));
+        let refused = small(SubmissionLimits { file_bytes: 2, ..base }).unwrap().refused;
+        assert_eq!(refused[0].reason, "it is too large");
+        let sparse = std::fs::File::create(at("sparse")).unwrap();
+        sparse.set_len(10 << 30).unwrap();
+        assert_eq!(small(base).unwrap().refused[0].path, "sparse");
+    }
+
+    #[test]
+    fn a_changed_store_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let taken = Submission::from_contents([("a".to_owned(), b"x".to_vec())], dir.path()).unwrap();
+        fs_err::write(dir.path().join(taken.files["a"].digest.hex()), "y").unwrap();
+        assert!(taken.read("a").is_err());
+    }
+}

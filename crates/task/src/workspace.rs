@@ -1,0 +1,63 @@
+//! What an agent finds in `/workspace`: the task's environment files and tools.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::task::Task;
+
+/// Files that describe the room instead of lying in it.
+const NOT_STAGED: [&str; 4] = ["Dockerfile", "docker-compose.yaml", "docker-compose.yml", ".dockerignore"];
+
+/// One file to be put into the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedFile {
+    /// Path below `/workspace`.
+    pub place: String,
+    /// The file of the task.
+    pub source: PathBuf,
+}
+
+impl Task {
+    /// The files of `environment/` (those of `environment/workspace/` without that prefix) and the task's tools
+    /// under `tools/`. Links are errors: a task's content must lie in the task.
+    pub fn workspace_files(&self) -> io::Result<Vec<StagedFile>> {
+        let mut staged = Vec::new();
+        collect(&self.path.join("environment"), "", &mut staged)?;
+        staged.retain(|file| !NOT_STAGED.contains(&file.place.as_str()));
+        for file in &mut staged {
+            if let Some(place) = file.place.strip_prefix("workspace/") {
+                file.place = place.to_owned();
+            }
+        }
+        for tool in self.tools() {
+            if let Some(name) = tool.source.strip_prefix("tools/") {
+                staged.push(StagedFile { place: format!("tools/{name}"), source: self.path.join(&tool.source) });
+            }
+        }
+        staged.sort_by(|a, b| a.place.cmp(&b.place));
+        Ok(staged)
+    }
+}
+
+fn collect(directory: &Path, prefix: &str, staged: &mut Vec<StagedFile>) -> io::Result<()> {
+    let entries = match fs_err::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_str().ok_or_else(|| io::Error::other("a file name is not text"))?;
+        let kind = entry.file_type()?;
+        let place = format!("{prefix}{name}");
+        if kind.is_dir() {
+            collect(&entry.path(), &format!("{place}/"), staged)?;
+        } else if kind.is_file() {
+            staged.push(StagedFile { place, source: entry.path() });
+        } else {
+            return Err(io::Error::other(format!("{} is not a regular file", entry.path().display())));
+        }
+    }
+    Ok(())
+}
