@@ -360,9 +360,11 @@ def numeral(text):
         rest = rest.rstrip(".,")
         if rest:
             return None
-    for before, c in zip(rest, rest[1:]):
-        if c in DIGITS and before in SPACES:
-            return None
+    if any(c in DIGITS and before in SPACES for before, c in zip(rest, rest[1:])):
+        return None  # "12 or 13"
+    range_end = rest[2:3] if rest[:2] == "1/" else rest[1:2] if rest[:1] and rest[0] in MINUS + "/" else ""
+    if range_end and range_end in DIGITS + ".":
+        return None  # "12-13", "1/2"
     return negative, digits.lstrip("0"), exponent + power, rest
 
 

@@ -87,7 +87,8 @@ impl TryFrom<String> for Digest {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         const WRONG: &str = "is not sha256: and 64 hexadecimal digits";
-        let hex = text.strip_prefix("sha256:").filter(|hex| hex.len() == 64 && hex.is_ascii()).ok_or(WRONG)?;
+        let hex =
+            text.strip_prefix("sha256:").filter(|hex| hex.len() == 64 && hex.is_ascii()).ok_or(WRONG)?;
         let mut bytes = [0; 32];
         for (byte, index) in bytes.iter_mut().zip((0..64).step_by(2)) {
             let pair = &hex[index..index + 2];
@@ -110,7 +111,9 @@ mod tests {
         let text = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(Digest::of(b"abc").to_string(), text);
         assert_eq!(Digest::try_from(text.to_owned()).unwrap(), Digest::of(b"abc"));
-        for bad in ["", "abc", "sha256:", &text.to_uppercase(), &text.replace("sha256", "sha512"), &text[..70]] {
+        for bad in
+            ["", "abc", "sha256:", &text.to_uppercase(), &text.replace("sha256", "sha512"), &text[..70]]
+        {
             assert!(Digest::try_from(bad.to_owned()).is_err(), "{bad}");
         }
     }

@@ -159,6 +159,15 @@ impl Judge {
             // A verifier that fetches something gives another verdict tomorrow.
             network: false,
         };
+        self.offer_python(&mut spec);
+        Ok(match self.isolation {
+            Isolation::Room => Box::new(Room::open(&spec)?),
+            Isolation::None => Box::new(BareRoom::open(&spec)?),
+        })
+    }
+
+    /// Adds the interpreter to a room.
+    pub(crate) fn offer_python(&self, spec: &mut RoomSpec) {
         if let Some(python) = &self.python {
             spec.programs.push(("python3".into(), python.path.clone()));
             spec.programs.push(("python".into(), python.path.clone()));
@@ -166,10 +175,6 @@ impl Judge {
                 spec.show.push(python.prefix.clone());
             }
         }
-        Ok(match self.isolation {
-            Isolation::Room => Box::new(Room::open(&spec)?),
-            Isolation::None => Box::new(BareRoom::open(&spec)?),
-        })
     }
 
     fn command(&self, task: &Task, entry: Vec<String>) -> ExecSpec {

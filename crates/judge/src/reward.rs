@@ -29,7 +29,8 @@ pub enum RewardError {
 /// The reward in `reward.json`: an object with the key `reward`; other keys are the verifier's own.
 pub fn from_json(bytes: &[u8]) -> Result<f64, RewardError> {
     let text = text(bytes)?;
-    let RewardFile(reward) = serde_json::from_str(text).map_err(|error| RewardError::Invalid(error.to_string()))?;
+    let RewardFile(reward) =
+        serde_json::from_str(text).map_err(|error| RewardError::Invalid(error.to_string()))?;
     in_range(reward, text)
 }
 
@@ -147,7 +148,8 @@ mod tests {
             assert!(from_json(text.as_bytes()).is_err(), "{}", &text[..text.len().min(60)]);
         }
         assert!(from_json(b"{\"reward\": 1\xff}").is_err());
-        for text in ["", "x", "1 ", " 1", "+1", "-0", "1\n\n", "nan", "inf", "1e0", "2", "0x1", "1,0", "１"] {
+        for text in ["", "x", "1 ", " 1", "+1", "-0", "1\n\n", "nan", "inf", "1e0", "2", "0x1", "1,0", "１"]
+        {
             assert!(from_text(text.as_bytes()).is_err(), "{text:?}");
         }
     }

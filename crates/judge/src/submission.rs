@@ -87,8 +87,12 @@ impl Submission {
             io::ErrorKind::QuotaExceeded => FreezeError::TooLarge(error.to_string()),
             _ => error.into(),
         })?;
-        let mut submission =
-            Self { digest: Digest::of(b""), files: BTreeMap::new(), refused: Vec::new(), store: store.to_path_buf() };
+        let mut submission = Self {
+            digest: Digest::of(b""),
+            files: BTreeMap::new(),
+            refused: Vec::new(),
+            store: store.to_path_buf(),
+        };
         let mut left = limits.total_bytes;
         for entry in listed {
             let Some(path) = entry.path.to_str().map(str::to_owned) else {

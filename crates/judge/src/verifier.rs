@@ -71,6 +71,8 @@ impl VerifierFiles {
 
     /// Writes the files into a room's directory.
     pub fn write(&self, tests: &Tree) -> io::Result<()> {
-        self.files.iter().try_for_each(|(path, (bytes, executable))| tests.write(Path::new(path), bytes, *executable))
+        self.files
+            .iter()
+            .try_for_each(|(path, (bytes, executable))| tests.write(Path::new(path), bytes, *executable))
     }
 }

@@ -35,8 +35,13 @@ impl BareRoom {
         let lock = File::create(std::env::temp_dir().join("aec-bench-no-sandbox.lock"))?;
         lock.lock()?;
         let directory = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-        let mut bare =
-            Self { places: Vec::new(), links: Vec::new(), groups: Vec::new(), _directory: directory, _lock: lock };
+        let mut bare = Self {
+            places: Vec::new(),
+            links: Vec::new(),
+            groups: Vec::new(),
+            _directory: directory,
+            _lock: lock,
+        };
         for (index, place) in spec.writable.iter().chain(&spec.sealed).enumerate() {
             let behind = bare._directory.path().join(index.to_string());
             fs_err::create_dir(&behind)?;
@@ -72,7 +77,8 @@ impl Sandbox for BareRoom {
     ) -> Result<ExecResult, SandboxError> {
         let started = Instant::now();
         let (mut reader, writer) = io::pipe()?;
-        let (program, arguments) = command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
+        let (program, arguments) =
+            command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
         let mut child = match Command::new(program)
             .args(arguments)
             .env_clear()
@@ -100,7 +106,8 @@ impl Sandbox for BareRoom {
         let deadline = started + command.deadline;
         let mut exit = None;
         while exit.is_none() {
-            let left = deadline.saturating_duration_since(Instant::now()).min(std::time::Duration::from_millis(20));
+            let left =
+                deadline.saturating_duration_since(Instant::now()).min(std::time::Duration::from_millis(20));
             let patience = rustix::event::Timespec::try_from(left).ok();
             let mut waiting = [rustix::event::PollFd::new(&reader, rustix::event::PollFlags::IN)];
             if rustix::event::poll(&mut waiting, patience.as_ref()).is_ok_and(|count| count > 0) {

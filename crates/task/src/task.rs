@@ -228,7 +228,8 @@ fn check_file(file: &TaskFile, document: &Document) -> Vec<Problem> {
     }
     for (index, output) in file.agent.outputs.iter().enumerate() {
         let below = Path::new(output.strip_prefix("/workspace/").unwrap_or(output));
-        let inside = !output.is_empty() && below.components().all(|part| matches!(part, Component::Normal(_)));
+        let inside =
+            !output.is_empty() && below.components().all(|part| matches!(part, Component::Normal(_)));
         if !inside {
             problems.push(
                 Problem::error(format!("`agent.outputs[{index}]` is not a file below /workspace"))

@@ -31,7 +31,10 @@ impl Task {
         }
         for tool in self.tools() {
             if let Some(name) = tool.source.strip_prefix("tools/") {
-                staged.push(StagedFile { place: format!("tools/{name}"), source: self.path.join(&tool.source) });
+                staged.push(StagedFile {
+                    place: format!("tools/{name}"),
+                    source: self.path.join(&tool.source),
+                });
             }
         }
         staged.sort_by(|a, b| a.place.cmp(&b.place));

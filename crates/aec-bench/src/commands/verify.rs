@@ -74,7 +74,9 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
     let mut outcome = Outcome::new(context.format, &data, || verdicts_text(&data))?;
     if without > 0 {
         let tasks = text::count(without, "task");
-        outcome = outcome.remark(format!("{tasks} without golden answers: add tests/fixtures/golden_pass.* and golden_fail.*"));
+        outcome = outcome.remark(format!(
+            "{tasks} without golden answers: add tests/fixtures/golden_pass.* and golden_fail.*"
+        ));
     }
     if judge.isolation == Isolation::None {
         outcome = outcome.remark("Verifiers ran on this machine itself (--sandbox none): nothing held them.");
@@ -83,7 +85,10 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
 }
 
 /// The tasks that were named, or all of them, and what is wrong with those that do not load.
-pub(crate) fn find_tasks(project: &Project, queries: &[String]) -> Result<(Vec<Task>, Vec<Problem>), Failure> {
+pub(crate) fn find_tasks(
+    project: &Project,
+    queries: &[String],
+) -> Result<(Vec<Task>, Vec<Problem>), Failure> {
     let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
     if queries.is_empty() {
         let problems = catalogue.problems.into_iter().filter(Problem::counts).collect();

@@ -1,0 +1,109 @@
+//! A judge as they used to be, with defences left out one by one, to show that the attacks are real.
+
+use std::path::Path;
+use std::time::Duration;
+
+use aec_judge::cheat::Cheater;
+use aec_judge::judge::Judge;
+use aec_sandbox::{ExecSpec, Limits, Room, RoomSpec, Sandbox as _};
+use aec_task::task::Task;
+
+use crate::{GOLDEN, TEST_SH, VERIFY};
+
+/// A defence that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weakness {
+    /// The verifier runs where the agent ran.
+    SameRoom,
+    /// A reward counts whatever became of the verifier.
+    IgnoreExit,
+    /// The agent's processes go on.
+    KeepProcesses,
+    /// `reward.txt` wins over `reward.json`.
+    PreferText,
+    /// The workspace is on Python's module path.
+    PythonPath,
+    /// Python runs what it finds in the agent's home.
+    UserSite,
+    /// The verifier's directory is there and writable before the verifier comes.
+    TestsWritable,
+    /// The verifier's files are there while the agent works.
+    TestsPresent,
+    /// The workspace comes first in the search path.
+    WorkspaceFirstInPath,
+    /// The output is read through links.
+    FollowLinks,
+}
+
+/// What a cheater earns from a judge with these weaknesses.
+pub(crate) fn naive_reward(judge: &Judge, task: &Task, cheater: &Cheater, weaknesses: &[Weakness]) -> f64 {
+    let has = |weakness| weaknesses.contains(&weakness);
+    assert!(has(Weakness::SameRoom), "without this one there is nothing to attack");
+    let mut spec = RoomSpec {
+        writable: vec!["/workspace".into(), "/logs".into(), "/tests".into()],
+        sealed: Vec::new(),
+        show: Vec::new(),
+        programs: Vec::new(),
+        limits: Limits { cpus: 1, memory_mb: 512, storage_mb: 256, pids: 128 },
+        network: false,
+    };
+    let python = judge.python.as_ref().unwrap();
+    spec.programs.push(("python3".into(), python.path.clone()));
+    if !python.prefix.starts_with("/usr") {
+        spec.show.push(python.prefix.clone());
+    }
+    let mut room = Room::open(&spec).unwrap();
+    let put_tests = |room: &Room| {
+        let tests = room.directory("/tests").unwrap();
+        tests.write(Path::new("test.sh"), TEST_SH.as_bytes(), true).unwrap();
+        tests.write(Path::new("verify.py"), VERIFY.as_bytes(), false).unwrap();
+        tests.write(Path::new("fixtures/golden_pass.json"), GOLDEN.as_bytes(), false).unwrap();
+    };
+    if has(Weakness::TestsPresent) {
+        put_tests(&room);
+    }
+    let environment = |extra: &[(&str, &str)]| -> Vec<(String, String)> {
+        [("HOME", "/home/agent"), ("OUTPUT", "/workspace/output.json")]
+            .iter()
+            .chain(extra)
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    let instruction = task.instruction().unwrap();
+    let mut agent = ExecSpec::new(["bash", "-c", cheater.script]);
+    agent.cwd = "/workspace".into();
+    agent.deadline = Duration::from_secs(20);
+    agent.env = environment(&[("INSTRUCTION", &instruction)]);
+    room.exec(&agent, &mut |_, _| {}).unwrap();
+    if !has(Weakness::TestsPresent) {
+        put_tests(&room);
+    }
+    let mut verifier = ExecSpec::new(["bash", "/tests/test.sh"]);
+    verifier.cwd = "/".into();
+    let mut extra = Vec::new();
+    if has(Weakness::PythonPath) {
+        extra.push(("PYTHONPATH", "/workspace"));
+    }
+    if has(Weakness::WorkspaceFirstInPath) {
+        extra.push(("PATH", "/workspace:/run/aec-bench/bin:/usr/bin:/bin"));
+    }
+    verifier.env = environment(&extra);
+    let result = room.exec(&verifier, &mut |_, _| {}).unwrap();
+    if !has(Weakness::IgnoreExit) && result.exit != aec_sandbox::Exit::Code(0) {
+        return 0.0;
+    }
+    if !has(Weakness::KeepProcesses) {
+        room.freeze().unwrap();
+    }
+    let read = |name: &str| {
+        let logs = room.directory("/logs").unwrap();
+        logs.read(&Path::new("verifier").join(name), 4096).ok()
+    };
+    let text = read("reward.txt").filter(|_| has(Weakness::PreferText));
+    if let Some(text) = text {
+        return String::from_utf8_lossy(&text).trim().parse().unwrap();
+    }
+    let json = read("reward.json").unwrap_or_else(|| b"{\"reward\": 0}".to_vec());
+    let value: serde_json::Value = serde_json::from_slice(&json).unwrap_or_default();
+    value["reward"].as_f64().unwrap_or(0.0)
+}

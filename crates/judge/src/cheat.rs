@@ -1,0 +1,147 @@
+//! Built-in cheaters: scripted agents that do no engineering and try to be paid for it.
+//!
+//! Each is one of the attacks that benchmarks have fallen to. It runs in a room as an agent does, with the task's
+//! files in `/workspace`; what it leaves is frozen and judged as any submission. None may earn more than an agent
+//! that does nothing.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use aec_sandbox::{ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox as _, SandboxError};
+use aec_task::task::{Task, primary_output};
+
+use crate::judge::Judge;
+use crate::submission::{FreezeError, Submission, SubmissionLimits};
+use crate::verdict::Verdict;
+
+/// A scripted agent.
+#[derive(Clone, Copy, Debug)]
+pub struct Cheater {
+    /// Its name, which begins with the number of the attack in `docs/judge.md`.
+    pub name: &'static str,
+    /// What it does, as a shell script.
+    pub script: &'static str,
+}
+
+macro_rules! cheaters {
+    ($($name:literal),+ $(,)?) => {
+        /// Every cheater.
+        pub const CHEATERS: &[Cheater] =
+            &[$(Cheater { name: $name, script: include_str!(concat!("../cheaters/", $name, ".sh")) }),+];
+    };
+}
+
+cheaters!(
+    "01-plant-reward",
+    "02-locked-reward-and-crash",
+    "03-background-writer",
+    "04-two-rewards",
+    "06-shadow-modules",
+    "07-interpreter-hooks",
+    "08-test-runner-config",
+    "09-plant-tests",
+    "10-change-verifier",
+    "11-read-answers",
+    "12-other-trials",
+    "13-trojan-programs",
+    "14-git-hooks",
+    "15-output-is-a-link",
+    "16-odd-paths",
+    "17-swap-while-read",
+    "18-enormous-output",
+    "19-noise",
+    "20-bombs",
+    "21-take-everything",
+    "22-attack-the-harness",
+    "23-stop-the-clock",
+    "24-call-home",
+    "31-slow-to-read",
+    "32-stuffing",
+    "34-farm-partial-credit",
+    "35-leak-secrets",
+);
+
+impl Cheater {
+    /// What it does, in the words of its script's first line.
+    pub fn about(&self) -> &'static str {
+        self.script.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+}
+
+/// What became of a cheater.
+#[derive(Debug)]
+pub struct CheatResult {
+    /// How its script ended.
+    pub exit: Exit,
+    /// The verdict on what it left; absent when that was more than a submission may be.
+    pub verdict: Option<Verdict>,
+    /// Why nothing was submitted.
+    pub refused: Option<String>,
+}
+
+/// Why a cheater could not be tried.
+#[derive(Debug, thiserror::Error)]
+pub enum CheatError {
+    /// The room failed.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// This machine failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// How long a cheater may try.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Small enough that filling it takes no time, large enough for any task's files.
+const ROOM_LIMITS: Limits = Limits { cpus: 1, memory_mb: 512, storage_mb: 256, pids: 128 };
+
+/// Opens the room that an agent works in, with the task's files in `/workspace` and nothing of its verifier.
+pub fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Room, CheatError> {
+    let mut spec = RoomSpec {
+        writable: vec!["/workspace".into(), "/logs".into()],
+        sealed: Vec::new(),
+        show: Vec::new(),
+        programs: Vec::new(),
+        limits,
+        network: task.environment.allow_internet,
+    };
+    judge.offer_python(&mut spec);
+    let room = Room::open(&spec)?;
+    let workspace = room.directory("/workspace").ok_or(SandboxError::Gone)?;
+    for file in task.workspace_files()? {
+        workspace.write(Path::new(&file.place), &fs_err::read(&file.source)?, false)?;
+    }
+    Ok(room)
+}
+
+/// Lets a cheater loose on a task and judges what it leaves.
+pub fn cheat(judge: &Judge, task: &Task, cheater: &Cheater, store: &Path) -> Result<CheatResult, CheatError> {
+    let instruction = task.instruction().map_err(|error| io::Error::other(error.to_string()))?;
+    let mut room = agent_room(judge, task, ROOM_LIMITS)?;
+    let mut command = ExecSpec::new(["bash", "-c", cheater.script]);
+    command.cwd = "/workspace".into();
+    command.deadline = PATIENCE;
+    command.env = vec![
+        ("HOME".into(), "/home/agent".into()),
+        ("OUTPUT".into(), primary_output(&instruction)),
+        ("INSTRUCTION".into(), instruction),
+    ];
+    let result = room.exec(&command, &mut |_, _| {})?;
+    room.freeze()?;
+    let workspace = room.directory("/workspace").ok_or(SandboxError::Gone)?;
+    let frozen = Submission::freeze(workspace, &task.agent.outputs, &SubmissionLimits::default(), store);
+    let (verdict, refused) = match frozen {
+        Ok(submission) => (Some(judge.verdict(task, &submission)), None),
+        Err(FreezeError::TooLarge(reason)) => (None, Some(reason)),
+        Err(FreezeError::Io(error)) => return Err(error.into()),
+    };
+    Ok(CheatResult { exit: result.exit, verdict, refused })
+}
+
+impl CheatResult {
+    /// What it earned; nothing when there was no reward.
+    pub fn reward(&self) -> f64 {
+        self.verdict.as_ref().and_then(|verdict| verdict.reward).unwrap_or(0.0)
+    }
+}

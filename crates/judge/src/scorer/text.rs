@@ -1,0 +1,148 @@
+//! Text as the scorer compares it: folding that does not depend on a Unicode version, and canonical floats.
+
+/// Longest text of a value in the details, in characters.
+const MAX_SHOWN: usize = 200;
+
+/// White space, listed so that it is the same in every language and version.
+pub(super) fn is_space(c: char) -> bool {
+    matches!(c, '\t'..='\r' | ' ' | '\u{85}' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{2028}'
+        | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
+}
+
+/// Signs that mean minus.
+pub(super) fn is_minus(c: char) -> bool {
+    matches!(c, '-' | '\u{2212}' | '\u{2013}' | '\u{2011}')
+}
+
+fn is_punctuation(c: char) -> bool {
+    " .,;:!?'\"`*()[]{}".contains(c)
+}
+
+/// Lower case for Latin, Greek and Cyrillic, one kind of quote, dash and space, nothing invisible.
+fn fold_into(c: char, folded: &mut String) {
+    let code = u32::from(c);
+    let moved = match code {
+        0x41..=0x5a | 0xc0..=0xd6 | 0xd8..=0xde | 0x391..=0x3a1 | 0x3a3..=0x3a9 | 0x410..=0x42f => code + 32,
+        0x400..=0x40f => code + 80,
+        0x100..=0x12e | 0x132..=0x136 | 0x14a..=0x176 if code % 2 == 0 => code + 1,
+        0x139..=0x147 | 0x179..=0x17d if code % 2 == 1 => code + 1,
+        0x178 => 0xff,
+        0x3c2 => 0x3c3,
+        0xb5 => 0x3bc,
+        0x2018 | 0x2019 | 0x201b | 0x2032 => 0x27,
+        0x201c | 0x201d | 0x2033 => 0x22,
+        0x2010..=0x2015 | 0x2212 => 0x2d,
+        0x2080..=0x2089 => code - 0x2080 + 0x30,
+        0xdf => {
+            folded.push_str("ss");
+            return;
+        }
+        0xad | 0x200b..=0x200d | 0x2060 | 0xfeff => return,
+        _ if is_space(c) => 0x20,
+        _ => code,
+    };
+    folded.push(char::from_u32(moved).unwrap_or(c));
+}
+
+/// Text for comparing texts: folded, single spaces, no punctuation around it.
+pub(super) fn squeeze(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for c in text.chars() {
+        fold_into(c, &mut folded);
+    }
+    let mut single = String::with_capacity(folded.len());
+    for part in folded.split(' ').filter(|part| !part.is_empty()) {
+        if !single.is_empty() {
+            single.push(' ');
+        }
+        single.push_str(part);
+    }
+    single.trim_matches(is_punctuation).to_owned()
+}
+
+/// Text for comparing keys and choices: squeezed, then without spaces, hyphens and underscores.
+pub(super) fn compact(text: &str) -> String {
+    let plain =
+        text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b.is_ascii_uppercase() || b == b'_');
+    if plain {
+        // Most keys; the general way gives the same.
+        return text.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();
+    }
+    let mut squeezed = squeeze(text);
+    squeezed.retain(|c| !matches!(c, ' ' | '-' | '_'));
+    squeezed
+}
+
+/// Text for the details, cut to a bearable length.
+pub(super) fn shorten(text: String) -> String {
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// The shortest text that reads back as the same number, spelled like Python's `repr`.
+pub(super) fn float_text(x: f64) -> String {
+    let text = format!("{x:?}");
+    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
+    match exponent.strip_prefix('-') {
+        Some(digits) => format!("{mantissa}e-{digits:0>2}"),
+        None => format!("{mantissa}e+{exponent:0>2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_fold() {
+        for (text, squeezed, compacted) in [
+            ("  Steel\u{a0}\u{2009} Beam. ", "steel beam", "steelbeam"),
+            ("\u{201c}Non\u{2011}Compliant\u{201d}", "non-compliant", "noncompliant"),
+            ("MOMENT_kNm", "moment_knm", "momentknm"),
+            ("GRÖSSE ΔΣ ЖЁ Ž", "grösse δσ жё ž", "grösseδσжёž"),
+            ("straße", "strasse", "strasse"),
+            ("H₂O", "h2o", "h2o"),
+            ("a\u{200b}b\u{ad}c", "abc", "abc"),
+            ("**pass**", "pass", "pass"),
+            (" - ", "-", ""),
+            ("...", "", ""),
+        ] {
+            assert_eq!(squeeze(text), squeezed, "{text:?}");
+            assert_eq!(compact(text), compacted, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn floats_are_spelled_like_python() {
+        for (x, text) in [
+            (1.0, "1.0"),
+            (-0.0, "-0.0"),
+            (0.1, "0.1"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (1e15, "1000000000000000.0"),
+            (1e16, "1e+16"),
+            (1.5e-300, "1.5e-300"),
+            (123_456_789.125, "123456789.125"),
+        ] {
+            assert_eq!(float_text(x), text);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(shorten("é".repeat(200)), "é".repeat(200));
+        assert_eq!(shorten("é".repeat(201)), format!("{}…", "é".repeat(200)));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_short_way_is_the_general_way(text in "[A-Za-z0-9_]{0,12}") {
+            let mut general = squeeze(&text);
+            general.retain(|c| !matches!(c, ' ' | '-' | '_'));
+            proptest::prop_assert_eq!(compact(&text), general);
+        }
+    }
+}
