@@ -54,15 +54,22 @@ fn serve(channel: &Channel) -> Result<(), StepError> {
         namespaces |= UnshareFlags::NEWNET;
     }
     sys::unshare(namespaces).map_err(fail("make namespaces"))?;
+    // The two halves share one line: the inner one must not speak before the outer one has.
+    let (mut announced, announce) = io::pipe().map_err(fail("make a pipe"))?;
     match sys::fork().map_err(fail("fork"))? {
         Forked::Parent(first) => {
+            drop(announced);
             let handle = rustix::process::pidfd_open(first, rustix::process::PidfdFlags::empty())
                 .map_err(|error| fail("name the first process")(error.into()))?;
             channel.send(&Reply::Born, &[handle.as_fd()]).map_err(fail("announce the first process"))?;
+            drop(announce);
             wait_for(first);
             Ok(())
         }
         Forked::Child => {
+            drop(announce);
+            let waited = io::Read::read(&mut announced, &mut [0]);
+            debug_assert!(waited.is_ok_and(|count| count == 0));
             let code = match First::new(channel, spec, enforce, privileged).and_then(|first| first.run()) {
                 Ok(()) => 0,
                 Err(failure) => {

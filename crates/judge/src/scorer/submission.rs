@@ -1,0 +1,122 @@
+//! From the bytes of a submission to the values it gives for each field.
+
+use super::answers::Answers;
+use super::relaxed::{Parser, Value};
+use super::report::Status;
+use super::text::is_space;
+use super::{MAX_BLOCKS, MAX_SUBMISSION};
+
+/// The submission as a whole cannot be scored.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) problem: &'static str,
+    /// What its fields get.
+    pub(super) status: Status,
+}
+
+impl Unread {
+    fn missing(problem: &'static str) -> Self {
+        Self { problem, status: Status::Missing }
+    }
+}
+
+/// UTF-8, UTF-16 with its mark, else Latin-1: no byte is an error.
+fn decode(bytes: &[u8]) -> Vec<char> {
+    let wide = |little: bool| -> Option<Vec<char>> {
+        let pairs = bytes[2..].chunks(2);
+        let units: Option<Vec<u16>> = pairs
+            .map(|pair| match pair {
+                [low, high] if little => Some(u16::from_le_bytes([*low, *high])),
+                [high, low] => Some(u16::from_be_bytes([*high, *low])),
+                _ => None,
+            })
+            .collect();
+        char::decode_utf16(units?).collect::<Result<_, _>>().ok()
+    };
+    let decoded = match bytes {
+        [0xff, 0xfe, ..] => wide(true),
+        [0xfe, 0xff, ..] => wide(false),
+        _ => std::str::from_utf8(bytes).ok().map(|text| text.chars().collect()),
+    };
+    match decoded {
+        Some(text) => text.into_iter().skip_while(|c| *c == '\u{feff}').collect(),
+        None => bytes.iter().copied().map(char::from).collect(),
+    }
+}
+
+/// The values given for each field, by its position, from every object of the submission.
+pub(super) fn claims_of(answers: &Answers, bytes: &[u8]) -> Result<Vec<Vec<Value>>, Unread> {
+    if bytes.len() > MAX_SUBMISSION {
+        return Err(Unread::missing("the submission is larger than 1 MiB"));
+    }
+    let text = decode(bytes);
+    if text.iter().all(|c| is_space(*c)) {
+        return Err(Unread::missing("the submission is empty"));
+    }
+    let text = unquoted(&text).unwrap_or(text);
+    let mut parser = Parser::relaxed(&text);
+    let mut claims = vec![Vec::new(); answers.fields.len()];
+    let (mut count, mut spent) = (0, 0);
+    let mut at = 0;
+    while let Some(offset) = text.get(at..).and_then(|rest| rest.iter().position(|c| *c == '{')) {
+        at += offset;
+        parser.at = at;
+        match parser.object(1) {
+            Ok(object) => {
+                count += collect(answers, object, &mut claims);
+                at = parser.at;
+            }
+            // An attempt may fail late and the next begins right behind its brace: the sum of what failed attempts
+            // read is bounded, so the time is linear.
+            Err(_) => {
+                spent += parser.at - at;
+                at += 1;
+            }
+        }
+        if spent > 4 * text.len() + 65536 {
+            return Err(Unread::missing("the submission has too many unfinished objects"));
+        }
+        if count > MAX_BLOCKS {
+            let problem = "the submission gives more than 64 answers";
+            return Err(Unread { problem, status: Status::Contradictory });
+        }
+    }
+    if claims.iter().all(Vec::is_empty) {
+        return Err(Unread::missing("the submission has no JSON object with an expected key"));
+    }
+    Ok(claims)
+}
+
+/// The content of a file that is nothing but one JSON string.
+fn unquoted(text: &[char]) -> Option<Vec<char>> {
+    let mut parser = Parser::relaxed(text);
+    parser.space().ok()?;
+    if parser.peek() != Some('"') {
+        return None;
+    }
+    let inner = parser.string('"').ok()?;
+    parser.space().ok()?;
+    parser.peek().is_none().then(|| inner.chars().collect())
+}
+
+/// Adds what an object says about fields; one that says nothing is looked through. Returns how many spoke.
+fn collect(answers: &Answers, value: Value, claims: &mut [Vec<Value>]) -> usize {
+    match value {
+        Value::List(items) => items.into_iter().map(|item| collect(answers, item, claims)).sum(),
+        Value::Object(pairs) => {
+            let mut silent = Vec::new();
+            let mut spoke = false;
+            for (key, item) in pairs {
+                match answers.position(&key).and_then(|position| claims.get_mut(position)) {
+                    Some(claim) => {
+                        claim.push(item);
+                        spoke = true;
+                    }
+                    None => silent.push(item),
+                }
+            }
+            if spoke { 1 } else { silent.into_iter().map(|item| collect(answers, item, claims)).sum() }
+        }
+        Value::Bare(_) | Value::Quoted(_) => 0,
+    }
+}

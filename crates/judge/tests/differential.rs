@@ -1,0 +1,358 @@
+//! The scorer in Python and its twin in Rust give the same verdicts, byte for byte.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that cannot be arranged")]
+
+mod generate;
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use aec_judge::scorer::{Answers, STANDARD_VERIFY_PY, Score, Status, Unreadable, score, score_unreadable};
+use generate::{Known, Random};
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/verify.py").canonicalize().unwrap()
+}
+
+/// The interpreter itself: `python3` may be a shim that takes a hundred times as long to start.
+fn interpreter() -> PathBuf {
+    let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
+    assert!(output.status.success(), "these tests need python3");
+    PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
+}
+
+/// One Python process that scores what it is sent.
+struct Twin {
+    process: Child,
+    input: Option<BufWriter<ChildStdin>>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Twin {
+    fn start() -> Self {
+        let twin = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/twin.py");
+        let mut process = Command::new(interpreter())
+            .args(["-S".as_ref(), twin.as_os_str(), script().parent().unwrap().as_os_str()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = Some(BufWriter::new(process.stdin.take().unwrap()));
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, input, output }
+    }
+
+    fn answer(output: &mut impl Read) -> String {
+        let mut size = [0; 4];
+        output.read_exact(&mut size).unwrap();
+        let mut text = vec![0; usize::try_from(u32::from_le_bytes(size)).unwrap()];
+        output.read_exact(&mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    /// Sends all frames while `receive` is given each reply in turn.
+    fn exchange(&mut self, frames: &[(u8, &[u8])], mut receive: impl FnMut(usize, String)) {
+        let input = self.input.as_mut().unwrap();
+        let output = &mut self.output;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for (kind, bytes) in frames {
+                    input.write_all(&[*kind]).unwrap();
+                    input.write_all(&u32::try_from(bytes.len()).unwrap().to_le_bytes()).unwrap();
+                    input.write_all(bytes).unwrap();
+                }
+                input.flush().unwrap();
+            });
+            for at in 0..frames.len() {
+                receive(at, Self::answer(output));
+            }
+        });
+    }
+}
+
+impl Drop for Twin {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        assert!(self.process.wait().is_ok_and(|status| status.success()));
+    }
+}
+
+/// A disagreement, with what is needed to see it again.
+fn report(what: &str, answers: &str, bytes: &[u8], rust: &str, python: &str) -> String {
+    format!(
+        "{what}\n--- answers\n{answers}\n--- submission\n{}\n--- as bytes\n{:?}\n--- rust\n{rust}\n--- python\n{python}",
+        String::from_utf8_lossy(bytes),
+        String::from_utf8_lossy(bytes)
+    )
+}
+
+/// Drops pieces of a submission as long as the twins still disagree.
+fn minimal(twin: &mut Twin, answers: &str, bytes: &[u8]) -> Vec<u8> {
+    let parsed = Answers::parse(answers.as_bytes()).unwrap();
+    let mut bytes = bytes.to_vec();
+    let mut size = bytes.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at + size <= bytes.len() {
+            let mut shorter = bytes.clone();
+            shorter.drain(at..at + size);
+            let mut differs = false;
+            let rust = score(&parsed, &shorter).to_details_json();
+            let frames: [(u8, &[u8]); 2] = [(b'A', answers.as_bytes()), (b'S', &shorter)];
+            twin.exchange(&frames, |at, python| differs = at == 1 && python != rust);
+            if differs {
+                bytes = shorter;
+            } else {
+                at += size;
+            }
+        }
+        size /= 2;
+    }
+    bytes
+}
+
+#[derive(Default)]
+struct Counts {
+    submissions: usize,
+    right: usize,
+    statuses: BTreeMap<(String, Status), usize>,
+    problems: BTreeMap<String, usize>,
+}
+
+impl Counts {
+    fn add(&mut self, answers: &generate::Answers, score: &Score) {
+        self.submissions += 1;
+        self.right += usize::from(score.problem.is_none() && score.reward > 0.999_999_5);
+        for (field, (_, spec)) in score.fields.iter().zip(&answers.fields) {
+            let kind = spec["type"].as_str().unwrap().to_owned();
+            *self.statuses.entry((kind, field.status)).or_default() += 1;
+        }
+        if let Some(problem) = &score.problem {
+            *self.problems.entry(problem.clone()).or_default() += 1;
+        }
+    }
+}
+
+#[test]
+fn the_twins_agree_on_every_submission() {
+    let rounds: u64 = if aec_test::full() { 20_000 } else { 5_000 };
+    const EACH: usize = 20;
+    let started = std::time::Instant::now();
+    let mut twin = Twin::start();
+    let mut counts = Counts::default();
+    for batch in 0..rounds / 100 {
+        let cases: Vec<_> = (0..100)
+            .map(|at| {
+                let mut random = Random::new(batch * 100 + at);
+                let answers = generate::answers(&mut random);
+                let submissions: Vec<_> =
+                    (0..EACH).map(|_| generate::submission(&mut random, &answers)).collect();
+                (answers, submissions)
+            })
+            .collect();
+        let mut frames: Vec<(u8, &[u8])> = Vec::new();
+        let mut meaning = Vec::new();
+        for (answers, submissions) in &cases {
+            frames.push((b'A', answers.text.as_bytes()));
+            meaning.push((answers, None));
+            for submission in submissions {
+                frames.push((b'S', &submission.bytes));
+                meaning.push((answers, Some(submission)));
+            }
+        }
+        let mut parsed = None;
+        let mut differing = None;
+        twin.exchange(&frames, |at, python| {
+            let (answers, submission) = meaning[at];
+            let Some(submission) = submission else {
+                assert_eq!(python, "", "{}", answers.text);
+                parsed = Some(Answers::parse(answers.text.as_bytes()).unwrap());
+                return;
+            };
+            let result = score(parsed.as_ref().unwrap(), &submission.bytes);
+            let rust = result.to_details_json();
+            if rust != python {
+                differing = differing.or(Some(at));
+                return;
+            }
+            assert!((0.0..=1.0).contains(&result.reward));
+            for (field, known) in result.fields.iter().zip(&submission.known) {
+                let right = field.status == Status::Correct;
+                let expected = match known {
+                    Known::Right => right,
+                    Known::Wrong => !right,
+                    Known::Open => true,
+                };
+                let what = format!("{} should be {known:?}", field.name);
+                assert!(expected, "{}", report(&what, &answers.text, &submission.bytes, &rust, &python));
+            }
+            counts.add(answers, &result);
+        });
+        if let Some(at) = differing {
+            let (answers, submission) = meaning[at];
+            let bytes = minimal(&mut twin, &answers.text, &submission.unwrap().bytes);
+            let rust = score(&Answers::parse(answers.text.as_bytes()).unwrap(), &bytes).to_details_json();
+            let frames: [(u8, &[u8]); 2] = [(b'A', answers.text.as_bytes()), (b'S', &bytes)];
+            let mut python = String::new();
+            twin.exchange(&frames, |at, reply| python = if at == 1 { reply } else { String::new() });
+            panic!("{}", report("the twins disagree", &answers.text, &bytes, &rust, &python));
+        }
+    }
+    println!(
+        "{} submissions, {} fully right, {:.1} s",
+        counts.submissions,
+        counts.right,
+        started.elapsed().as_secs_f64()
+    );
+    for ((kind, status), count) in &counts.statuses {
+        println!("{kind:>8} {status:<14} {count:>7}");
+    }
+    for (problem, count) in &counts.problems {
+        println!("{count:>7} {problem}");
+    }
+    assert!(counts.submissions >= 100_000);
+    for status in [
+        Status::Correct,
+        Status::Partial,
+        Status::Wrong,
+        Status::Missing,
+        Status::Invalid,
+        Status::WrongUnit,
+        Status::Contradictory,
+    ] {
+        assert!(counts.statuses.keys().any(|(_, found)| *found == status), "{status} never occurred");
+    }
+    for kind in ["number", "integer", "boolean", "choice", "text", "list", "table"] {
+        assert!(counts.statuses.contains_key(&(kind.to_owned(), Status::Correct)), "{kind} never occurred");
+    }
+    assert!(counts.right > counts.submissions / 10, "too few submissions are right");
+}
+
+#[test]
+fn the_twins_refuse_the_same_answers_files() {
+    let rounds = if aec_test::full() { 50_000 } else { 5_000 };
+    let mut random = Random::new(7);
+    let mut twin = Twin::start();
+    let texts: Vec<Vec<u8>> = (0..rounds)
+        .map(|_| {
+            let mut bytes = generate::answers(&mut random).text.into_bytes();
+            let pieces: [&[u8]; 22] = [
+                b"{", b"}", b"[", b"]", b"\"", b",", b":", b"1", b"0", b"-", b".", b"e5", b"null", b"true", b"\"x\"", b"1e999",
+                b"kip", b"\\u12", b"\n", b"\xff", b" ", b"'",
+            ];
+            for _ in 0..=random.below(2) {
+                let at = random.below(bytes.len());
+                let end = (at + random.below(4)).min(bytes.len());
+                let piece = *random.item(&pieces);
+                bytes.splice(at..end, piece.iter().copied());
+            }
+            bytes
+        })
+        .collect();
+    let frames: Vec<(u8, &[u8])> = texts.iter().map(|text| (b'A', text.as_slice())).collect();
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    twin.exchange(&frames, |at, python| {
+        let rust = Answers::parse(&texts[at]).map_or_else(|error| error.to_string(), |_| String::new());
+        assert_eq!(rust, python, "{}", String::from_utf8_lossy(&texts[at]));
+        let kind = rust.split(": ").nth(1).unwrap_or("accepted").split([' ', '`']).next().unwrap_or_default();
+        *kinds.entry(kind.to_owned()).or_default() += 1;
+    });
+    println!("{rounds} answers files, {} kinds of outcome", kinds.len());
+    assert!(kinds.contains_key("accepted") && kinds.len() > 5, "{kinds:?}");
+}
+
+fn interpreters() -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::from("/usr/bin/python3"), interpreter()];
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let installed: Vec<PathBuf> = std::fs::read_dir(home.join(".pyenv/versions"))
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    for version in ["3.9", "3.10", "3.11", "3.12", "3.13"] {
+        let prefix = format!("{version}.");
+        match installed.iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with(&prefix)) {
+            Some(path) => found.push(path.join("bin/python3")),
+            None => println!("skipped: no Python {version} here"),
+        }
+    }
+    found.retain(|path| {
+        let there = path.exists();
+        if !there {
+            println!("skipped: no {}", path.display());
+        }
+        there
+    });
+    found
+}
+
+#[test]
+fn the_script_runs_as_a_file_under_every_python() {
+    let mut random = Random::new(11);
+    let folder = tempfile::tempdir().unwrap();
+    let answers = folder.path().join("answers.json");
+    let submission = folder.path().join("output.json");
+    let logs = folder.path().join("logs/deep");
+    for python in interpreters() {
+        let run = || {
+            Command::new(&python)
+                .args(["-I", "-S"])
+                .arg(script())
+                .args(["--answers".as_ref(), answers.as_os_str(), "--submission".as_ref(), submission.as_os_str()])
+                .args(["--logs".as_ref(), logs.as_os_str()])
+                .output()
+                .unwrap()
+        };
+        let written = |name: &str| std::fs::read_to_string(logs.join(name)).unwrap();
+        let mut parsed = None;
+        for _ in 0..4 {
+            let case = generate::answers(&mut random);
+            let bytes = generate::submission(&mut random, &case).bytes;
+            std::fs::write(&answers, &case.text).unwrap();
+            std::fs::write(&submission, &bytes).unwrap();
+            let output = run();
+            assert!(output.status.success(), "{}: {}", python.display(), String::from_utf8_lossy(&output.stderr));
+            let sheet = Answers::parse(case.text.as_bytes()).unwrap();
+            let expected = score(&sheet, &bytes);
+            assert_eq!(written("details.json"), expected.to_details_json(), "{}", python.display());
+            assert_eq!(written("reward.json"), expected.to_reward_json());
+            parsed = Some(sheet);
+        }
+        let sheet = parsed.unwrap();
+        for (arrange, why) in [
+            ((|_: &Path| {}) as fn(&Path), Unreadable::Missing),
+            (|path: &Path| std::fs::create_dir(path).unwrap(), Unreadable::NotRegular),
+            (|path: &Path| std::os::unix::fs::symlink("answers.json", path).unwrap(), Unreadable::Failed),
+        ] {
+            let _ = std::fs::remove_file(&submission);
+            arrange(&submission);
+            assert!(run().status.success());
+            assert_eq!(written("details.json"), score_unreadable(&sheet, why).to_details_json());
+            let _ = std::fs::remove_dir(&submission);
+        }
+        let _ = std::fs::remove_file(&submission);
+        std::fs::write(&submission, "x".repeat((1 << 20) + 1)).unwrap();
+        assert!(run().status.success());
+        assert!(written("details.json").contains("larger than 1 MiB"));
+
+        std::fs::write(&answers, "{\"version\": 1, \"output\": \"o.json\", \"feilds\": {}}").unwrap();
+        std::fs::remove_dir_all(&logs).unwrap();
+        let output = run();
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "verify.py: answers: unknown key `feilds`\n");
+        assert!(!logs.exists(), "nothing may be written for broken answers");
+        println!("{} agrees", python.display());
+    }
+}
+
+#[test]
+fn the_script_is_the_one_built_in() {
+    assert_eq!(STANDARD_VERIFY_PY, std::fs::read_to_string(script()).unwrap());
+    let units = std::fs::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("src/scorer/units.txt"),
+    )
+    .unwrap();
+    assert!(STANDARD_VERIFY_PY.contains(&format!("UNITS = \"\"\"\n{units}\"\"\"\n")), "the tables of units differ");
+}

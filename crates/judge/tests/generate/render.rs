@@ -1,0 +1,174 @@
+//! Submissions from values: one object or several, every syntax that is accepted, and damage.
+
+use super::values::{spelled, value};
+use super::{Answers, Known, Random, Submission};
+
+const CHARACTERS: [&str; 40] = [
+    "{", "}", "[", "]", "\"", "'", ",", ":", "\\", "/", "#", "//", "/*", "*/", "```", "~~~json", "\n", "\r\n", " ", "\u{a0}",
+    "\u{2009}", "\u{feff}", "0", "1", "9", ".", "-", "−", "e", "E", "x10^", "×", "²", "%", "°", "np.", "\u{0}", "\u{7f}", "é", "😀",
+];
+
+/// A random submission for an answers file.
+pub fn submission(random: &mut Random, answers: &Answers) -> Submission {
+    let mut known = Vec::new();
+    let mut pairs = Vec::new();
+    for (name, spec) in &answers.fields {
+        if random.one_in(20) {
+            known.push(Known::Wrong);
+            continue;
+        }
+        let (text, one) = value(random, spec);
+        known.push(one);
+        pairs.push((spelled(random, name), text));
+    }
+    if pairs.is_empty() {
+        pairs.push(("nothing".to_owned(), "1".to_owned()));
+    }
+    if random.one_in(4) {
+        pairs.reverse();
+    }
+    let open = vec![Known::Open; known.len()];
+    let object = object(random, &pairs);
+    let (text, known) = match random.below(24) {
+        0..=7 => (wrapped(random, &object), known),
+        8 => (format!("{}\n\nAgain:\n{}", wrapped(random, &object), wrapped(random, &object)), known),
+        9 => (format!("{object}\n{{\"note\": \"unrelated\", \"list\": [1, 2]}}"), known),
+        10 => (format!("{{\"answers\": {object}}}"), known),
+        11 => (format!("[{object}]"), known),
+        12 => (serde_json::to_string(&object).unwrap(), known),
+        13 => {
+            let objects: Vec<String> = pairs.iter().map(|pair| self::object(random, std::slice::from_ref(pair))).collect();
+            (objects.join("\n"), known)
+        }
+        14 => {
+            let (name, _) = random.item(&pairs).clone();
+            (format!("{object}\n```\n{{\"{name}\": 987654.5}}"), open)
+        }
+        15 => {
+            let mut pairs = pairs.clone();
+            pairs.push((random.item(&pairs).0.clone(), "\"another\"".to_owned()));
+            (self::object(random, &pairs), open)
+        }
+        16 => (damaged(random, &wrapped(random, &object)), open),
+        17 => (damaged(random, &damaged(random, &object)), open),
+        18 => (object.chars().take(random.below(object.len())).collect(), open),
+        19 => (garbage(random, &pairs), open),
+        20 => (format!("{}{object}", noise(random)), open),
+        21 if random.one_in(10) => (attack(random, &pairs), open),
+        21 => (object.replace(['{', '}'], ""), vec![Known::Wrong; known.len()]),
+        22 => {
+            let half = object.chars().take(object.chars().count() / 2).collect::<String>();
+            (format!("{half}{object}"), open)
+        }
+        _ => (object, known),
+    };
+    // Values that the relaxed grammar cannot read take the whole object with them.
+    let readable = !pairs.iter().any(|(_, value)| ["yes", "Decimal(2)", "np.array(3)", "12 # note"].iter().any(|bad| value.contains(bad)));
+    let known = if readable { known } else { vec![Known::Open; answers.fields.len()] };
+    Submission { bytes: encoded(random, &text), known }
+}
+
+fn encoded(random: &mut Random, text: &str) -> Vec<u8> {
+    match random.below(30) {
+        0 => format!("\u{feff}{text}").into_bytes(),
+        1 => [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect(),
+        2 => [0xfe, 0xff].into_iter().chain(text.encode_utf16().flat_map(u16::to_be_bytes)).collect(),
+        _ => text.as_bytes().to_vec(),
+    }
+}
+
+/// One object in a random syntax.
+fn object(random: &mut Random, pairs: &[(String, String)]) -> String {
+    let (gap, end) = *random.item(&[("", ""), (" ", " "), ("\n  ", "\n"), ("\r\n\t", "\r\n"), ("\u{a0}", "")]);
+    let mut text = "{".to_owned();
+    for (at, (key, value)) in pairs.iter().enumerate() {
+        let bare = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+        let key = match random.below(8) {
+            0 => format!("'{key}'"),
+            1 if bare => key.clone(),
+            _ => format!("\"{key}\""),
+        };
+        text.push_str(gap);
+        text.push_str(&format!("{key}:{}{value}", random.pick(&["", " ", "  "])));
+        let last = at + 1 == pairs.len();
+        if !last || random.one_in(4) {
+            text.push(',');
+        }
+        match random.below(20) {
+            0 => text.push_str(" // a comment, \"quoted\"\n"),
+            1 => text.push_str(" # another {\n"),
+            2 => text.push_str(" /* third } */ "),
+            _ => {}
+        }
+    }
+    text.push_str(end);
+    text.push('}');
+    text
+}
+
+fn wrapped(random: &mut Random, object: &str) -> String {
+    match random.below(9) {
+        0 => format!("```json\n{object}\n```"),
+        1 => format!("Here it is:\n\n  ~~~JSON\n{object}\n  ~~~\nDone {{really}}."),
+        2 => format!("```{object}```"),
+        3 => format!("```\r\n{object}"),
+        4 => format!("I don't know {{x}}, but \\frac{{1}}{{2}} and {object} it's fine, see {{\"format\": <number>}}"),
+        5 => format!("\n\n {object} \n"),
+        6 => format!("{{\"ignored\": {{\"a\": [1, {{\"b\": null}}]}}}}\n{object}"),
+        _ => object.to_owned(),
+    }
+}
+
+fn damaged(random: &mut Random, text: &str) -> String {
+    let mut characters: Vec<String> = text.chars().map(String::from).collect();
+    for _ in 0..=random.below(3) {
+        if characters.is_empty() {
+            break;
+        }
+        let at = random.below(characters.len());
+        let new = random.pick(&CHARACTERS).to_owned();
+        match random.below(4) {
+            0 => drop(characters.remove(at)),
+            1 => characters[at] = new,
+            2 => characters.insert(at, new),
+            _ => {
+                let other = random.below(characters.len());
+                characters.swap(at, other);
+            }
+        }
+    }
+    characters.concat()
+}
+
+fn noise(random: &mut Random) -> String {
+    (0..random.below(12)).map(|_| random.pick(&CHARACTERS)).collect()
+}
+
+fn garbage(random: &mut Random, pairs: &[(String, String)]) -> String {
+    let mut text = String::new();
+    for _ in 0..random.below(30) {
+        match random.below(4) {
+            0 => text.push_str(&random.item(pairs).1),
+            1 => text.push_str(&format!("\"{}\":", random.item(pairs).0)),
+            _ => text.push_str(random.pick(&CHARACTERS)),
+        }
+    }
+    text
+}
+
+/// Small versions of what should exhaust a scorer.
+fn attack(random: &mut Random, pairs: &[(String, String)]) -> String {
+    let (name, value) = random.item(pairs).clone();
+    let pair = format!("\"{name}\": {value}");
+    match random.below(9) {
+        0 => "{#".repeat(300 + random.below(200)),
+        1 => format!("{{{pair}}}{}", "{/*".repeat(250 + random.below(300))),
+        2 => format!("{{{pair}}} ").repeat(60 + random.below(10)),
+        3 => format!("{}{pair}{}", "{\"a\":".repeat(60), "}".repeat(60)).replace("\"a\":\"", "\"a\":{\"") + "}",
+        4 => format!("{}{{{pair}}}{}", "{\"a\":".repeat(55 + random.below(20)), "}".repeat(75)),
+        5 => format!("{{\"{name}\": {}1{}}}", "[".repeat(70), "]".repeat(70)),
+        6 => format!("{{\"{name}\": [{}]}}", "1,".repeat(random.below(1500))),
+        7 => format!("{{\"{name}\": {}}}", "9".repeat(random.below(600))),
+        _ => format!("{{\"{name}\": \"{}\"}}", "\\".repeat(random.below(200))),
+    }
+}
