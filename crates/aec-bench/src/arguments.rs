@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Search(SearchArguments),
     /// Judge a submission, or the golden answers of tasks
     Verify(VerifyArguments),
+    /// Find out whether a task's verdicts can be trusted
+    Audit(AuditArguments),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Print a completion script for a shell
@@ -259,6 +261,26 @@ pub(crate) struct VerifyArguments {
     /// Judge the golden answers of every task
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgument,
+    #[command(flatten)]
+    pub(crate) tasks_root: TasksRootArgument,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuditArguments {
+    /// Task ids, or directories of ids
+    #[arg(value_name = "TASK")]
+    pub(crate) tasks: Vec<String>,
+    /// Audit every task
+    #[arg(long, conflicts_with = "tasks")]
+    pub(crate) all: bool,
+    /// Let the built-in cheaters loose as well
+    #[arg(long)]
+    pub(crate) cheat: bool,
+    /// Write a page with all results
+    #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]

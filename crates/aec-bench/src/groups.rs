@@ -5,7 +5,7 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "search"]),
-    ("Judge", &["verify"]),
+    ("Judge", &["verify", "audit"]),
     ("Files", &["schema"]),
     ("Shell", &["completions", "man", "help"]),
 ];

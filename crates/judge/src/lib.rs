@@ -4,6 +4,7 @@
 //! task's verifier on the copy in a fresh room, [`reward`] reads the result without mercy, [`scorer`] is the
 //! standard verifier and its native twin.
 
+pub mod audit;
 pub mod cheat;
 pub mod golden;
 pub mod judge;

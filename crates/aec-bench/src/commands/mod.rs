@@ -1,5 +1,7 @@
 //! One file per command: resolve the arguments, call a library, render what it returns.
 
+pub(crate) mod audit;
+pub(crate) mod audit_page;
 pub(crate) mod config;
 pub(crate) mod config_check;
 pub(crate) mod doctor;

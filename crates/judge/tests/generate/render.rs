@@ -49,8 +49,14 @@ pub fn submission(random: &mut Random, answers: &Answers) -> Submission {
             pairs.push((random.item(&pairs).0.clone(), "\"another\"".to_owned()));
             (self::object(random, &pairs), open)
         }
-        16 => (damaged(random, &wrapped(random, &object)), open),
-        17 => (damaged(random, &damaged(random, &object)), open),
+        16 => {
+            let whole = wrapped(random, &object);
+            (damaged(random, &whole), open)
+        }
+        17 => {
+            let once = damaged(random, &object);
+            (damaged(random, &once), open)
+        }
         18 => (object.chars().take(random.below(object.len())).collect(), open),
         19 => (garbage(random, &pairs), open),
         20 => (format!("{}{object}", noise(random)), open),

@@ -1,0 +1,94 @@
+//! Whether what the agent is given already contains what it is asked for.
+
+use std::io;
+
+use aec_base::problem::Problem;
+use aec_task::task::Task;
+use serde_json::{Map, Value};
+
+/// Workspace files beyond this are data, not prose; a number in them proves nothing.
+const FILE_LIMIT: u64 = 4 * 1024 * 1024;
+/// Shorter numbers turn up by chance.
+const SIGNIFICANT_DIGITS: usize = 4;
+
+/// Expected values, golden answers and parts of the verifier in the instruction and the workspace.
+pub(crate) fn leaks(task: &Task, golden: &Map<String, Value>, instruction: &str) -> io::Result<Vec<Problem>> {
+    let mut problems = Vec::new();
+    let mut texts = vec![("instruction.md".to_owned(), instruction.to_owned())];
+    for file in task.workspace_files()? {
+        if file.source.metadata()?.len() <= FILE_LIMIT {
+            let text = String::from_utf8_lossy(&fs_err::read(&file.source)?).into_owned();
+            texts.push((file.place, text));
+        }
+    }
+    let mut numbers = Vec::new();
+    collect_numbers("", golden, &mut numbers);
+    for (place, text) in &texts {
+        for (key, number) in &numbers {
+            if contains_number(text, number) {
+                problems.push(
+                    Problem::error(format!("the expected value of `{key}`, {number}, is in {place}"))
+                        .id("A050")
+                        .why("an agent can copy it without doing the work")
+                        .fix("take it out, or ask for something that must be worked out"),
+                );
+            }
+        }
+    }
+    let verifier = fs_err::read_to_string(task.path.join("tests/verify.py")).unwrap_or_default();
+    let tell_tale: Vec<&str> =
+        verifier.lines().map(str::trim).filter(|line| line.len() > 40 && !line.starts_with(['#', '"'])).collect();
+    for (place, text) in &texts {
+        let shared = tell_tale.iter().filter(|line| text.contains(**line)).count();
+        if shared >= 3 {
+            problems.push(
+                Problem::error(format!("{place} contains {shared} lines of the verifier"))
+                    .id("A051")
+                    .why("the agent can read how it is judged, perhaps with the answers")
+                    .fix("keep the verifier's code out of environment/ and tools/"),
+            );
+        }
+    }
+    Ok(problems)
+}
+
+fn collect_numbers(prefix: &str, object: &Map<String, Value>, numbers: &mut Vec<(String, String)>) {
+    for (key, value) in object {
+        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Number(number) => {
+                let text = number.to_string();
+                let digits = text.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count();
+                if digits >= SIGNIFICANT_DIGITS {
+                    numbers.push((key, text));
+                }
+            }
+            Value::Object(inner) => collect_numbers(&key, inner, numbers),
+            _ => {}
+        }
+    }
+}
+
+/// Whether a number stands in a text by itself, not as part of a longer one.
+fn contains_number(text: &str, number: &str) -> bool {
+    text.match_indices(number).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + number.len()..].chars().next();
+        let part_of_number = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+        !part_of_number(before) && before != Some('.') && !part_of_number(after)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_by_themselves_only() {
+        assert!(contains_number("flow is 3.217 m3/s", "3.217"));
+        assert!(contains_number("3.217", "3.217"));
+        assert!(!contains_number("13.217", "3.217"));
+        assert!(!contains_number("3.2175", "3.217"));
+        assert!(!contains_number("0.3.217", "3.217"));
+    }
+}

@@ -1,0 +1,293 @@
+//! Can the verdict be trusted? A model-free audit of a task's verifier.
+//!
+//! Wrong answers made from the golden one must lose, equal ones must not, agents that do no engineering must earn
+//! next to nothing, the surroundings must not matter, and the answer must not be lying about.
+
+mod answer;
+mod leaks;
+mod variants;
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use aec_base::problem::Problem;
+use aec_task::task::Task;
+use serde::Serialize;
+
+use crate::cheat::{CHEATERS, cheat};
+use crate::golden::{Expectation, golden_outputs, submission_with_output};
+use crate::judge::{Judge, Surface};
+use crate::submission::FreezeError;
+use crate::verdict::Verdict;
+use answer::Answer;
+use variants::Variant;
+
+/// More than this for doing nothing is a finding.
+const HIGH_FLOOR: f64 = 0.2;
+
+/// What an audit found out about one task.
+#[derive(Debug, Serialize)]
+pub struct Audit {
+    /// The task.
+    pub task_id: String,
+    /// Wrong answers that lost, and all that were tried.
+    pub mutants: Tally,
+    /// Equal answers that kept the full reward, and all that were tried.
+    pub equivalents: Tally,
+    /// The most that an agent earns without doing the work; absent when it could not be found out.
+    pub floor: Option<f64>,
+    /// Which agent earned that.
+    pub floor_agent: Option<String>,
+    /// Whether locale, time zone and hash seed left the reward alone.
+    pub deterministic: Option<bool>,
+    /// Cheaters that earned no more than the floor, and all that were tried.
+    pub cheaters: Tally,
+    /// Findings: errors are high, warnings are medium, notes are low.
+    #[serde(skip)]
+    pub findings: Vec<Problem>,
+}
+
+/// How many of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// As they should be.
+    pub good: usize,
+    /// All.
+    pub all: usize,
+}
+
+/// What an audit does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditOptions {
+    /// Whether cheaters are let loose as well.
+    pub cheat: bool,
+}
+
+/// Audits a task's verifier.
+pub fn audit(judge: &Judge, task: &Task, options: AuditOptions, store: &Path) -> Result<Audit, FreezeError> {
+    let mut audit = Audit {
+        task_id: task.id.to_string(),
+        mutants: Tally::default(),
+        equivalents: Tally::default(),
+        floor: None,
+        floor_agent: None,
+        deterministic: None,
+        cheaters: Tally::default(),
+        findings: Vec::new(),
+    };
+    let instruction = task.instruction().map_err(|error| io::Error::other(error.to_string()))?;
+    let bench = Bench { judge, task, store };
+    let Some((name, golden)) = golden_outputs(task, Expectation::Full)?.into_iter().next() else {
+        audit.find(
+            Problem::warning("there is no golden answer, so the verifier cannot be audited")
+                .id("A001")
+                .fix("add tests/fixtures/golden_pass.* with a fully right answer"),
+        );
+        return Ok(audit.about(task));
+    };
+    let verdict = bench.verdict(&golden)?;
+    if verdict.reward != Some(1.0) {
+        let earned = verdict.reward.map_or_else(|| verdict.fault.clone().unwrap_or_default(), |reward| reward.to_string());
+        audit.find(
+            Problem::error(format!("the golden answer {name} does not earn 1: {earned}"))
+                .id("A002")
+                .fix("correct the verifier or the answer"),
+        );
+        return Ok(audit.about(task));
+    }
+    audit.check_determinism(&bench, &golden, &verdict)?;
+    match Answer::parse(&golden) {
+        Some(answer) => {
+            audit.check_mutants(&bench, &answer)?;
+            let generous = verdict.judged == crate::verdict::Judged::Native || answer.is_embedded();
+            audit.check_equivalents(&bench, &answer, generous)?;
+            audit.check_floor(&bench, &answer, &instruction)?;
+            let found = leaks::leaks(task, &answer.object, &instruction)?;
+            audit.findings.extend(found);
+        }
+        None => audit.find(
+            Problem::note("the golden answer holds no JSON object, so no variants of it were tried")
+                .id("A003")
+                .fix("nothing, if the output is not meant to be JSON"),
+        ),
+    }
+    if options.cheat {
+        audit.check_cheaters(&bench);
+    }
+    Ok(audit.about(task))
+}
+
+/// Where variants are judged.
+struct Bench<'a> {
+    judge: &'a Judge,
+    task: &'a Task,
+    store: &'a Path,
+}
+
+impl Bench<'_> {
+    fn verdict(&self, output: &[u8]) -> Result<Verdict, FreezeError> {
+        Ok(self.judge.verdict(self.task, &submission_with_output(self.task, output, self.store)?))
+    }
+
+    /// The reward of each variant, on all cores.
+    fn rewards(&self, variants: &[Variant]) -> Result<Vec<Verdict>, FreezeError> {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(variants.len().max(1));
+        let next = AtomicUsize::new(0);
+        let mut judged: Vec<(usize, Result<Verdict, FreezeError>)> = std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..workers)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let mut done = Vec::new();
+                        loop {
+                            let index = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(variant) = variants.get(index) else { return done };
+                            done.push((index, self.verdict(&variant.output)));
+                        }
+                    })
+                })
+                .collect();
+            handles
+                .into_iter()
+                .flat_map(|handle| match handle.join() {
+                    Ok(done) => done,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+                .collect()
+        });
+        judged.sort_by_key(|(index, _)| *index);
+        judged.into_iter().map(|(_, verdict)| verdict).collect()
+    }
+}
+
+impl Audit {
+    fn find(&mut self, problem: Problem) {
+        self.findings.push(problem);
+    }
+
+    fn about(mut self, task: &Task) -> Self {
+        for finding in &mut self.findings {
+            finding.about.get_or_insert_with(|| task.id.to_string());
+            finding.file.get_or_insert_with(|| task.path.join("tests"));
+        }
+        self
+    }
+
+    fn check_determinism(&mut self, bench: &Bench<'_>, golden: &[u8], usual: &Verdict) -> Result<(), FreezeError> {
+        let surfaces = [("Pacific/Auckland", "C", "1"), ("America/St_Johns", "C.UTF-8", "4242")];
+        let submission = submission_with_output(bench.task, golden, bench.store)?;
+        let mut same = true;
+        for (time_zone, locale, hash_seed) in surfaces {
+            let surface = Surface {
+                time_zone: time_zone.to_owned(),
+                locale: locale.to_owned(),
+                hash_seed: hash_seed.to_owned(),
+            };
+            let other = Judge { surface, ..bench.judge.clone() }.verdict(bench.task, &submission);
+            if other.reward != usual.reward || other.details != usual.details {
+                same = false;
+                self.find(
+                    Problem::error("the verdict depends on time zone, locale or hash seed")
+                        .id("A040")
+                        .why(format!("with TZ={time_zone} LC_ALL={locale} PYTHONHASHSEED={hash_seed} it differs"))
+                        .fix("make the verifier independent of its surroundings: sort, and name encodings"),
+                );
+                break;
+            }
+        }
+        self.deterministic = Some(same);
+        Ok(())
+    }
+
+    fn check_mutants(&mut self, bench: &Bench<'_>, golden: &Answer) -> Result<(), FreezeError> {
+        let mutants = variants::mutants(golden);
+        let verdicts = bench.rewards(&mutants)?;
+        self.mutants.all = mutants.len();
+        for (mutant, verdict) in mutants.iter().zip(&verdicts) {
+            match verdict.reward {
+                Some(reward) if reward >= 1.0 => self.find(
+                    Problem::error(format!("a wrong answer earns everything: {}", mutant.name))
+                        .id("A010")
+                        .why("whoever makes this mistake is paid for it")
+                        .fix("make the verifier check this field, with a sound tolerance"),
+                ),
+                Some(_) => self.mutants.good += 1,
+                None => {
+                    self.mutants.good += 1;
+                    let fault = verdict.fault.clone().unwrap_or_default();
+                    self.find(
+                        Problem::warning(format!("a wrong answer breaks the verifier: {}", mutant.name))
+                            .id("A011")
+                            .why(format!("{fault}; a trial without a reward is run again instead of counted as wrong"))
+                            .fix("make the verifier give such an answer 0"),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_equivalents(&mut self, bench: &Bench<'_>, golden: &Answer, generous: bool) -> Result<(), FreezeError> {
+        let equivalents = variants::equivalents(golden, generous);
+        let verdicts = bench.rewards(&equivalents)?;
+        self.equivalents.all = equivalents.len();
+        for (equal, verdict) in equivalents.iter().zip(&verdicts) {
+            if verdict.reward == Some(1.0) {
+                self.equivalents.good += 1;
+                continue;
+            }
+            let earned = verdict.reward.map_or_else(|| "no reward".to_owned(), |reward| format!("only {reward}"));
+            self.find(
+                Problem::warning(format!("the right answer earns {earned} when written differently: {}", equal.name))
+                    .id("A020")
+                    .why("an agent that did the work would not be paid")
+                    .fix("accept it, or say in the instruction that it is not accepted"),
+            );
+        }
+        Ok(())
+    }
+
+    fn check_floor(&mut self, bench: &Bench<'_>, golden: &Answer, instruction: &str) -> Result<(), FreezeError> {
+        let nulls = variants::null_answers(golden, instruction);
+        let verdicts = bench.rewards(&nulls)?;
+        let best = nulls
+            .iter()
+            .zip(&verdicts)
+            .filter_map(|(null, verdict)| Some((verdict.reward?, &null.name)))
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let (floor, agent) = best.map_or((0.0, None), |(floor, agent)| (floor, Some(agent.clone())));
+        self.floor = Some(floor);
+        if floor > HIGH_FLOOR {
+            let agent = agent.clone().unwrap_or_default();
+            self.find(
+                Problem::error(format!("doing nothing earns {floor}: {agent}"))
+                    .id("A030")
+                    .why("rewards of this task say less than they seem to")
+                    .fix("drop fields that can be guessed, or give them less weight"),
+            );
+        }
+        self.floor_agent = agent.filter(|_| floor > 0.0);
+        Ok(())
+    }
+
+    fn check_cheaters(&mut self, bench: &Bench<'_>) {
+        let floor = self.floor.unwrap_or(0.0);
+        for cheater in CHEATERS {
+            self.cheaters.all += 1;
+            match cheat(bench.judge, bench.task, cheater, bench.store) {
+                Ok(result) if result.reward() <= floor => self.cheaters.good += 1,
+                Ok(result) => self.find(
+                    Problem::error(format!("the cheater {} earns {}", cheater.name, result.reward()))
+                        .id("A060")
+                        .why(cheater.about().to_owned())
+                        .fix("see docs/judge.md on what a verifier must not do"),
+                ),
+                Err(error) => self.find(
+                    Problem::warning(format!("the cheater {} could not be tried: {error}", cheater.name))
+                        .id("A061")
+                        .fix("see `aec-bench doctor`"),
+                ),
+            }
+        }
+    }
+}
