@@ -239,8 +239,8 @@ fn the_twins_refuse_the_same_answers_files() {
         .map(|_| {
             let mut bytes = generate::answers(&mut random).text.into_bytes();
             let pieces: [&[u8]; 22] = [
-                b"{", b"}", b"[", b"]", b"\"", b",", b":", b"1", b"0", b"-", b".", b"e5", b"null", b"true", b"\"x\"", b"1e999",
-                b"kip", b"\\u12", b"\n", b"\xff", b" ", b"'",
+                b"{", b"}", b"[", b"]", b"\"", b",", b":", b"1", b"0", b"-", b".", b"e5", b"null", b"true",
+                b"\"x\"", b"1e999", b"kip", b"\\u12", b"\n", b"\xff", b" ", b"'",
             ];
             for _ in 0..=random.below(2) {
                 let at = random.below(bytes.len());
@@ -300,7 +300,12 @@ fn the_script_runs_as_a_file_under_every_python() {
             Command::new(&python)
                 .args(["-I", "-S"])
                 .arg(script())
-                .args(["--answers".as_ref(), answers.as_os_str(), "--submission".as_ref(), submission.as_os_str()])
+                .args([
+                    "--answers".as_ref(),
+                    answers.as_os_str(),
+                    "--submission".as_ref(),
+                    submission.as_os_str(),
+                ])
                 .args(["--logs".as_ref(), logs.as_os_str()])
                 .output()
                 .unwrap()
@@ -313,7 +318,12 @@ fn the_script_runs_as_a_file_under_every_python() {
             std::fs::write(&answers, &case.text).unwrap();
             std::fs::write(&submission, &bytes).unwrap();
             let output = run();
-            assert!(output.status.success(), "{}: {}", python.display(), String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{}: {}",
+                python.display(),
+                String::from_utf8_lossy(&output.stderr)
+            );
             let sheet = Answers::parse(case.text.as_bytes()).unwrap();
             let expected = score(&sheet, &bytes);
             assert_eq!(written("details.json"), expected.to_details_json(), "{}", python.display());
@@ -350,9 +360,10 @@ fn the_script_runs_as_a_file_under_every_python() {
 #[test]
 fn the_script_is_the_one_built_in() {
     assert_eq!(STANDARD_VERIFY_PY, std::fs::read_to_string(script()).unwrap());
-    let units = std::fs::read_to_string(
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("src/scorer/units.txt"),
-    )
-    .unwrap();
-    assert!(STANDARD_VERIFY_PY.contains(&format!("UNITS = \"\"\"\n{units}\"\"\"\n")), "the tables of units differ");
+    let units =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/scorer/units.txt")).unwrap();
+    assert!(
+        STANDARD_VERIFY_PY.contains(&format!("UNITS = \"\"\"\n{units}\"\"\"\n")),
+        "the tables of units differ"
+    );
 }

@@ -62,7 +62,8 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
 }
 
 fn audits_text(audits: &[Audit]) -> String {
-    let mut table = Table::new(["TASK", "MUTANTS LOST", "EQUALS KEPT", "FLOOR", "DETERMINISTIC", "CHEATERS HELD"]);
+    let mut table =
+        Table::new(["TASK", "MUTANTS LOST", "EQUALS KEPT", "FLOOR", "DETERMINISTIC", "CHEATERS HELD"]);
     for audit in audits {
         table.row([
             audit.task_id.clone(),

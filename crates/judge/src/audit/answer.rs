@@ -18,7 +18,10 @@ impl Answer {
         if let Ok(Value::Object(object)) = serde_json::from_str(text) {
             return Some(Self { before: String::new(), object, after: String::new() });
         }
-        text.match_indices('{').filter_map(|(start, _)| parse_at(text, start)).max_by_key(|answer| answer.1).map(|(answer, _)| answer)
+        text.match_indices('{')
+            .filter_map(|(start, _)| parse_at(text, start))
+            .max_by_key(|answer| answer.1)
+            .map(|(answer, _)| answer)
     }
 
     /// The answer with this object instead.

@@ -36,8 +36,11 @@ pub(crate) fn leaks(task: &Task, golden: &Map<String, Value>, instruction: &str)
         }
     }
     let verifier = fs_err::read_to_string(task.path.join("tests/verify.py")).unwrap_or_default();
-    let tell_tale: Vec<&str> =
-        verifier.lines().map(str::trim).filter(|line| line.len() > 40 && !line.starts_with(['#', '"'])).collect();
+    let tell_tale: Vec<&str> = verifier
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.len() > 40 && !line.starts_with(['#', '"']))
+        .collect();
     for (place, text) in &texts {
         let shared = tell_tale.iter().filter(|line| text.contains(**line)).count();
         if shared >= 3 {
@@ -58,7 +61,8 @@ fn collect_numbers(prefix: &str, object: &Map<String, Value>, numbers: &mut Vec<
         match value {
             Value::Number(number) => {
                 let text = number.to_string();
-                let digits = text.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count();
+                let digits =
+                    text.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count();
                 if digits >= SIGNIFICANT_DIGITS {
                     numbers.push((key, text));
                 }

@@ -88,7 +88,9 @@ pub fn audit(judge: &Judge, task: &Task, options: AuditOptions, store: &Path) ->
     };
     let verdict = bench.verdict(&golden)?;
     if verdict.reward != Some(1.0) {
-        let earned = verdict.reward.map_or_else(|| verdict.fault.clone().unwrap_or_default(), |reward| reward.to_string());
+        let earned = verdict
+            .reward
+            .map_or_else(|| verdict.fault.clone().unwrap_or_default(), |reward| reward.to_string());
         audit.find(
             Problem::error(format!("the golden answer {name} does not earn 1: {earned}"))
                 .id("A002")
@@ -173,7 +175,12 @@ impl Audit {
         self
     }
 
-    fn check_determinism(&mut self, bench: &Bench<'_>, golden: &[u8], usual: &Verdict) -> Result<(), FreezeError> {
+    fn check_determinism(
+        &mut self,
+        bench: &Bench<'_>,
+        golden: &[u8],
+        usual: &Verdict,
+    ) -> Result<(), FreezeError> {
         let surfaces = [("Pacific/Auckland", "C", "1"), ("America/St_Johns", "C.UTF-8", "4242")];
         let submission = submission_with_output(bench.task, golden, bench.store)?;
         let mut same = true;
@@ -189,7 +196,9 @@ impl Audit {
                 self.find(
                     Problem::error("the verdict depends on time zone, locale or hash seed")
                         .id("A040")
-                        .why(format!("with TZ={time_zone} LC_ALL={locale} PYTHONHASHSEED={hash_seed} it differs"))
+                        .why(format!(
+                            "with TZ={time_zone} LC_ALL={locale} PYTHONHASHSEED={hash_seed} it differs"
+                        ))
                         .fix("make the verifier independent of its surroundings: sort, and name encodings"),
                 );
                 break;
@@ -218,7 +227,9 @@ impl Audit {
                     self.find(
                         Problem::warning(format!("a wrong answer breaks the verifier: {}", mutant.name))
                             .id("A011")
-                            .why(format!("{fault}; a trial without a reward is run again instead of counted as wrong"))
+                            .why(format!(
+                                "{fault}; a trial without a reward is run again instead of counted as wrong"
+                            ))
                             .fix("make the verifier give such an answer 0"),
                     );
                 }
@@ -227,7 +238,12 @@ impl Audit {
         Ok(())
     }
 
-    fn check_equivalents(&mut self, bench: &Bench<'_>, golden: &Answer, generous: bool) -> Result<(), FreezeError> {
+    fn check_equivalents(
+        &mut self,
+        bench: &Bench<'_>,
+        golden: &Answer,
+        generous: bool,
+    ) -> Result<(), FreezeError> {
         let equivalents = variants::equivalents(golden, generous);
         let verdicts = bench.rewards(&equivalents)?;
         self.equivalents.all = equivalents.len();
@@ -236,18 +252,27 @@ impl Audit {
                 self.equivalents.good += 1;
                 continue;
             }
-            let earned = verdict.reward.map_or_else(|| "no reward".to_owned(), |reward| format!("only {reward}"));
+            let earned =
+                verdict.reward.map_or_else(|| "no reward".to_owned(), |reward| format!("only {reward}"));
             self.find(
-                Problem::warning(format!("the right answer earns {earned} when written differently: {}", equal.name))
-                    .id("A020")
-                    .why("an agent that did the work would not be paid")
-                    .fix("accept it, or say in the instruction that it is not accepted"),
+                Problem::warning(format!(
+                    "the right answer earns {earned} when written differently: {}",
+                    equal.name
+                ))
+                .id("A020")
+                .why("an agent that did the work would not be paid")
+                .fix("accept it, or say in the instruction that it is not accepted"),
             );
         }
         Ok(())
     }
 
-    fn check_floor(&mut self, bench: &Bench<'_>, golden: &Answer, instruction: &str) -> Result<(), FreezeError> {
+    fn check_floor(
+        &mut self,
+        bench: &Bench<'_>,
+        golden: &Answer,
+        instruction: &str,
+    ) -> Result<(), FreezeError> {
         let nulls = variants::null_answers(golden, instruction);
         let verdicts = bench.rewards(&nulls)?;
         let best = nulls

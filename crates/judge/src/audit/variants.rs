@@ -29,9 +29,13 @@ pub(crate) fn mutants(golden: &Answer) -> Vec<Variant> {
         if value.is_number() {
             for word in ["NaN", "Infinity", "1e999"] {
                 let marker = "\u{1}marker\u{1}";
-                let text = serde_json::to_string_pretty(&replaced(object, key, json!(marker))).unwrap_or_default();
+                let text =
+                    serde_json::to_string_pretty(&replaced(object, key, json!(marker))).unwrap_or_default();
                 let quoted = serde_json::to_string(marker).unwrap_or_default();
-                mutants.push(variant(format!("{key} is {word}"), golden.with_text(&text.replace(&quoted, word))));
+                mutants.push(variant(
+                    format!("{key} is {word}"),
+                    golden.with_text(&text.replace(&quoted, word)),
+                ));
             }
         }
     }
@@ -40,7 +44,8 @@ pub(crate) fn mutants(golden: &Answer) -> Vec<Variant> {
         object.iter().map(|(key, value)| (key.clone(), map_number(value, change))).collect()
     };
     if object.values().any(Value::is_number) {
-        mutants.push(variant("every number times ten", golden.with(&numbers(&|number| number * 10.0 + 10.0))));
+        mutants
+            .push(variant("every number times ten", golden.with(&numbers(&|number| number * 10.0 + 10.0))));
         mutants.push(variant("every number halved", golden.with(&numbers(&|number| number / 2.0 - 1.0))));
     }
     mutants
@@ -110,7 +115,8 @@ fn replaced(object: &Map<String, Value>, key: &str, value: Value) -> Map<String,
 /// Answers that say the same in other letters. `generous` adds those that only the standard contract promises.
 pub(crate) fn equivalents(golden: &Answer, generous: bool) -> Vec<Variant> {
     let object = &golden.object;
-    let reversed: Map<String, Value> = object.iter().rev().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let reversed: Map<String, Value> =
+        object.iter().rev().map(|(key, value)| (key.clone(), value.clone())).collect();
     let mut extra = object.clone();
     extra.insert("remark".to_owned(), json!("checked twice"));
     let pretty = String::from_utf8_lossy(&golden.with(object)).into_owned();
@@ -126,15 +132,23 @@ pub(crate) fn equivalents(golden: &Answer, generous: bool) -> Vec<Variant> {
     if generous {
         let strings: Map<String, Value> = object
             .iter()
-            .map(|(key, value)| (key.clone(), if value.is_number() { json!(value.to_string()) } else { value.clone() }))
+            .map(|(key, value)| {
+                (key.clone(), if value.is_number() { json!(value.to_string()) } else { value.clone() })
+            })
             .collect();
         equal.extend([
             variant("byte-order mark", format!("\u{feff}{pretty}").into_bytes()),
             variant("a fence in capitals", format!("```JSON\n{compact}\n```\n").into_bytes()),
             variant("a bare fence", format!("```\n{compact}\n```\n").into_bytes()),
             variant("a fence on one line", format!("```json {compact} ```").into_bytes()),
-            variant("prose around it", format!("The answer is:\n\n{compact}\n\nas computed above.\n").into_bytes()),
-            variant("an unrelated block behind it", format!("{compact}\n\n```json\n{{\"author\": \"agent\"}}\n```\n").into_bytes()),
+            variant(
+                "prose around it",
+                format!("The answer is:\n\n{compact}\n\nas computed above.\n").into_bytes(),
+            ),
+            variant(
+                "an unrelated block behind it",
+                format!("{compact}\n\n```json\n{{\"author\": \"agent\"}}\n```\n").into_bytes(),
+            ),
             variant("said twice", format!("{compact}\n{compact}\n").into_bytes()),
             variant("numbers as text", golden.with(&strings)),
         ]);
@@ -149,7 +163,9 @@ fn trailing_zeros(object: &Map<String, Value>) -> String {
         .map(|(key, value)| {
             let key = serde_json::to_string(key).unwrap_or_default();
             match value {
-                Value::Number(number) if number.is_f64() && !number.to_string().contains('e') => format!("{key}: {number}00"),
+                Value::Number(number) if number.is_f64() && !number.to_string().contains('e') => {
+                    format!("{key}: {number}00")
+                }
                 other => format!("{key}: {other}"),
             }
         })
@@ -190,7 +206,9 @@ fn echoed_numbers(instruction: &str) -> Vec<f64> {
     for number in words.filter_map(|word| word.trim_matches('.').parse::<f64>().ok()) {
         for factor in [1.0, 1000.0, 0.001, 100.0, 0.01] {
             let echoed = number * factor;
-            if echoed.is_finite() && !numbers.iter().any(|known| (known - echoed).abs() <= echoed.abs() * 1e-9) {
+            if echoed.is_finite()
+                && !numbers.iter().any(|known| (known - echoed).abs() <= echoed.abs() * 1e-9)
+            {
                 numbers.push(echoed);
             }
         }
@@ -221,7 +239,8 @@ mod tests {
         for equal in equivalents(&golden, true) {
             let text = String::from_utf8_lossy(&equal.output).into_owned();
             let first = text.find('{').unwrap();
-            let mut stream = serde_json::Deserializer::from_str(&text[first..]).into_iter::<Map<String, Value>>();
+            let mut stream =
+                serde_json::Deserializer::from_str(&text[first..]).into_iter::<Map<String, Value>>();
             let object = stream.next().unwrap().unwrap();
             let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             for (key, value) in &golden.object {

@@ -66,7 +66,9 @@ impl Answers {
         let root = root(&mut parser)
             .ok_or_else(|| AnswersError::at("answers", &format!("not JSON at character {}", parser.at)))?;
         refuse_repeated_keys(&root)?;
-        let Value::Object(pairs) = &root else { return Err(AnswersError::at("answers", "must be an object")) };
+        let Value::Object(pairs) = &root else {
+            return Err(AnswersError::at("answers", "must be an object"));
+        };
         only(pairs, &["version", "output", "fields"], "answers")?;
         let one = |version: Number| (version.value - 1.0).abs() == 0.0;
         need(get(pairs, "version").and_then(number).is_some_and(one), "answers", "`version` must be 1")?;

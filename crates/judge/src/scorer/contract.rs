@@ -16,7 +16,11 @@ pub fn contract(answers: &Answers) -> String {
         let value = match &field.shape {
             Shape::One { scalar, .. } => one(scalar),
             Shape::List { item, ordered, .. } => {
-                format!("list, {}; of each item: {}", if *ordered { "in order" } else { "in any order" }, one(item))
+                format!(
+                    "list, {}; of each item: {}",
+                    if *ordered { "in order" } else { "in any order" },
+                    one(item)
+                )
             }
             Shape::Table { columns, .. } => {
                 let cells: Vec<String> = columns
@@ -33,7 +37,12 @@ pub fn contract(answers: &Answers) -> String {
                 format!("list of objects, one for each `{}`, with {}", columns[0].name, cells.join("; "))
             }
         };
-        text.push_str(&format!("| `{}` | {} | {} |\n", cell(&field.name), cell(&value), cell(&field.meaning)));
+        text.push_str(&format!(
+            "| `{}` | {} | {} |\n",
+            cell(&field.name),
+            cell(&value),
+            cell(&field.meaning)
+        ));
     }
     text
 }

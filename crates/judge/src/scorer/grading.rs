@@ -71,8 +71,7 @@ fn grade(field: &Field, values: &[Value]) -> FieldScore {
         }
         _ => false,
     };
-    let consistent =
-        |other: &Reading| agree(&first.content, &other.content) || both_accepted(&other.content);
+    let consistent = |other: &Reading| agree(&first.content, &other.content) || both_accepted(&other.content);
     if !others.iter().all(|(other, _)| consistent(other)) {
         return result(field, 0.0, Status::Contradictory, got, "different values for one key");
     }
@@ -117,7 +116,8 @@ fn grade_list(wants: &[Want], ordered: bool, contents: &[Content]) -> (f64, Stat
             .iter()
             .map(|want| (0..contents.len()).filter(|at| matches_want(want, &contents[*at])).collect())
             .collect();
-        Matching { edges: &edges, owner: vec![None; contents.len()], seen: vec![false; contents.len()] }.size()
+        Matching { edges: &edges, owner: vec![None; contents.len()], seen: vec![false; contents.len()] }
+            .size()
     };
     share(right, wants.len().max(contents.len()))
 }
@@ -162,7 +162,8 @@ fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) ->
         if let Content::List(cells) = row { cells.clone() } else { Vec::new() }
     };
     let given: Vec<Vec<Content>> = contents.iter().map(cells).collect();
-    let (mut kept, mut torn, mut count): (Vec<&[Content]>, Vec<&Content>, usize) = (Vec::new(), Vec::new(), 0);
+    let (mut kept, mut torn, mut count): (Vec<&[Content]>, Vec<&Content>, usize) =
+        (Vec::new(), Vec::new(), 0);
     for row in given.iter().filter(|row| !row.is_empty()) {
         let first = match &row[0] {
             Content::Unread(_) => None,
@@ -181,7 +182,12 @@ fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) ->
         // Rows under two accepted spellings of a key must say the same, like rows under one.
         let sound = |row: &&&[Content]| !torn.contains(&&row[0]) && all_agree(&found[0][1..], &row[1..]);
         if !found.is_empty() && found.iter().all(sound) {
-            right += want.iter().zip(found[0].iter()).skip(1).filter(|(want, cell)| matches_want(want, cell)).count();
+            right += want
+                .iter()
+                .zip(found[0].iter())
+                .skip(1)
+                .filter(|(want, cell)| matches_want(want, cell))
+                .count();
         }
     }
     share(right, (columns.len() - 1) * wants.len().max(count))

@@ -99,7 +99,8 @@ fn unwrapped(pairs: &[(String, Value)]) -> Result<(&str, &str), (Status, &'stati
         .map(|(_, item)| item)
         .collect();
     let scalars = |items: &[&'_ Value]| items.iter().all(|item| item.scalar().is_some());
-    let Some(value) = values.first().and_then(|value| value.scalar()).filter(|_| scalars(&values) && scalars(&units))
+    let Some(value) =
+        values.first().and_then(|value| value.scalar()).filter(|_| scalars(&values) && scalars(&units))
     else {
         return Err((Status::Invalid, "an object where one value belongs"));
     };
@@ -148,9 +149,9 @@ fn read_list(item: &Scalar, expected: usize, value: &Value) -> Reading {
         Value::List(items) if too_many(items.len(), expected) => {
             Reading::unread(value, Status::Invalid, "far too many items")
         }
-        Value::List(items) => Reading::of(Content::List(
-            items.iter().map(|given| read_one(item, given).content).collect(),
-        )),
+        Value::List(items) => {
+            Reading::of(Content::List(items.iter().map(|given| read_one(item, given).content).collect()))
+        }
         _ if value.is_blank() => Reading::unread(value, Status::Missing, "no value"),
         _ => Reading::unread(value, Status::Invalid, "not a list"),
     }
@@ -171,7 +172,11 @@ fn read_table(columns: &[Column], expected: usize, value: &Value) -> Reading {
         Value::Object(rows) => rows
             .iter()
             .map(|(key, row)| {
-                if let Value::Object(cells) = row { Some((Some(key.as_str()), cells.as_slice())) } else { None }
+                if let Value::Object(cells) = row {
+                    Some((Some(key.as_str()), cells.as_slice()))
+                } else {
+                    None
+                }
             })
             .collect(),
         Value::Bare(_) | Value::Quoted(_) => None,

@@ -32,7 +32,9 @@ impl Value {
     /// Nothing was given: `null`, `None` or an empty text.
     pub(super) fn is_blank(&self) -> bool {
         match self {
-            Self::Bare(text) if text.eq_ignore_ascii_case("null") || text.eq_ignore_ascii_case("none") => true,
+            Self::Bare(text) if text.eq_ignore_ascii_case("null") || text.eq_ignore_ascii_case("none") => {
+                true
+            }
             Self::Bare(text) | Self::Quoted(text) => text.chars().all(is_space),
             Self::List(_) | Self::Object(_) => false,
         }

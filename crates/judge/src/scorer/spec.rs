@@ -67,7 +67,11 @@ pub(super) fn kind_of<'v>(
     let Some(kind) = kind else {
         return Err(AnswersError::at(place, &format!("`type` must be one of {}", kinds.join(", "))));
     };
-    need(get(pairs, "meaning").is_none_or(|meaning| text(meaning).is_some()), place, "`meaning` must be a text")?;
+    need(
+        get(pairs, "meaning").is_none_or(|meaning| text(meaning).is_some()),
+        place,
+        "`meaning` must be a text",
+    )?;
     Ok((kind, pairs))
 }
 
@@ -140,7 +144,8 @@ fn tolerance(pairs: &Pairs, unit: &Unit, place: &str) -> Result<Tolerance, Answe
 
 fn truths(pairs: &Pairs, place: &str) -> Result<Vec<(String, bool)>, AnswersError> {
     let (yes, no) = (texts(pairs, "true_words", place)?, texts(pairs, "false_words", place)?);
-    let known = [("true", true), ("yes", true), ("pass", true), ("false", false), ("no", false), ("fail", false)];
+    let known =
+        [("true", true), ("yes", true), ("pass", true), ("false", false), ("no", false), ("fail", false)];
     let mut truths: Vec<(String, bool)> =
         known.into_iter().map(|(word, truth)| (word.to_owned(), truth)).collect();
     let own = yes.into_iter().map(|word| (word, true)).chain(no.into_iter().map(|word| (word, false)));
@@ -186,7 +191,8 @@ pub(super) fn named<'a, T>(list: &'a [(String, T)], word: &str) -> Option<&'a T>
 impl Scalar {
     /// An expected value, and its text for the details.
     pub(super) fn wanted(&self, value: &Value, place: &str) -> Result<(Want, String), AnswersError> {
-        let with_unit = |shown: String| format!("{shown} {}", self.unit_text).trim_end_matches(' ').to_owned();
+        let with_unit =
+            |shown: String| format!("{shown} {}", self.unit_text).trim_end_matches(' ').to_owned();
         match &self.kind {
             Kind::Number(tolerance) => {
                 let Some(Number { text, value, .. }) = number(value) else {

@@ -62,8 +62,9 @@ pub(super) fn squeeze(text: &str) -> String {
 
 /// Text for comparing keys and choices: squeezed, then without spaces, hyphens and underscores.
 pub(super) fn compact(text: &str) -> String {
-    let plain =
-        text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b.is_ascii_uppercase() || b == b'_');
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b.is_ascii_uppercase() || b == b'_');
     if plain {
         // Most keys; the general way gives the same.
         return text.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();

@@ -43,7 +43,8 @@ fn tables() -> &'static Tables {
         let mut tables = Tables { first: HashMap::new(), second: HashMap::new(), prefixed: HashSet::new() };
         for line in TABLE.lines() {
             let mut parts = line.split(' ');
-            let (Some(flag), Some(factor), Some(dimension)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(flag), Some(factor), Some(dimension)) = (parts.next(), parts.next(), parts.next())
+            else {
                 continue;
             };
             let (dimension, offset) = dimension.split_once('@').unwrap_or((dimension, "0"));
@@ -240,7 +241,13 @@ fn exponent(text: &[char], i: usize) -> Option<(i32, usize)> {
 
 /// `x`, given in the unit `text`, in the `expected` unit; nothing if there is no way. The `words` also mean the
 /// expected unit. A `difference` of temperatures has no zero to convert.
-pub(super) fn convert(x: f64, text: &str, expected: &Unit, words: &[String], difference: bool) -> Option<f64> {
+pub(super) fn convert(
+    x: f64,
+    text: &str,
+    expected: &Unit,
+    words: &[String],
+    difference: bool,
+) -> Option<f64> {
     if text.is_empty() || (!words.is_empty() && words.contains(&compact(text))) {
         return Some(x);
     }
@@ -275,8 +282,11 @@ mod tests {
                 assert!(unit_of(name, false).is_some(), "{name}");
             }
         }
-        let names: Vec<&str> =
-            TABLE.lines().filter(|line| !line.starts_with('?')).flat_map(|line| line.split(' ').skip(3)).collect();
+        let names: Vec<&str> = TABLE
+            .lines()
+            .filter(|line| !line.starts_with('?'))
+            .flat_map(|line| line.split(' ').skip(3))
+            .collect();
         let distinct: HashSet<&&str> = names.iter().collect();
         assert_eq!(names.len(), distinct.len(), "a name is there twice");
     }
@@ -356,14 +366,42 @@ mod tests {
     #[test]
     fn units_of_another_kind_do_not_convert() {
         for (from, to) in [
-            ("kW", "kVA"), ("kvar", "kVA"), ("kN", "kg"), ("m2", "m"), ("rad", "-"), ("Hz", "rpm"), ("dB", "-"),
-            ("m", "kPa"), ("kN", "-"), ("%", "m"), ("s", "m"),
+            ("kW", "kVA"),
+            ("kvar", "kVA"),
+            ("kN", "kg"),
+            ("m2", "m"),
+            ("rad", "-"),
+            ("Hz", "rpm"),
+            ("dB", "-"),
+            ("m", "kPa"),
+            ("kN", "-"),
+            ("%", "m"),
+            ("s", "m"),
         ] {
             assert_eq!(converted(1.0, from, to), None, "{from} is not {to}");
         }
         for unknown in [
-            "", "or 13", "x", "kNN", "m12", "m0", "m^", "m/", "/", "1/", "a/(b/c)", "m//s", "kN (m)", "m.m.m.m.m.m.m.m.m",
-            "((m))", "m ^2x", "mpa", "ton", "kNm=", "-5", "..",
+            "",
+            "or 13",
+            "x",
+            "kNN",
+            "m12",
+            "m0",
+            "m^",
+            "m/",
+            "/",
+            "1/",
+            "a/(b/c)",
+            "m//s",
+            "kN (m)",
+            "m.m.m.m.m.m.m.m.m",
+            "((m))",
+            "m ^2x",
+            "mpa",
+            "ton",
+            "kNm=",
+            "-5",
+            "..",
         ] {
             assert_eq!(unit_of(unknown, false), None, "{unknown:?}");
         }

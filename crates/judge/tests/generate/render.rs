@@ -4,8 +4,9 @@ use super::values::{spelled, value};
 use super::{Answers, Known, Random, Submission};
 
 const CHARACTERS: [&str; 40] = [
-    "{", "}", "[", "]", "\"", "'", ",", ":", "\\", "/", "#", "//", "/*", "*/", "```", "~~~json", "\n", "\r\n", " ", "\u{a0}",
-    "\u{2009}", "\u{feff}", "0", "1", "9", ".", "-", "−", "e", "E", "x10^", "×", "²", "%", "°", "np.", "\u{0}", "\u{7f}", "é", "😀",
+    "{", "}", "[", "]", "\"", "'", ",", ":", "\\", "/", "#", "//", "/*", "*/", "```", "~~~json", "\n",
+    "\r\n", " ", "\u{a0}", "\u{2009}", "\u{feff}", "0", "1", "9", ".", "-", "−", "e", "E", "x10^", "×", "²",
+    "%", "°", "np.", "\u{0}", "\u{7f}", "é", "😀",
 ];
 
 /// A random submission for an answers file.
@@ -37,7 +38,8 @@ pub fn submission(random: &mut Random, answers: &Answers) -> Submission {
         11 => (format!("[{object}]"), known),
         12 => (serde_json::to_string(&object).unwrap(), known),
         13 => {
-            let objects: Vec<String> = pairs.iter().map(|pair| self::object(random, std::slice::from_ref(pair))).collect();
+            let objects: Vec<String> =
+                pairs.iter().map(|pair| self::object(random, std::slice::from_ref(pair))).collect();
             (objects.join("\n"), known)
         }
         14 => {
@@ -69,7 +71,9 @@ pub fn submission(random: &mut Random, answers: &Answers) -> Submission {
         _ => (object, known),
     };
     // Values that the relaxed grammar cannot read take the whole object with them.
-    let readable = !pairs.iter().any(|(_, value)| ["yes", "Decimal(2)", "np.array(3)", "12 # note"].iter().any(|bad| value.contains(bad)));
+    let readable = !pairs.iter().any(|(_, value)| {
+        ["yes", "Decimal(2)", "np.array(3)", "12 # note"].iter().any(|bad| value.contains(bad))
+    });
     let known = if readable { known } else { vec![Known::Open; answers.fields.len()] };
     Submission { bytes: encoded(random, &text), known }
 }
@@ -85,7 +89,8 @@ fn encoded(random: &mut Random, text: &str) -> Vec<u8> {
 
 /// One object in a random syntax.
 fn object(random: &mut Random, pairs: &[(String, String)]) -> String {
-    let (gap, end) = *random.item(&[("", ""), (" ", " "), ("\n  ", "\n"), ("\r\n\t", "\r\n"), ("\u{a0}", "")]);
+    let (gap, end) =
+        *random.item(&[("", ""), (" ", " "), ("\n  ", "\n"), ("\r\n\t", "\r\n"), ("\u{a0}", "")]);
     let mut text = "{".to_owned();
     for (at, (key, value)) in pairs.iter().enumerate() {
         let bare = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
@@ -118,7 +123,9 @@ fn wrapped(random: &mut Random, object: &str) -> String {
         1 => format!("Here it is:\n\n  ~~~JSON\n{object}\n  ~~~\nDone {{really}}."),
         2 => format!("```{object}```"),
         3 => format!("```\r\n{object}"),
-        4 => format!("I don't know {{x}}, but \\frac{{1}}{{2}} and {object} it's fine, see {{\"format\": <number>}}"),
+        4 => format!(
+            "I don't know {{x}}, but \\frac{{1}}{{2}} and {object} it's fine, see {{\"format\": <number>}}"
+        ),
         5 => format!("\n\n {object} \n"),
         6 => format!("{{\"ignored\": {{\"a\": [1, {{\"b\": null}}]}}}}\n{object}"),
         _ => object.to_owned(),
@@ -170,7 +177,9 @@ fn attack(random: &mut Random, pairs: &[(String, String)]) -> String {
         0 => "{#".repeat(300 + random.below(200)),
         1 => format!("{{{pair}}}{}", "{/*".repeat(250 + random.below(300))),
         2 => format!("{{{pair}}} ").repeat(60 + random.below(10)),
-        3 => format!("{}{pair}{}", "{\"a\":".repeat(60), "}".repeat(60)).replace("\"a\":\"", "\"a\":{\"") + "}",
+        3 => {
+            format!("{}{pair}{}", "{\"a\":".repeat(60), "}".repeat(60)).replace("\"a\":\"", "\"a\":{\"") + "}"
+        }
         4 => format!("{}{{{pair}}}{}", "{\"a\":".repeat(55 + random.below(20)), "}".repeat(75)),
         5 => format!("{{\"{name}\": {}1{}}}", "[".repeat(70), "]".repeat(70)),
         6 => format!("{{\"{name}\": [{}]}}", "1,".repeat(random.below(1500))),

@@ -5,8 +5,20 @@ use serde_json::{Map, Value as Json, json};
 use super::{Answers, Known, Random};
 
 const NAMES: [&str; 14] = [
-    "moment", "shear_force", "Voltage drop", "cable-size", "n_bolts", "compliant", "grade", "standard", "loads",
-    "beam_table", "ΔT", "flow rate", "Größe", "utilisation",
+    "moment",
+    "shear_force",
+    "Voltage drop",
+    "cable-size",
+    "n_bolts",
+    "compliant",
+    "grade",
+    "standard",
+    "loads",
+    "beam_table",
+    "ΔT",
+    "flow rate",
+    "Größe",
+    "utilisation",
 ];
 
 /// An expected unit, and how its quantities may be given: text and factor to multiply with.
@@ -15,14 +27,49 @@ type Unit = (&'static str, &'static [(&'static str, f64)]);
 const UNITS: &[Unit] = &[
     ("", &[("", 1.0), ("-", 1.0), ("ratio", 1.0), ("%", 100.0), ("m/m", 1.0), ("mm/m", 1000.0)]),
     ("kN", &[("kN", 1.0), ("N", 1e3), ("MN", 1e-3), ("KN", 1.0), ("kip", 0.224_808_943_099_710_5)]),
-    ("kN.m", &[("kNm", 1.0), ("kN·m", 1.0), ("kN-m", 1.0), ("kN m", 1.0), ("N.m", 1e3), ("kN*m", 1.0), ("(kNm)", 1.0)]),
-    ("MPa", &[("MPa", 1.0), ("N/mm2", 1.0), ("N/mm²", 1.0), ("Mpa", 1.0), ("kPa", 1e3), ("GPa", 1e-3), ("N mm^-2", 1.0)]),
-    ("m", &[("m", 1.0), ("mm", 1e3), ("cm", 100.0), ("km", 1e-3), ("metres", 1.0), ("ft", 3.280_839_895_013_123)]),
+    (
+        "kN.m",
+        &[
+            ("kNm", 1.0),
+            ("kN·m", 1.0),
+            ("kN-m", 1.0),
+            ("kN m", 1.0),
+            ("N.m", 1e3),
+            ("kN*m", 1.0),
+            ("(kNm)", 1.0),
+        ],
+    ),
+    (
+        "MPa",
+        &[
+            ("MPa", 1.0),
+            ("N/mm2", 1.0),
+            ("N/mm²", 1.0),
+            ("Mpa", 1.0),
+            ("kPa", 1e3),
+            ("GPa", 1e-3),
+            ("N mm^-2", 1.0),
+        ],
+    ),
+    (
+        "m",
+        &[
+            ("m", 1.0),
+            ("mm", 1e3),
+            ("cm", 100.0),
+            ("km", 1e-3),
+            ("metres", 1.0),
+            ("ft", 3.280_839_895_013_123),
+        ],
+    ),
     ("mm2", &[("mm2", 1.0), ("mm^2", 1.0), ("mm²", 1.0), ("cm2", 0.01), ("m**2", 1e-6)]),
     ("L/s", &[("L/s", 1.0), ("l/s", 1.0), ("m3/h", 3.6), ("m³/s", 1e-3), ("L per s", 1.0), ("lps", 1.0)]),
     ("mV/(A.m)", &[("mV/(A.m)", 1.0), ("mV/A.m", 1.0), ("mV/A/m", 1.0), ("V/(A·km)", 1.0)]),
     ("%", &[("%", 1.0), ("percent", 1.0), ("-", 0.01), ("pct", 1.0)]),
-    ("W/(m2.K)", &[("W/(m2.K)", 1.0), ("W/m²K", 1.0), ("W/m2.K", 1.0), ("W m-2 K-1", 1.0), ("kW/(m².°C)", 1e-3)]),
+    (
+        "W/(m2.K)",
+        &[("W/(m2.K)", 1.0), ("W/m²K", 1.0), ("W/m2.K", 1.0), ("W m-2 K-1", 1.0), ("kW/(m².°C)", 1e-3)],
+    ),
     ("kVA", &[("kVA", 1.0), ("VA", 1e3), ("MVA", 1e-3)]),
     ("deg", &[("deg", 1.0), ("°", 1.0), ("rad", 0.017_453_292_519_943_295), ("degrees", 1.0)]),
     ("degC", &[("°C", 1.0), ("C", 1.0), ("deg C", 1.0), ("℃", 1.0)]),
@@ -33,11 +80,13 @@ const UNITS: &[Unit] = &[
 
 /// Units of no kind above, and texts that are no unit.
 const STRANGE_UNITS: [&str; 16] = [
-    "cd", "kW/kVA.s", "or 13", "furlongs", "kN/kN/m7", "m12", "dB", "Hz2", "±1", "/", "(m", "per m", "mol", "..", "x10^", "K.A",
+    "cd", "kW/kVA.s", "or 13", "furlongs", "kN/kN/m7", "m12", "dB", "Hz2", "±1", "/", "(m", "per m", "mol",
+    "..", "x10^", "K.A",
 ];
 
 const OPTIONS: [&str; 6] = ["C25/30", "C30/37", "steel beam", "Timber", "non-compliant", "N20"];
-const TEXTS: [&str; 6] = ["AS 3600", "Eurocode 2", "BS EN 1992-1-1", "Müller's method", "Σ moments", "pump house"];
+const TEXTS: [&str; 6] =
+    ["AS 3600", "Eurocode 2", "BS EN 1992-1-1", "Müller's method", "Σ moments", "pump house"];
 
 fn shuffled<'a, T>(random: &mut Random, items: &'a [T]) -> Vec<&'a T> {
     let mut items: Vec<&T> = items.iter().collect();
@@ -112,7 +161,9 @@ fn scalar(random: &mut Random, kind: usize) -> Json {
         }
         2 if random.one_in(3) => json!({"type": "integer", "unit": "m"}),
         2 => json!({"type": "integer"}),
-        3 if random.one_in(3) => json!({"type": "boolean", "true_words": ["adequate"], "false_words": ["not ok"]}),
+        3 if random.one_in(3) => {
+            json!({"type": "boolean", "true_words": ["adequate"], "false_words": ["not ok"]})
+        }
         3 => json!({"type": "boolean"}),
         4 => {
             let mut spec = json!({"type": "choice", "options": OPTIONS});
@@ -130,7 +181,9 @@ fn expected(random: &mut Random, spec: &Json) -> Json {
         "number" if spec["abs_tol"].is_number() && random.one_in(8) => json!(0),
         "number" if random.one_in(3) => json!(1 + random.below(5000)),
         "number" => json!(random.number(4)),
-        "integer" if random.one_in(6) => json!(format!("{}{:018}", 1 + random.below(900), random.below(1_000_000))),
+        "integer" if random.one_in(6) => {
+            json!(format!("{}{:018}", 1 + random.below(900), random.below(1_000_000)))
+        }
         "integer" => json!(i64::try_from(random.below(3000)).unwrap() - 500),
         "boolean" => json!(random.one_in(2)),
         "choice" => json!(random.item(&OPTIONS)),
@@ -186,7 +239,11 @@ fn list_value(random: &mut Random, spec: &Json) -> (String, Known) {
     let mut known = Known::Right;
     let mut items = Vec::new();
     for expected in spec["items"].as_array().unwrap() {
-        let (text, one) = if random.one_in(6) { cell(random, &spec["item"], expected) } else { right(random, &spec["item"], expected) };
+        let (text, one) = if random.one_in(6) {
+            cell(random, &spec["item"], expected)
+        } else {
+            right(random, &spec["item"], expected)
+        };
         // Wrong for its own item may be right for another.
         known = if one == Known::Right { known } else { Known::Open };
         items.push(text);
@@ -227,16 +284,32 @@ fn table_value(random: &mut Random, spec: &Json) -> (String, Known) {
             if keyed && name == "beam" {
                 continue;
             }
-            let (text, one) =
-                if random.one_in(8) { cell(random, column, &row[name]) } else { right(random, column, &row[name]) };
+            let (text, one) = if random.one_in(8) {
+                cell(random, column, &row[name])
+            } else {
+                right(random, column, &row[name])
+            };
             known = match one {
                 Known::Right => known,
-                other => if known == Known::Wrong { known } else { other },
+                other => {
+                    if known == Known::Wrong {
+                        known
+                    } else {
+                        other
+                    }
+                }
             };
             cells.push(format!("\"{}\": {text}", spelled(random, name)));
         }
         let cells = format!("{{{}}}", cells.join(", "));
-        rows.push(if keyed { format!("\"{}\": {cells}", row["beam"].as_str().map_or_else(|| row["beam"].to_string(), str::to_owned)) } else { cells });
+        rows.push(if keyed {
+            format!(
+                "\"{}\": {cells}",
+                row["beam"].as_str().map_or_else(|| row["beam"].to_string(), str::to_owned)
+            )
+        } else {
+            cells
+        });
     }
     match random.below(8) {
         0 => {
@@ -284,15 +357,80 @@ fn cell(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
 /// Values of the wrong kind and edges of grammars.
 fn strange(random: &mut Random) -> String {
     let texts = [
-        "null", "None", "NaN", "-Infinity", "1e999", "-1e-999", "true", "[]", "{}", "[12]", "\"\"", "\"  \"", "12 or 13",
-        "\"12 or 13\"", "\"12-13\"", "\"12 – 13\"", "\"1/2\"", "\"5 1/2 in\"", "\"12,5\"", "\"0,125\"", "\"1,23,456\"", "\"1 234,5\"",
-        "\"١٢\"", "\"1_000\"", "\"0x10\"", "\"1e99999999\"", "\"~ 12\"", "\"< 12\"", "\"12 ± 1\"", "\"approximately 12\"",
-        "{\"value\": 12}", "{\"value\": 12, \"value\": 13}", "{\"value\": \"12 m\", \"unit\": \"mm\"}", "{\"unit\": \"kN\"}",
-        "{\"value\": [12], \"units\": null}", "{'Value': 12, 'UNITS': 'kN'}", "\"steel beam or Timber\"", "\"C25/30, C30/37\"", "\"not\"",
-        "\"yes and no\"", "yes", "\"\\u00e9\\ud83d\\ude00\\ud800\\x41\\q\"", "\"1\\u00a0234\"", "np.float64(12.5)", "np.int64(7)",
-        "np.array(3)", "Decimal(2)", "12.5 kN", "12 # note", "'single \\' quote'", "\"two\nlines\"", "9007199254740993", "-0", "+5", ".5", "5.",
-        "00012", "1.2.3", "\"1.2×10^3\"", "\"1.2 x 10⁻³ kN\"", "\"1.2*10**-3\"", "\"1.2×10^(3)\"", "\"1.2×10^{3\"", "\"1×103\"", "\"2 x 10\"",
-        "\"≈ 5\"", "\"−5\"", "\"- 5\"", "\"12 ft 6 in\"", "{\"a\": {\"value\": 1}}", "[[1]]", "[{\"beam\": \"B0\"}, 3]", "\"5%\"", "\"5 1/m\"",
+        "null",
+        "None",
+        "NaN",
+        "-Infinity",
+        "1e999",
+        "-1e-999",
+        "true",
+        "[]",
+        "{}",
+        "[12]",
+        "\"\"",
+        "\"  \"",
+        "12 or 13",
+        "\"12 or 13\"",
+        "\"12-13\"",
+        "\"12 – 13\"",
+        "\"1/2\"",
+        "\"5 1/2 in\"",
+        "\"12,5\"",
+        "\"0,125\"",
+        "\"1,23,456\"",
+        "\"1 234,5\"",
+        "\"١٢\"",
+        "\"1_000\"",
+        "\"0x10\"",
+        "\"1e99999999\"",
+        "\"~ 12\"",
+        "\"< 12\"",
+        "\"12 ± 1\"",
+        "\"approximately 12\"",
+        "{\"value\": 12}",
+        "{\"value\": 12, \"value\": 13}",
+        "{\"value\": \"12 m\", \"unit\": \"mm\"}",
+        "{\"unit\": \"kN\"}",
+        "{\"value\": [12], \"units\": null}",
+        "{'Value': 12, 'UNITS': 'kN'}",
+        "\"steel beam or Timber\"",
+        "\"C25/30, C30/37\"",
+        "\"not\"",
+        "\"yes and no\"",
+        "yes",
+        "\"\\u00e9\\ud83d\\ude00\\ud800\\x41\\q\"",
+        "\"1\\u00a0234\"",
+        "np.float64(12.5)",
+        "np.int64(7)",
+        "np.array(3)",
+        "Decimal(2)",
+        "12.5 kN",
+        "12 # note",
+        "'single \\' quote'",
+        "\"two\nlines\"",
+        "9007199254740993",
+        "-0",
+        "+5",
+        ".5",
+        "5.",
+        "00012",
+        "1.2.3",
+        "\"1.2×10^3\"",
+        "\"1.2 x 10⁻³ kN\"",
+        "\"1.2*10**-3\"",
+        "\"1.2×10^(3)\"",
+        "\"1.2×10^{3\"",
+        "\"1×103\"",
+        "\"2 x 10\"",
+        "\"≈ 5\"",
+        "\"−5\"",
+        "\"- 5\"",
+        "\"12 ft 6 in\"",
+        "{\"a\": {\"value\": 1}}",
+        "[[1]]",
+        "[{\"beam\": \"B0\"}, 3]",
+        "\"5%\"",
+        "\"5 1/m\"",
     ];
     random.pick(&texts).to_owned()
 }
@@ -313,7 +451,11 @@ fn right(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
         }
         "choice" => {
             let option = expected.as_str().unwrap();
-            let option = if option == "Timber" && spec.get("aliases").is_some() && random.one_in(2) { "WOOD" } else { option };
+            let option = if option == "Timber" && spec.get("aliases").is_some() && random.one_in(2) {
+                "WOOD"
+            } else {
+                option
+            };
             match random.below(4) {
                 0 => quoted(random, &option.to_uppercase()),
                 1 => quoted(random, &format!(" {}. ", option.replace([' ', '-'], "_"))),
@@ -383,7 +525,16 @@ fn digits(random: &mut Random, value: f64) -> String {
         let (mantissa, power) = text.split_once('e').unwrap();
         (mantissa.to_owned(), power.to_owned())
     };
-    let raised: String = power.chars().map(|c| if c == '-' { '⁻' } else { "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(c.to_digit(10).unwrap() as usize).unwrap() }).collect();
+    let raised: String = power
+        .chars()
+        .map(|c| {
+            if c == '-' {
+                '⁻'
+            } else {
+                "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(c.to_digit(10).unwrap() as usize).unwrap()
+            }
+        })
+        .collect();
     match random.below(12) {
         0 => grouped(","),
         1 => grouped(" "),

@@ -1,0 +1,93 @@
+//! Audits of verifiers: a sound one has no findings, each kind of unsound one has its own.
+
+use std::collections::BTreeSet;
+
+use aec_judge::audit::{Audit, AuditOptions, audit};
+use aec_task::task::Task;
+
+use crate::{VERIFY, judge, write_task};
+
+fn audit_of(change: impl FnOnce(&Task)) -> Audit {
+    let dir = tempfile::tempdir().unwrap();
+    let task = write_task(&dir.path().join("task"));
+    change(&task);
+    audit(&judge(), &task, AuditOptions::default(), &dir.path().join("store")).unwrap()
+}
+
+fn ids(audit: &Audit) -> BTreeSet<String> {
+    audit.findings.iter().filter_map(|finding| finding.id.clone()).collect()
+}
+
+fn write(task: &Task, name: &str, text: &str) {
+    std::fs::write(task.path.join(name), text).unwrap();
+}
+
+/// A verifier that falls over on nothing and gives no credit for anything odd.
+fn sound() -> String {
+    VERIFY
+        .replace("answer = json.loads(output.read_text())", "try:\n    answer = json.loads(output.read_text(), parse_constant=lambda word: None)\n    assert isinstance(answer, dict)\nexcept Exception:\n    answer = {}")
+        .replace("float(answer.get(key, \"nan\"))", "number(answer.get(key))")
+        .replace("EXPECTED = {", "def number(value):\n    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan\n\nEXPECTED = {")
+}
+
+#[test]
+fn a_sound_verifier_has_no_findings() {
+    let audit = audit_of(|task| write(task, "tests/verify.py", &sound()));
+    assert_eq!(ids(&audit), BTreeSet::new(), "{:?}", audit.findings);
+    assert_eq!(audit.mutants.good, audit.mutants.all);
+    assert!(audit.mutants.all > 20);
+    assert_eq!(audit.equivalents.good, audit.equivalents.all);
+    assert_eq!((audit.floor, audit.deterministic), (Some(0.0), Some(true)));
+}
+
+#[test]
+fn each_weakness_has_its_finding() {
+    let sound = sound();
+    let with = |from: &str, to: &str| {
+        assert!(sound.contains(from), "{from}");
+        let text = sound.replace(from, to);
+        ids(&audit_of(|task| write(task, "tests/verify.py", &text)))
+    };
+    assert!(
+        with("EXPECTED.items()]", "list(EXPECTED.items())[:1]]").contains("A010"),
+        "a field that nobody checks"
+    );
+    assert!(with("rel_tol=0.01", "rel_tol=0.9").contains("A010"), "a tolerance that takes anything");
+    assert!(with("number(answer.get(key))", "float(answer[key])").contains("A011"), "falls over");
+    let unix_only = with("met = [", "if b'\\r' in output.read_bytes(): answer = {}\nmet = [");
+    assert!(unix_only.contains("A020"), "wants its own line ends");
+    assert!(with("answer = {}", "answer = dict(EXPECTED)").contains("A030"), "pays for nothing");
+    assert!(
+        with("{\"reward\": sum(met) / len(met)}", "{\"reward\": sum(met) / len(met), \"x\": hash('x')}")
+            .is_empty(),
+        "only the reward and the details count"
+    );
+    assert!(
+        with("json.dumps(dict(zip(EXPECTED, met)))", "json.dumps({'seed': hash('x')})").contains("A040"),
+        "depends on the hash seed"
+    );
+    let leak = audit_of(|task| {
+        write(task, "tests/verify.py", &sound);
+        write(task, "tests/fixtures/golden_pass.json", "{\"flow_m3_s\": 3.217, \"depth_m\": 1.25}");
+        write(task, "environment/survey.csv", "x,z\n0,3.217\n");
+    });
+    assert!(ids(&leak).contains("A050"), "{:?}", leak.findings);
+    let copied = audit_of(|task| {
+        write(task, "tests/verify.py", &sound);
+        write(task, "environment/check.py", &sound);
+    });
+    assert!(ids(&copied).contains("A051"), "{:?}", copied.findings);
+    let none = audit_of(|task| std::fs::remove_dir_all(task.path.join("tests/fixtures")).unwrap());
+    assert_eq!(ids(&none), BTreeSet::from(["A001".to_owned()]));
+    let wrong = audit_of(|task| write(task, "tests/fixtures/golden_pass.json", "{\"flow_m3_s\": 1}"));
+    assert_eq!(ids(&wrong), BTreeSet::from(["A002".to_owned()]));
+    let prose = audit_of(|task| {
+        write(task, "tests/fixtures/golden_pass.json", "the flow is fine");
+        write(
+            task,
+            "tests/test.sh",
+            "#!/bin/sh\ngrep -q fine /workspace/output.json && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n",
+        );
+    });
+    assert_eq!(ids(&prose), BTreeSet::from(["A003".to_owned()]));
+}
