@@ -2,16 +2,18 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aec_sandbox::python::Python;
-use aec_sandbox::{BareRoom, ExecResult, ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError};
+use aec_sandbox::{BareRoom, ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError, Tree};
 use aec_task::task::Task;
 
+use crate::pool::{Pool, Script};
 use crate::reward::{self, REWARD_LIMIT, RewardError};
 use crate::submission::Submission;
 use crate::verdict::{Judged, Outcome, Verdict};
-use crate::verifier::VerifierFiles;
+use crate::verifier::{PlainPython, VerifierFiles};
 
 /// Details are for people; more than this is a dump.
 const DETAILS_LIMIT: u64 = 1024 * 1024;
@@ -28,7 +30,7 @@ pub enum Isolation {
 }
 
 /// How the outside of a verifier looks; it must not matter to the reward.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surface {
     /// Time zone.
     pub time_zone: String,
@@ -53,6 +55,8 @@ pub struct Judge {
     pub python: Option<Python>,
     /// How the outside of the verifier looks.
     pub surface: Surface,
+    /// Rooms with a waiting interpreter, for verifiers that are plain Python; without it every one starts cold.
+    pub pool: Option<Arc<Pool>>,
 }
 
 /// Why the verifier gave no reward.
@@ -122,6 +126,13 @@ impl Judge {
         verdict: &mut Verdict,
     ) -> Result<f64, Fault> {
         let entry = files.entry().ok_or_else(|| Fault::Verifier("there is no tests/test.sh".to_owned()))?;
+        if let (Some(pool), Some(plain)) = (self.usable_pool(), files.plain_python()) {
+            match self.run_warm(pool, plain, task, submission, files, verdict) {
+                // Whatever happened to a warm room, a cold one has the last word.
+                Err(Fault::Infra(reason)) => tracing::debug!(reason, "a warm room failed"),
+                settled => return settled,
+            }
+        }
         let mut room = self.open(task)?;
         verdict.level = Some(room.level());
         verdict.held = Some(room.held());
@@ -133,17 +144,74 @@ impl Judge {
         verdict.stdout = result.stdout.text();
         verdict.stderr = result.stderr.text();
         verdict.exit_code = if let Exit::Code(code) = result.exit { Some(code) } else { None };
-        verdict.details = read_details(room.as_ref());
-        check_end(task, &result, room.as_ref())?;
-        let tests = place(room.as_ref(), "/tests")?;
-        let after = VerifierFiles::from_tree(tests).map_err(|error| Fault::Verifier(error.to_string()))?;
-        if after.digest != files.digest {
-            return Err(Fault::Verifier("the verifier's files changed while it ran".to_owned()));
-        }
-        read_reward(room.as_ref()).map_err(|error| Fault::Verifier(error.to_string()))
+        let logs = place(room.as_ref(), "/logs")?;
+        verdict.details = read_details(logs);
+        check_end(task, result.exit, room.out_of_memory())?;
+        check_files(place(room.as_ref(), "/tests")?, files)?;
+        read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
+    }
+
+    /// The waiting interpreters have the usual surroundings; others need an interpreter of their own.
+    fn usable_pool(&self) -> Option<&Pool> {
+        let usual =
+            self.isolation == Isolation::Room && self.surface == Surface::default() && self.python.is_some();
+        self.pool.as_deref().filter(|_| usual)
+    }
+
+    fn run_warm(
+        &self,
+        pool: &Pool,
+        plain: PlainPython,
+        task: &Task,
+        submission: &Submission,
+        files: &VerifierFiles,
+        verdict: &mut Verdict,
+    ) -> Result<f64, Fault> {
+        let command = self.command(task, Vec::new());
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", aec_sandbox::PROGRAMS);
+        let mut env: std::collections::BTreeMap<&str, &str> =
+            command.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        env.insert("PATH", &path);
+        let script = Script {
+            script: "/tests/verify.py",
+            env,
+            cwd: &command.cwd,
+            script_directory_first: plain.script_directory_first,
+        };
+        let result = pool.run(&self.room_spec(task), &script, command.deadline, |room| {
+            stage(room, submission, files).map_err(|fault| match fault {
+                Fault::Infra(reason) | Fault::Verifier(reason) => io::Error::other(reason),
+            })
+        })?;
+        let [_, logs, tests] = result.directories.as_slice() else {
+            return Err(Fault::Infra("the room has lost its directories".to_owned()));
+        };
+        verdict.level = Some(aec_sandbox::Level::Namespaces);
+        verdict.held = Some(result.held);
+        verdict.stdout = result.stdout.text();
+        verdict.stderr = result.stderr.text();
+        verdict.details = read_details(logs);
+        let exit = match result.code {
+            None => Exit::Deadline,
+            Some(code @ 0..) => Exit::Code(code),
+            Some(signal) if plain.under_shell => Exit::Code(128 - signal),
+            Some(signal) => Exit::Signal(-signal),
+        };
+        verdict.exit_code = if let Exit::Code(code) = exit { Some(code) } else { None };
+        check_end(task, exit, false)?;
+        check_files(tests, files)?;
+        read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
     }
 
     fn open(&self, task: &Task) -> Result<Box<dyn Sandbox>, Fault> {
+        let spec = self.room_spec(task);
+        Ok(match self.isolation {
+            Isolation::Room => Box::new(Room::open(&spec)?),
+            Isolation::None => Box::new(BareRoom::open(&spec)?),
+        })
+    }
+
+    fn room_spec(&self, task: &Task) -> RoomSpec {
         let environment = &task.environment;
         let mut spec = RoomSpec {
             writable: vec!["/workspace".into(), "/logs".into()],
@@ -160,10 +228,7 @@ impl Judge {
             network: false,
         };
         self.offer_python(&mut spec);
-        Ok(match self.isolation {
-            Isolation::Room => Box::new(Room::open(&spec)?),
-            Isolation::None => Box::new(BareRoom::open(&spec)?),
-        })
+        spec
     }
 
     /// Adds the interpreter to a room.
@@ -189,7 +254,6 @@ impl Judge {
             ("PYTHONDONTWRITEBYTECODE", "1"),
             ("PYTHONHASHSEED", &self.surface.hash_seed),
             ("PYTHONNOUSERSITE", "1"),
-            ("PYTHONSAFEPATH", "1"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
@@ -197,7 +261,7 @@ impl Judge {
     }
 }
 
-fn place<'a>(room: &'a dyn Sandbox, place: &str) -> Result<&'a aec_sandbox::Tree, Fault> {
+fn place<'a>(room: &'a dyn Sandbox, place: &str) -> Result<&'a Tree, Fault> {
     room.directory(place).ok_or_else(|| Fault::Infra(format!("the room has no {place}")))
 }
 
@@ -214,9 +278,19 @@ fn stage(room: &dyn Sandbox, submission: &Submission, files: &VerifierFiles) -> 
     Ok(())
 }
 
-fn check_end(task: &Task, result: &ExecResult, room: &dyn Sandbox) -> Result<(), Fault> {
-    let memory = if room.out_of_memory() { " after running out of memory" } else { "" };
-    match result.exit {
+/// The verifier's files must be at its end what they were at its beginning.
+fn check_files(tests: &Tree, files: &VerifierFiles) -> Result<(), Fault> {
+    let after = VerifierFiles::from_tree(tests).map_err(|error| Fault::Verifier(error.to_string()))?;
+    if after.digest == files.digest {
+        Ok(())
+    } else {
+        Err(Fault::Verifier("the verifier's files changed while it ran".to_owned()))
+    }
+}
+
+fn check_end(task: &Task, exit: Exit, out_of_memory: bool) -> Result<(), Fault> {
+    let memory = if out_of_memory { " after running out of memory" } else { "" };
+    match exit {
         Exit::Code(0) => Ok(()),
         Exit::Code(code) => Err(Fault::Verifier(format!("it exited with {code}{memory}"))),
         Exit::Signal(signal) => Err(Fault::Verifier(format!("it was ended by signal {signal}{memory}"))),
@@ -226,13 +300,12 @@ fn check_end(task: &Task, result: &ExecResult, room: &dyn Sandbox) -> Result<(),
     }
 }
 
-fn read_details(room: &dyn Sandbox) -> Option<serde_json::Value> {
-    let bytes = room.directory("/logs")?.read(Path::new("verifier/details.json"), DETAILS_LIMIT).ok()?;
+fn read_details(logs: &Tree) -> Option<serde_json::Value> {
+    let bytes = logs.read(Path::new("verifier/details.json"), DETAILS_LIMIT).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-fn read_reward(room: &dyn Sandbox) -> Result<f64, RewardError> {
-    let logs = room.directory("/logs").ok_or(RewardError::Missing)?;
+fn read_reward(logs: &Tree) -> Result<f64, RewardError> {
     let read = |name: &str| -> Result<Option<Vec<u8>>, RewardError> {
         match logs.read(&PathBuf::from("verifier").join(name), REWARD_LIMIT) {
             Ok(bytes) => Ok(Some(bytes)),

@@ -8,6 +8,7 @@ pub mod audit;
 pub mod cheat;
 pub mod golden;
 pub mod judge;
+pub mod pool;
 pub mod reward;
 pub mod scorer;
 pub mod submission;

@@ -69,10 +69,95 @@ impl VerifierFiles {
         Some(command.iter().map(|word| (*word).to_owned()).collect())
     }
 
+    /// Whether the verifier is nothing but `verify.py` run by Python, so that a waiting interpreter can run it; and
+    /// then, whether Python would look for modules beside the script.
+    pub(crate) fn plain_python(&self) -> Option<PlainPython> {
+        self.files.get("verify.py")?;
+        let Some((script, _)) = self.files.get("test.sh") else {
+            return Some(PlainPython { script_directory_first: false, under_shell: false });
+        };
+        plain_python(std::str::from_utf8(script).ok()?)
+    }
+
     /// Writes the files into a room's directory.
     pub fn write(&self, tests: &Tree) -> io::Result<()> {
         self.files
             .iter()
             .try_for_each(|(path, (bytes, executable))| tests.write(Path::new(path), bytes, *executable))
+    }
+}
+
+/// How Python would run the verifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlainPython {
+    pub(crate) script_directory_first: bool,
+    /// Whether a shell waits for Python and turns a signal into a code.
+    pub(crate) under_shell: bool,
+}
+
+/// Reads a `test.sh` that only runs `verify.py`. Anything that is not known to make no difference is not plain.
+fn plain_python(script: &str) -> Option<PlainPython> {
+    const PREPARATIONS: [&str; 5] =
+        ["set -e", "set -eu", "set -euo pipefail", "mkdir -p /logs/verifier", "cd /tests"];
+    const SCRIPTS: [&str; 6] = [
+        "/tests/verify.py",
+        "\"/tests/verify.py\"",
+        "\"$(dirname \"$0\")/verify.py\"",
+        "$(dirname $0)/verify.py",
+        "\"$(dirname \"${BASH_SOURCE[0]}\")/verify.py\"",
+        "verify.py",
+    ];
+    let mut found = None;
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if found.is_some() {
+            return None;
+        }
+        if PREPARATIONS.contains(&line) {
+            continue;
+        }
+        let command = line.strip_prefix("exec ").unwrap_or(line);
+        let mut rest = command.strip_prefix("python3 ")?.trim();
+        let mut isolated = false;
+        while let Some(after) = ["-I ", "-B ", "-s "].iter().find_map(|flag| {
+            isolated |= *flag == "-I " && rest.starts_with(flag);
+            rest.strip_prefix(flag)
+        }) {
+            rest = after.trim();
+        }
+        if !SCRIPTS.contains(&rest) {
+            return None;
+        }
+        let under_shell = command.len() == line.len();
+        found = Some(PlainPython { script_directory_first: !isolated, under_shell });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_scripts_are_plain() {
+        let first = |script: &str| plain_python(script).map(|plain| plain.script_directory_first);
+        assert_eq!(
+            first("#!/bin/bash\n# x\nset -euo pipefail\nexec python3 -I \"$(dirname \"$0\")/verify.py\"\n"),
+            Some(false)
+        );
+        assert_eq!(first("#!/bin/sh\nmkdir -p /logs/verifier\npython3 /tests/verify.py\n"), Some(true));
+        assert_eq!(first("python3 -B -I /tests/verify.py"), Some(false));
+        for script in [
+            "",
+            "python3 /tests/other.py",
+            "python3 /tests/verify.py --strict",
+            "python3 /tests/verify.py || true",
+            "python3 /tests/verify.py\necho 1 > /logs/verifier/reward.txt",
+            "FOO=1 python3 /tests/verify.py",
+            "pip install x\npython3 /tests/verify.py",
+            "python3 -c 'print()'",
+            "python3 -O /tests/verify.py",
+        ] {
+            assert_eq!(first(script), None, "{script}");
+        }
     }
 }

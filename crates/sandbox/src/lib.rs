@@ -20,6 +20,7 @@ mod sys;
 mod tree;
 
 pub use bare::BareRoom;
+pub use mounts::PROGRAMS;
 pub use output::{Captured, OutputLimits, Spill};
 pub use room::{ExecResult, ExecSpec, Exit, Room, Sandbox, SandboxError, Stream, use_shim};
 pub use shim::{SHIM_ARGUMENT, run as run_shim};

@@ -19,7 +19,7 @@ const OLD_ROOT: &str = ".old";
 /// The one file system behind all writable directories, so that they share one limit.
 const WRITABLE: &str = "/.writable";
 /// Programs given by name.
-pub(crate) const PROGRAMS: &str = "/run/aec-bench/bin";
+pub const PROGRAMS: &str = "/run/aec-bench/bin";
 /// Directories that every room has besides those it was asked for.
 const ALWAYS_WRITABLE: [&str; 3] = ["/tmp", "/home/agent", "/dev/shm"];
 /// System directories of the host, shown if they are there. On a merged system most are links into `/usr`.

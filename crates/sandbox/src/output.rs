@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read, Write as _};
 use std::path::PathBuf;
 
 /// How much of a stream is kept.
@@ -43,6 +43,16 @@ pub struct Captured {
 }
 
 impl Captured {
+    /// Reads a stream to its end. What cannot be read is the end.
+    pub fn read_from(reader: &mut impl Read, limits: OutputLimits) -> Self {
+        let Ok(mut capture) = Capture::new(limits) else { return Self::default() };
+        let mut buffer = [0; 64 * 1024];
+        while let Ok(count @ 1..) = reader.read(&mut buffer) {
+            capture.push(&buffer[..count]);
+        }
+        capture.finish()
+    }
+
     /// Beginning and end as text, with a line that says what is missing between them.
     pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.head).into_owned();

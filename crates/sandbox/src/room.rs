@@ -203,12 +203,37 @@ impl Room {
         Ok(Self { channel, shim, first, held, places, directories, frozen: false, cgroup })
     }
 
-    /// Kills everything inside and makes all directories empty again, as if newly opened.
-    pub fn wipe(&mut self) -> Result<(), SandboxError> {
+    /// Kills everything inside but a resident and makes all directories empty again, as if newly opened. The
+    /// directories as they were come back, in the order of the specification, for reading.
+    pub fn wipe(&mut self) -> Result<Vec<Tree>, SandboxError> {
         self.channel.send(&Request::Wipe, &[])?;
-        self.directories = receive_directories(&self.channel)?;
-        Ok(())
+        let fresh = receive_directories(&self.channel)?;
+        Ok(std::mem::replace(&mut self.directories, fresh))
     }
+
+    /// Starts a command that stays when the room is wiped. It talks through the socket that is its stdin.
+    pub fn settle(
+        &mut self,
+        argv: &[&str],
+        env: &[(&str, &str)],
+        socket: OwnedFd,
+    ) -> Result<(), SandboxError> {
+        let nothing = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let mut env: Vec<(String, String)> =
+            env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        env.push(("PATH".to_owned(), search_path()));
+        let request = Request::Settle { argv: owned(argv), env, cwd: "/".to_owned() };
+        self.channel.send(&request, &[socket.as_fd(), nothing.as_fd(), nothing.as_fd()])?;
+        match receive(&self.channel)? {
+            (Reply::Done, _) => Ok(()),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+}
+
+fn search_path() -> String {
+    format!("{PROGRAMS}:/usr/local/bin:/usr/bin:/bin")
 }
 
 fn start_shim(socket: OwnedFd) -> io::Result<Child> {
@@ -274,7 +299,7 @@ impl Sandbox for Room {
         let (err_reader, err_writer) = io::pipe()?;
         let mut env = command.env.clone();
         if !env.iter().any(|(name, _)| name == "PATH") {
-            env.push(("PATH".to_owned(), format!("{PROGRAMS}:/usr/local/bin:/usr/bin:/bin")));
+            env.push(("PATH".to_owned(), search_path()));
         }
         let request = Request::Exec { argv: command.argv.clone(), env, cwd: command.cwd.clone() };
         self.channel.send(&request, &[stdin.as_fd(), out_writer.as_fd(), err_writer.as_fd()])?;

@@ -104,6 +104,7 @@ struct First<'a> {
     privileged: bool,
     filters: Vec<BpfProgram>,
     running: Option<Pid>,
+    resident: Option<Pid>,
 }
 
 impl<'a> First<'a> {
@@ -120,7 +121,7 @@ impl<'a> First<'a> {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
         mounts::build(&spec, privileged)?;
         let filters = filter::programs().map_err(fail("prepare the filter of system calls"))?;
-        Ok(Self { channel, spec, enforce, privileged, filters, running: None })
+        Ok(Self { channel, spec, enforce, privileged, filters, running: None, resident: None })
     }
 
     fn run(mut self) -> Result<(), StepError> {
@@ -142,7 +143,13 @@ impl<'a> First<'a> {
                     mounts::seal(&self.spec)?;
                     self.say(&Reply::Done)?;
                 }
-                Request::Exec { argv, env, cwd } => self.exec(&argv, &env, &cwd, &descriptors)?,
+                Request::Exec { argv, env, cwd } => {
+                    self.running = Some(self.start(&argv, &env, &cwd, &descriptors)?);
+                }
+                Request::Settle { argv, env, cwd } => {
+                    self.resident = Some(self.start(&argv, &env, &cwd, &descriptors)?);
+                    self.say(&Reply::Done)?;
+                }
                 Request::Kill => {
                     if let Some(pid) = self.running {
                         // It may have ended by itself a moment ago.
@@ -150,7 +157,7 @@ impl<'a> First<'a> {
                     }
                 }
                 Request::Wipe => {
-                    self.kill_everything();
+                    self.kill_everything()?;
                     mounts::unmount_writable(&self.spec)?;
                     mounts::mount_writable(&self.spec, self.privileged)?;
                     self.ready()?;
@@ -198,22 +205,43 @@ impl<'a> First<'a> {
         Ok(())
     }
 
-    fn kill_everything(&mut self) {
+    /// Ends every process but the resident, and waits for each end, so that nothing of the past is left.
+    fn kill_everything(&mut self) -> Result<(), StepError> {
         self.running = None;
-        sys::kill_everyone();
-        // Each end is waited for, so that nothing of the past is left when this returns.
-        while rustix::process::wait(WaitOptions::empty()).is_ok() {
+        let Some(resident) = self.resident else {
             sys::kill_everyone();
+            while rustix::process::wait(WaitOptions::empty()).is_ok() {
+                sys::kill_everyone();
+            }
+            return Ok(());
+        };
+        // One by one, since one stays. Whoever can outrun this many rounds has the room taken away instead.
+        const ROUNDS: usize = 1000;
+        for _ in 0..ROUNDS {
+            let others = other_processes(resident).map_err(fail("look at the processes"))?;
+            while let Ok(Some((pid, _))) = rustix::process::wait(WaitOptions::NOHANG) {
+                if pid == resident {
+                    return Err(fail("keep the resident")(io::Error::other("it has ended")));
+                }
+            }
+            if others.is_empty() {
+                return Ok(());
+            }
+            for pid in others {
+                // It may have ended by itself a moment ago.
+                rustix::process::kill_process(pid, Signal::KILL).ok();
+            }
         }
+        Err(fail("end every process")(io::Error::other("new ones keep coming")))
     }
 
-    fn exec(
+    fn start(
         &mut self,
         argv: &[String],
         env: &[(String, String)],
         cwd: &str,
         descriptors: &[OwnedFd],
-    ) -> Result<(), StepError> {
+    ) -> Result<Pid, StepError> {
         let text = |text: &str| CString::new(text).map_err(|error| fail("run a command")(error.into()));
         let argv: Vec<CString> = argv.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?;
         let variables: Vec<CString> =
@@ -221,10 +249,7 @@ impl<'a> First<'a> {
         let search_path =
             env.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
         match sys::fork().map_err(fail("fork"))? {
-            Forked::Parent(pid) => {
-                self.running = Some(pid);
-                Ok(())
-            }
+            Forked::Parent(pid) => Ok(pid),
             Forked::Child => {
                 let error = match self.become_command(&argv, &variables, search_path, cwd, descriptors) {
                     Ok(never) => match never {},
@@ -300,6 +325,27 @@ impl<'a> First<'a> {
         }
         Ok(())
     }
+}
+
+/// Every process of the room but the first, the resident, and those that have ended already.
+fn other_processes(resident: Pid) -> io::Result<Vec<Pid>> {
+    let mut others = Vec::new();
+    for entry in std::fs::read_dir("/proc")?.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw) else {
+            continue;
+        };
+        if pid == Pid::INIT || pid == resident {
+            continue;
+        }
+        let status = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        let ended = status.rsplit(") ").next().is_none_or(|rest| rest.starts_with(['Z', 'X']));
+        // The dead are their parents' to bury; those of the resident it buries itself.
+        if !ended {
+            others.push(pid);
+        }
+    }
+    Ok(others)
 }
 
 /// No capability now or later, no other user, no way to get either back.

@@ -86,9 +86,12 @@ pub(crate) enum Request {
     Seal,
     /// Run a command; the descriptors are its stdin, stdout and stderr. Answered by [`Reply::Exited`].
     Exec { argv: Vec<String>, env: Vec<(String, String)>, cwd: String },
+    /// Start a resident: a command that stays when the room is wiped. Its descriptors as above. Answered by
+    /// [`Reply::Done`].
+    Settle { argv: Vec<String>, env: Vec<(String, String)>, cwd: String },
     /// Kill the process group of the running command.
     Kill,
-    /// Kill every process, then make all directories empty again. Answered by [`Reply::Ready`].
+    /// Kill every process but the resident, then make all directories empty again. Answered by [`Reply::Ready`].
     Wipe,
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn judge(context: &Context, sandbox: &SandboxArgument) -> Result<Judg
         SandboxLevel::Namespaces => Isolation::Room,
         SandboxLevel::None => Isolation::None,
     };
-    Ok(Judge { isolation, python, surface: Surface::default() })
+    Ok(Judge { isolation, python, surface: Surface::default(), pool: Some(Default::default()) })
 }
 
 pub(crate) fn freeze_failure(error: &FreezeError, what: &str) -> Failure {

@@ -6,6 +6,7 @@ mod audits;
 mod cheaters;
 mod naive;
 mod verdicts;
+mod warm;
 
 use std::path::Path;
 
@@ -60,5 +61,5 @@ fn write_task(directory: &Path) -> Task {
 fn judge() -> Judge {
     aec_sandbox::use_shim(env!("CARGO_BIN_EXE_aec-bench").into());
     let python = python::find(std::env::var_os("PATH").as_deref());
-    Judge { isolation: Isolation::Room, python, surface: Surface::default() }
+    Judge { isolation: Isolation::Room, python, surface: Surface::default(), pool: None }
 }

@@ -1,0 +1,144 @@
+//! Warm rooms give the verdicts that cold ones give, and nothing passes from one verification to the next.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aec_judge::golden::submission_with_output;
+use aec_judge::judge::Judge;
+use aec_judge::pool::Pool;
+use aec_judge::verdict::{Outcome, Verdict};
+use aec_task::task::Task;
+
+use crate::{GOLDEN, VERIFY, judge, write_task};
+
+struct Both {
+    _dir: tempfile::TempDir,
+    task: Task,
+    store: PathBuf,
+    cold: Judge,
+    warm: Judge,
+}
+
+fn both() -> Both {
+    let dir = tempfile::tempdir().unwrap();
+    let task = write_task(&dir.path().join("task"));
+    let store = dir.path().join("store");
+    let cold = judge();
+    let warm = Judge { pool: Some(Arc::new(Pool::default())), ..judge() };
+    Both { _dir: dir, task, store, cold, warm }
+}
+
+impl Both {
+    fn write(&self, verify: &str) {
+        std::fs::write(self.task.path.join("tests/verify.py"), verify).unwrap();
+    }
+
+    fn verdict(&self, judge: &Judge, output: &str) -> Verdict {
+        judge
+            .verdict(&self.task, &submission_with_output(&self.task, output.as_bytes(), &self.store).unwrap())
+    }
+}
+
+#[test]
+fn a_warm_verdict_is_the_cold_one() {
+    let both = both();
+    let cases = [
+        VERIFY.to_owned(),
+        "import sys; sys.exit('told')".to_owned(),
+        "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)".to_owned(),
+        "raise ValueError('wrong')".to_owned(),
+        "def f(): g()\ndef g(): 1 / 0\nf()".to_owned(),
+        "this is not python".to_owned(),
+        "import os; os.kill(os.getpid(), 9)".to_owned(),
+        "import os; os._exit(7)".to_owned(),
+        "import sys, os, json; open('/logs/verifier/details.json', 'w').write(json.dumps([sys.argv, __name__, __file__, os.getcwd(), sorted(k for k in os.environ if k != 'PWD' and k != 'SHLVL' and k != '_' and k != 'OLDPWD'), hash('x'), os.getuid(), sys.path[0]])); open('/logs/verifier/reward.txt', 'w').write('1')".to_owned(),
+        "import atexit, threading; atexit.register(lambda: open('/logs/verifier/reward.txt', 'w').write('0.25')); threading.Thread(target=lambda: print('thread')).start()".to_owned(),
+        "import helper; open('/logs/verifier/reward.txt', 'w').write(helper.REWARD)".to_owned(),
+        "import multiprocessing\nif __name__ == '__main__':\n    with multiprocessing.get_context('fork').Pool(2) as p: print(p.map(abs, [-1, -2]))\n    open('/logs/verifier/reward.txt', 'w').write('1')".to_owned(),
+        "print('\\u00e9\\u2212'); open('/logs/verifier/reward.json', 'w').write('{\"reward\": 0.5}')".to_owned(),
+        "open('/tests/x', 'w')".to_owned(),
+        "input()".to_owned(),
+    ];
+    std::fs::write(both.task.path.join("tests/helper.py"), "REWARD = '0.75'\n").unwrap();
+    for (index, verify) in cases.iter().enumerate() {
+        both.write(verify);
+        for output in [GOLDEN, "{}", "not json"] {
+            let (cold, warm) = (both.verdict(&both.cold, output), both.verdict(&both.warm, output));
+            let parts = |verdict: &Verdict| {
+                // A shell also says which of its commands was killed.
+                let said = if verdict.exit_code == Some(137) { "" } else { &verdict.stderr };
+                let stderr = said.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+                (
+                    verdict.outcome,
+                    verdict.reward,
+                    verdict.fault.clone(),
+                    verdict.details.clone(),
+                    verdict.exit_code,
+                    verdict.stdout.clone(),
+                    stderr,
+                )
+            };
+            assert_eq!(parts(&cold), parts(&warm), "case {index}: {verify}");
+        }
+    }
+}
+
+#[test]
+fn nothing_passes_from_one_verification_to_the_next() {
+    let both = both();
+    let dirty = "
+import json, os, signal, subprocess, threading, time
+json.loads = lambda text: {'flow_m3_s': 3.217, 'depth_m': 1.25}
+for place in ('/tmp', '/dev/shm', '/home/agent', '/logs', '/workspace'):
+    open(place + '/left', 'w').write('left')
+subprocess.Popen(['sh', '-c', 'while :; do mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt; done'], start_new_session=True)
+for pid in range(2, 50):
+    for name in ('mem', 'environ', 'maps'):
+        try:
+            open(f'/proc/{pid}/{name}', 'r+b').read(1)
+        except OSError:
+            pass
+open('/logs/verifier/reward.json', 'w').write('{\"reward\": 0}')
+";
+    let look = "
+import json, os, pathlib
+left = [place for place in ('/tmp', '/dev/shm', '/home/agent', '/logs', '/workspace') if os.path.exists(place + '/left')]
+others = [pid for pid in os.listdir('/proc') if pid.isdigit() and int(pid) not in (1, os.getpid(), os.getppid())]
+pathlib.Path('/logs/verifier/details.json').write_text(json.dumps([left, len(others), json.loads('[1]')]))
+pathlib.Path('/logs/verifier/reward.json').write_text('{\"reward\": 0}')
+";
+    for _ in 0..5 {
+        both.write(dirty);
+        let verdict = both.verdict(&both.warm, "{}");
+        assert_ne!(verdict.reward, Some(1.0), "{verdict:?}");
+        both.write(look);
+        let verdict = both.verdict(&both.warm, "{}");
+        assert_eq!(verdict.details, Some(serde_json::json!([[], 0, [1]])), "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_verifier_that_attacks_the_interpreter_gets_a_cold_room() {
+    let both = both();
+    both.write("import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\nopen('/logs/verifier/reward.txt', 'w').write('0.5')\n");
+    let verdict = both.verdict(&both.warm, "{}");
+    // In a cold room the parent is the shell of test.sh.
+    let fault = Some("it was ended by signal 9".to_owned());
+    assert_eq!((verdict.outcome, verdict.reward, verdict.fault), (Outcome::VerifierFault, None, fault));
+    both.write(VERIFY);
+    assert_eq!(both.verdict(&both.warm, GOLDEN).reward, Some(1.0), "and the next one is served as usual");
+}
+
+#[test]
+fn a_warm_deadline_is_a_deadline() {
+    let mut both = both();
+    both.task.verifier.timeout_sec = 0.5;
+    both.write("import time\nopen('/logs/verifier/reward.txt', 'w').write('1')\ntime.sleep(100)\n");
+    for judge in [&both.warm, &both.cold] {
+        let verdict = both.verdict(judge, "{}");
+        assert_eq!((verdict.outcome, verdict.reward), (Outcome::VerifierFault, None), "{verdict:?}");
+    }
+    both.task.verifier.timeout_sec = 20.0;
+    both.write(VERIFY);
+    assert_eq!(both.verdict(&both.warm, GOLDEN).reward, Some(1.0));
+}

@@ -1,0 +1,181 @@
+//! Warm rooms: a room with a Python interpreter already waiting in it, used for one verification at a time.
+//!
+//! The interpreter runs each verifier in a fork of itself. Before a room is used again every other process in it is
+//! ended and all its writable places are new file systems, so nothing of one verification is there for the next. A
+//! room in which anything went wrong, or that has served long enough, is thrown away.
+
+use std::io::{self, IoSlice, Read as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use aec_sandbox::{Captured, Held, Limits, OutputLimits, Room, RoomSpec, Sandbox as _, SandboxError, Tree};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use serde::Serialize;
+
+/// The program that waits in a warm room.
+const WARM_PY: &str = include_str!("../../../python/warm.py");
+/// Verifications after which a room is replaced, whatever its state.
+const MOST_USES: u32 = 500;
+/// Rooms that wait for work; more than this are closed instead.
+const MOST_WAITING: usize = 16;
+
+/// Warm rooms that wait for work.
+#[derive(Default)]
+pub struct Pool {
+    waiting: Mutex<Vec<WarmRoom>>,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").finish_non_exhaustive()
+    }
+}
+
+/// What a script did in a warm room.
+pub(crate) struct WarmResult {
+    /// Exit code, or minus the signal that ended it; absent at the deadline.
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: Captured,
+    pub(crate) stderr: Captured,
+    /// The room's directories as the script left them, with no process left to change them.
+    pub(crate) directories: Vec<Tree>,
+    pub(crate) held: Held,
+}
+
+/// A script to run in a warm room.
+#[derive(Serialize)]
+pub(crate) struct Script<'a> {
+    pub(crate) script: &'a str,
+    pub(crate) env: std::collections::BTreeMap<&'a str, &'a str>,
+    pub(crate) cwd: &'a str,
+    /// As Python does unless it is isolated.
+    pub(crate) script_directory_first: bool,
+}
+
+struct WarmRoom {
+    room: Room,
+    control: UnixStream,
+    limits: Limits,
+    uses: u32,
+}
+
+impl Pool {
+    /// Runs a script in a room of this kind; `fill` puts the files in place first.
+    pub(crate) fn run(
+        &self,
+        spec: &RoomSpec,
+        script: &Script<'_>,
+        deadline: Duration,
+        fill: impl FnOnce(&Room) -> io::Result<()>,
+    ) -> Result<WarmResult, SandboxError> {
+        let mut warm = match self.take(&spec.limits) {
+            Some(warm) => warm,
+            None => WarmRoom::open(spec)?,
+        };
+        fill(&warm.room)?;
+        warm.room.seal()?;
+        let result = warm.run(script, deadline)?;
+        // Only a room that answered to the end is used again; all others end here.
+        if result.code.is_some() && warm.uses < MOST_USES {
+            self.put(warm);
+        }
+        Ok(result)
+    }
+
+    fn take(&self, limits: &Limits) -> Option<WarmRoom> {
+        let mut waiting = self.waiting.lock().ok()?;
+        let index = waiting.iter().position(|warm| warm.limits == *limits)?;
+        Some(waiting.swap_remove(index))
+    }
+
+    fn put(&self, warm: WarmRoom) {
+        if let Ok(mut waiting) = self.waiting.lock()
+            && waiting.len() < MOST_WAITING
+        {
+            waiting.push(warm);
+        }
+    }
+}
+
+impl WarmRoom {
+    fn open(spec: &RoomSpec) -> Result<Self, SandboxError> {
+        let mut room = Room::open(spec)?;
+        let (control, theirs) = UnixStream::pair()?;
+        let env = [("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONHASHSEED", "0")];
+        // Not `-I`, which would ignore the hash seed; there is nothing else in this environment.
+        room.settle(&["python3", "-s", "-B", "-c", WARM_PY], &env, theirs.into())?;
+        Ok(Self { room, control, limits: spec.limits, uses: 0 })
+    }
+
+    fn run(&mut self, script: &Script<'_>, deadline: Duration) -> Result<WarmResult, SandboxError> {
+        self.uses += 1;
+        let (mut out_reader, out_writer) = io::pipe()?;
+        let (mut err_reader, err_writer) = io::pipe()?;
+        self.send(script, &[out_writer.into(), err_writer.into()])?;
+        let readers = std::thread::scope(|scope| -> Result<_, SandboxError> {
+            // Threads end when the last writer does, which the wipe below sees to.
+            let stdout = scope.spawn(move || capture(&mut out_reader));
+            let stderr = scope.spawn(move || capture(&mut err_reader));
+            let code = self.wait(Instant::now() + deadline);
+            let directories = self.room.wipe();
+            if directories.is_err() {
+                // The room does not obey any more; its end closes the pipes.
+                self.room.freeze()?;
+            }
+            let captured =
+                |handle: std::thread::ScopedJoinHandle<'_, Captured>| handle.join().unwrap_or_default();
+            Ok((code?, directories?, captured(stdout), captured(stderr)))
+        });
+        let (code, directories, stdout, stderr) = readers?;
+        if code.is_none() {
+            // The fork was ended by the wipe; its answer must not be taken for the next one's.
+            self.wait(Instant::now() + Duration::from_secs(10))?;
+        }
+        Ok(WarmResult { code, stdout, stderr, directories, held: self.room.held() })
+    }
+
+    fn send(&self, script: &Script<'_>, descriptors: &[OwnedFd]) -> io::Result<()> {
+        let message = serde_json::to_vec(script)?;
+        let borrowed: Vec<_> = descriptors.iter().map(OwnedFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
+            return Err(io::Error::other("no room for the descriptors"));
+        }
+        sendmsg(&self.control, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// The exit code, or nothing at the deadline.
+    fn wait(&mut self, deadline: Instant) -> Result<Option<i32>, SandboxError> {
+        let mut answer = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(None);
+            }
+            self.control.set_read_timeout(Some(left))?;
+            let mut byte = [0];
+            match self.control.read(&mut byte) {
+                Ok(0) => return Err(SandboxError::Gone),
+                Ok(_) if byte[0] == b'\n' => {
+                    let text = String::from_utf8_lossy(&answer).into_owned();
+                    return text.parse().map(Some).map_err(|_| SandboxError::Gone);
+                }
+                Ok(_) => answer.push(byte[0]),
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Reads a stream to its end, keeping what is usually kept.
+fn capture(reader: &mut io::PipeReader) -> Captured {
+    Captured::read_from(reader, OutputLimits::default())
+}
