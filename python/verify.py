@@ -48,6 +48,7 @@ PUNCTUATION = " .,;:!?'\"`*()[]{}"
 DIGITS = "0123456789"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MINUS = "-\u2212\u2013\u2011"
+KEY_CHARACTERS = frozenset(LETTERS + DIGITS + "_-.")
 
 
 def fold_table():
@@ -108,6 +109,7 @@ class Fail(Exception):
     """Not an object at this place."""
 
 
+BARE_ENDS, BARE_NEVER = frozenset(",}]\n\r#/"), frozenset("\"'`{[:<=>;|$")
 WORDS = ("true", "false", "null", "none", "nan", "inf", "infinity")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'"}
 
@@ -119,6 +121,7 @@ class Parser:
         self.text = text
         self.strict = strict
         self.blank = " \t\r\n" if strict else SPACES
+        self.blanks = frozenset(self.blank)
         self.i = 0
 
     def peek(self):
@@ -129,7 +132,7 @@ class Parser:
         text = self.text
         while self.i < len(text):
             c = text[self.i]
-            if c in self.blank:
+            if c in self.blanks:
                 self.i += 1
             elif self.strict:
                 return
@@ -202,7 +205,7 @@ class Parser:
         if c == '"' or (c == "'" and not self.strict):
             return self.string()
         start = self.i
-        while not self.strict and self.peek() and self.peek() in LETTERS + DIGITS + "_-.":
+        while not self.strict and self.peek() in KEY_CHARACTERS:
             self.i += 1
         if self.i == start:
             raise Fail
@@ -258,13 +261,16 @@ class Parser:
 
     def bare(self):
         text, start = self.text, self.i
-        while self.i < len(text):
-            c = text[self.i]
-            if c in ",}]\n\r#" or (c == "/" and text[self.i + 1:self.i + 2] in ("/", "*")):
+        for i in range(start, len(text)):
+            c = text[i]
+            if c in BARE_ENDS and (c != "/" or text[i + 1:i + 2] in ("/", "*")):
+                self.i = i
                 break
-            if c in "\"'`{[:<=>;|$":
+            if c in BARE_NEVER:
+                self.i = i
                 raise Fail
-            self.i += 1
+        else:
+            self.i = len(text)
         token = text[start:self.i].rstrip(self.blank)
         token = strict_token(token) if self.strict else relaxed_token(token)
         if token is None:
@@ -572,6 +578,7 @@ def powers(text):
 
 
 FIRST, SECOND, PREFIXED = unit_tables()
+ATOM_CHARACTERS = frozenset(LETTERS + "%\xb0_")
 PLAIN = (1.0, powers(""), 0.0)
 
 
@@ -608,7 +615,7 @@ def compound(text, again):
     below = i > 0
     while True:
         start = i
-        while i < len(text) and text[i] in LETTERS + "%\xb0_":
+        while i < len(text) and text[i] in ATOM_CHARACTERS:
             i += 1
         unit = atom(text[start:i], again) if i > start else None
         atoms += 1

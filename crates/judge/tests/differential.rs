@@ -52,8 +52,8 @@ impl Twin {
         String::from_utf8(text).unwrap()
     }
 
-    /// Sends all frames while `receive` is given each reply in turn.
-    fn exchange(&mut self, frames: &[(u8, &[u8])], mut receive: impl FnMut(usize, String)) {
+    /// Sends all frames and returns the replies, and what `meanwhile` made of the time.
+    fn exchange<T>(&mut self, frames: &[(u8, &[u8])], meanwhile: impl FnOnce() -> T) -> (Vec<String>, T) {
         let input = self.input.as_mut().unwrap();
         let output = &mut self.output;
         std::thread::scope(|scope| {
@@ -65,17 +65,23 @@ impl Twin {
                 }
                 input.flush().unwrap();
             });
-            for at in 0..frames.len() {
-                receive(at, Self::answer(output));
-            }
-        });
+            let replies = scope.spawn(move || frames.iter().map(|_| Self::answer(output)).collect());
+            let result = meanwhile();
+            (replies.join().unwrap(), result)
+        })
+    }
+
+    /// The verdict on one submission.
+    fn verdict(&mut self, answers: &str, bytes: &[u8]) -> String {
+        self.exchange(&[(b'A', answers.as_bytes()), (b'S', bytes)], || ()).0.remove(1)
     }
 }
 
 impl Drop for Twin {
     fn drop(&mut self) {
         drop(self.input.take());
-        assert!(self.process.wait().is_ok_and(|status| status.success()));
+        let status = self.process.wait();
+        assert!(std::thread::panicking() || status.is_ok_and(|status| status.success()));
     }
 }
 
@@ -98,11 +104,7 @@ fn minimal(twin: &mut Twin, answers: &str, bytes: &[u8]) -> Vec<u8> {
         while at + size <= bytes.len() {
             let mut shorter = bytes.clone();
             shorter.drain(at..at + size);
-            let mut differs = false;
-            let rust = score(&parsed, &shorter).to_details_json();
-            let frames: [(u8, &[u8]); 2] = [(b'A', answers.as_bytes()), (b'S', &shorter)];
-            twin.exchange(&frames, |at, python| differs = at == 1 && python != rust);
-            if differs {
+            if twin.verdict(answers, &shorter) != score(&parsed, &shorter).to_details_json() {
                 bytes = shorter;
             } else {
                 at += size;
@@ -135,6 +137,33 @@ impl Counts {
     }
 }
 
+type Case = (generate::Answers, Vec<generate::Submission>);
+
+fn native(cases: &[Case]) -> Vec<Score> {
+    let mut scores = Vec::new();
+    for (answers, submissions) in cases {
+        let parsed = Answers::parse(answers.text.as_bytes()).unwrap();
+        scores.extend(submissions.iter().map(|submission| score(&parsed, &submission.bytes)));
+    }
+    scores
+}
+
+/// What must hold whatever the twins agree on.
+fn check(answers: &generate::Answers, submission: &generate::Submission, result: &Score) {
+    assert!((0.0..=1.0).contains(&result.reward));
+    for (field, known) in result.fields.iter().zip(&submission.known) {
+        let right = field.status == Status::Correct;
+        let expected = match known {
+            Known::Right => right,
+            Known::Wrong => !right,
+            Known::Open => true,
+        };
+        let what = format!("{} should be {known:?}", field.name);
+        let details = result.to_details_json();
+        assert!(expected, "{}", report(&what, &answers.text, &submission.bytes, &details, "the same"));
+    }
+}
+
 #[test]
 fn the_twins_agree_on_every_submission() {
     let rounds: u64 = if aec_test::full() { 20_000 } else { 5_000 };
@@ -152,52 +181,30 @@ fn the_twins_agree_on_every_submission() {
                 (answers, submissions)
             })
             .collect();
-        let mut frames: Vec<(u8, &[u8])> = Vec::new();
-        let mut meaning = Vec::new();
+        let frames: Vec<(u8, &[u8])> = cases
+            .iter()
+            .flat_map(|(answers, submissions)| {
+                let submissions = submissions.iter().map(|submission| (b'S', submission.bytes.as_slice()));
+                std::iter::once((b'A', answers.text.as_bytes())).chain(submissions)
+            })
+            .collect();
+        let (python, rust) = twin.exchange(&frames, || native(&cases));
+        let mut python = python.into_iter();
+        let mut rust = rust.into_iter();
         for (answers, submissions) in &cases {
-            frames.push((b'A', answers.text.as_bytes()));
-            meaning.push((answers, None));
+            assert_eq!(python.next().unwrap(), "", "{}", answers.text);
             for submission in submissions {
-                frames.push((b'S', &submission.bytes));
-                meaning.push((answers, Some(submission)));
+                let (result, python) = (rust.next().unwrap(), python.next().unwrap());
+                if result.to_details_json() != python {
+                    let bytes = minimal(&mut twin, &answers.text, &submission.bytes);
+                    let rust =
+                        score(&Answers::parse(answers.text.as_bytes()).unwrap(), &bytes).to_details_json();
+                    let python = twin.verdict(&answers.text, &bytes);
+                    panic!("{}", report("the twins disagree", &answers.text, &bytes, &rust, &python));
+                }
+                check(answers, submission, &result);
+                counts.add(answers, &result);
             }
-        }
-        let mut parsed = None;
-        let mut differing = None;
-        twin.exchange(&frames, |at, python| {
-            let (answers, submission) = meaning[at];
-            let Some(submission) = submission else {
-                assert_eq!(python, "", "{}", answers.text);
-                parsed = Some(Answers::parse(answers.text.as_bytes()).unwrap());
-                return;
-            };
-            let result = score(parsed.as_ref().unwrap(), &submission.bytes);
-            let rust = result.to_details_json();
-            if rust != python {
-                differing = differing.or(Some(at));
-                return;
-            }
-            assert!((0.0..=1.0).contains(&result.reward));
-            for (field, known) in result.fields.iter().zip(&submission.known) {
-                let right = field.status == Status::Correct;
-                let expected = match known {
-                    Known::Right => right,
-                    Known::Wrong => !right,
-                    Known::Open => true,
-                };
-                let what = format!("{} should be {known:?}", field.name);
-                assert!(expected, "{}", report(&what, &answers.text, &submission.bytes, &rust, &python));
-            }
-            counts.add(answers, &result);
-        });
-        if let Some(at) = differing {
-            let (answers, submission) = meaning[at];
-            let bytes = minimal(&mut twin, &answers.text, &submission.unwrap().bytes);
-            let rust = score(&Answers::parse(answers.text.as_bytes()).unwrap(), &bytes).to_details_json();
-            let frames: [(u8, &[u8]); 2] = [(b'A', answers.text.as_bytes()), (b'S', &bytes)];
-            let mut python = String::new();
-            twin.exchange(&frames, |at, reply| python = if at == 1 { reply } else { String::new() });
-            panic!("{}", report("the twins disagree", &answers.text, &bytes, &rust, &python));
         }
     }
     println!(
@@ -253,12 +260,13 @@ fn the_twins_refuse_the_same_answers_files() {
         .collect();
     let frames: Vec<(u8, &[u8])> = texts.iter().map(|text| (b'A', text.as_slice())).collect();
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    twin.exchange(&frames, |at, python| {
-        let rust = Answers::parse(&texts[at]).map_or_else(|error| error.to_string(), |_| String::new());
-        assert_eq!(rust, python, "{}", String::from_utf8_lossy(&texts[at]));
+    let (replies, ()) = twin.exchange(&frames, || ());
+    for (text, python) in texts.iter().zip(replies) {
+        let rust = Answers::parse(text).map_or_else(|error| error.to_string(), |_| String::new());
+        assert_eq!(rust, python, "{}", String::from_utf8_lossy(text));
         let kind = rust.split(": ").nth(1).unwrap_or("accepted").split([' ', '`']).next().unwrap_or_default();
         *kinds.entry(kind.to_owned()).or_default() += 1;
-    });
+    }
     println!("{rounds} answers files, {} kinds of outcome", kinds.len());
     assert!(kinds.contains_key("accepted") && kinds.len() > 5, "{kinds:?}");
 }
@@ -336,13 +344,13 @@ fn the_script_runs_as_a_file_under_every_python() {
             (|path: &Path| std::fs::create_dir(path).unwrap(), Unreadable::NotRegular),
             (|path: &Path| std::os::unix::fs::symlink("answers.json", path).unwrap(), Unreadable::Failed),
         ] {
-            let _ = std::fs::remove_file(&submission);
+            drop(std::fs::remove_file(&submission));
             arrange(&submission);
             assert!(run().status.success());
             assert_eq!(written("details.json"), score_unreadable(&sheet, why).to_details_json());
-            let _ = std::fs::remove_dir(&submission);
+            drop(std::fs::remove_dir(&submission));
         }
-        let _ = std::fs::remove_file(&submission);
+        drop(std::fs::remove_file(&submission));
         std::fs::write(&submission, "x".repeat((1 << 20) + 1)).unwrap();
         assert!(run().status.success());
         assert!(written("details.json").contains("larger than 1 MiB"));

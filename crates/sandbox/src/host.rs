@@ -1,16 +1,19 @@
-//! What this host can isolate: namespaces are tried for real, the rest is read from the kernel.
-
-use std::process::{Command, Stdio};
+//! What this host can isolate: a room is opened for real, the rest is read from the kernel.
 
 use serde::Serialize;
+
+use crate::room::{ExecSpec, Exit, Room, Sandbox as _};
+use crate::spec::{Held, Limits, RoomSpec};
 
 /// The means of isolation that were found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Isolation {
     /// Whether this process is root.
     pub root: bool,
-    /// Whether a process could be started in its own user, mount, pid, network, ipc and uts namespaces.
-    pub namespaces: Trial,
+    /// Whether a room could be opened and a command run in it.
+    pub room: Trial,
+    /// Which limits hold in it.
+    pub held: Option<Held>,
     /// Whether the kernel has Landlock switched on; absent when it does not say.
     pub landlock: Option<bool>,
     /// Whether the kernel filters system calls.
@@ -27,32 +30,41 @@ pub enum Trial {
     Works,
     /// It did not, for this reason.
     Fails(String),
-    /// It could not be tried.
-    Untried(String),
 }
 
 /// Looks at the host.
 pub fn isolation() -> Isolation {
     let read = |path: &str| fs_err::read_to_string(path).unwrap_or_default();
+    let (room, held) = try_room();
     let lsm = read("/sys/kernel/security/lsm");
     Isolation {
         root: rustix::process::geteuid().is_root(),
-        namespaces: try_namespaces(),
+        room,
+        held,
         landlock: (!lsm.is_empty()).then(|| lsm.split(',').any(|name| name.trim() == "landlock")),
         seccomp: read("/proc/sys/kernel/seccomp/actions_avail").contains("errno"),
         cgroups: cgroups(&read("/proc/self/mountinfo")),
     }
 }
 
-fn try_namespaces() -> Trial {
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "true"])
-        .stdin(Stdio::null())
-        .output();
-    match output {
-        Ok(output) if output.status.success() => Trial::Works,
-        Ok(output) => Trial::Fails(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        Err(error) => Trial::Untried(format!("cannot start `unshare`: {}", error.kind())),
+/// Opens a small room and runs `true` in it.
+fn try_room() -> (Trial, Option<Held>) {
+    let spec = RoomSpec {
+        writable: vec!["/workspace".into()],
+        sealed: Vec::new(),
+        show: Vec::new(),
+        programs: Vec::new(),
+        limits: Limits { cpus: 1, memory_mb: 64, storage_mb: 16, pids: 16 },
+        network: false,
+    };
+    let tried = Room::open(&spec).and_then(|mut room| {
+        let result = room.exec(&ExecSpec::new(["true"]), &mut |_, _| {})?;
+        Ok((result.exit, room.held()))
+    });
+    match tried {
+        Ok((Exit::Code(0), held)) => (Trial::Works, Some(held)),
+        Ok((exit, held)) => (Trial::Fails(format!("`true` ended with {exit:?}")), Some(held)),
+        Err(error) => (Trial::Fails(error.to_string()), None),
     }
 }
 

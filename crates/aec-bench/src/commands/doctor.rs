@@ -3,6 +3,7 @@
 use aec_base::env::{Env, EnvOrigin};
 use aec_base::problem::Problem;
 use aec_base::project::Project;
+use aec_sandbox::Hold;
 use aec_sandbox::host::{self, Trial};
 use aec_sandbox::python;
 use serde::Serialize;
@@ -128,20 +129,41 @@ fn python_check(context: &Context) -> Check {
 fn isolation_checks() -> Vec<Check> {
     let isolation = host::isolation();
     let who = if isolation.root { "as root" } else { "as an ordinary user" };
-    let (status, detail, fix) = match &isolation.namespaces {
-        Trial::Works => (Status::Ok, format!("user, mount, pid, net, ipc and uts namespaces, {who}"), None),
+    let (status, detail, fix) = match &isolation.room {
+        Trial::Works => (Status::Ok, format!("a room can be opened {who}"), None),
         Trial::Fails(reason) => (
-            Status::Limited,
-            format!("not allowed {who}: {reason}"),
+            Status::Missing,
+            format!("no room can be opened {who}: {reason}"),
             Some(
-                "allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0)"
+                "allow user namespaces (kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0), or run on a \
+                 disposable machine with --sandbox none"
                     .to_owned(),
             ),
         ),
-        Trial::Untried(reason) => {
-            (Status::Limited, reason.clone(), Some("install util-linux, which has `unshare`".to_owned()))
-        }
     };
+    let limits = isolation.held.map(|held| {
+        let holds =
+            [("cpus", held.cpus), ("memory", held.memory), ("storage", held.storage), ("pids", held.pids)];
+        let whole = holds.iter().all(|(_, hold)| *hold == Hold::Tree);
+        let detail: Vec<String> = holds
+            .iter()
+            .map(|(name, hold)| {
+                let hold = match hold {
+                    Hold::Tree => "whole tree",
+                    Hold::Process => "each process",
+                    Hold::No => "not held",
+                };
+                format!("{name}: {hold}")
+            })
+            .collect();
+        Check {
+            name: "limits",
+            status: if whole { Status::Ok } else { Status::Limited },
+            detail: detail.join(", "),
+            fix: (!whole)
+                .then(|| "run as root, or in a delegated control group, to bound whole trees".to_owned()),
+        }
+    });
     let landlock = match isolation.landlock {
         Some(true) => (Status::Ok, "on"),
         Some(false) => (Status::Limited, "off in this kernel"),
@@ -150,12 +172,14 @@ fn isolation_checks() -> Vec<Check> {
     let seccomp =
         if isolation.seccomp { (Status::Ok, "on") } else { (Status::Limited, "off in this kernel") };
     let cgroups = if isolation.cgroups == "none" { Status::Limited } else { Status::Ok };
-    vec![
-        Check { name: "namespaces", status, detail, fix },
+    let mut checks = vec![Check { name: "rooms", status, detail, fix }];
+    checks.extend(limits);
+    checks.extend([
         Check { name: "landlock", status: landlock.0, detail: landlock.1.to_owned(), fix: None },
         Check { name: "seccomp", status: seccomp.0, detail: seccomp.1.to_owned(), fix: None },
         Check { name: "cgroups", status: cgroups, detail: isolation.cgroups.to_owned(), fix: None },
-    ]
+    ]);
+    checks
 }
 
 fn credentials(env: &Env) -> Vec<Credential> {

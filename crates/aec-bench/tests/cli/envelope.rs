@@ -36,6 +36,8 @@ fn every_command_prints_nothing_but_the_envelope_in_json_mode() {
         ("task validate", "task validate --all"),
         ("task new", "task new civil/x"),
         ("search", "search cable"),
+        ("verify", "verify --all"),
+        ("audit", "audit electrical/voltage-drop"),
         ("schema", "schema"),
         ("completions", "completions bash"),
         ("man", "man"),

@@ -21,6 +21,8 @@ fn every_help_text_is_as_reviewed() {
         "task validate",
         "task new",
         "search",
+        "verify",
+        "audit",
         "schema",
         "completions",
         "man",
@@ -92,6 +94,6 @@ fn manual_pages() {
     assert!(page.stdout.contains(".TH aec-bench 1"), "{page:?}");
     assert!(!page.stdout.contains('\x1b'));
     let data = env.run(["--json", "man", "--output", "pages"]).data();
-    assert_eq!(data["files"].as_array().unwrap().len(), 18);
+    assert_eq!(data["files"].as_array().unwrap().len(), 20);
     assert!(env.read("pages/aec-bench-task-list.1").contains("difficulty"));
 }

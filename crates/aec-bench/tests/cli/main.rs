@@ -10,6 +10,7 @@ mod experiment;
 mod help;
 mod host;
 mod init;
+mod judging;
 mod schema;
 mod task_commands;
 mod task_file;

@@ -3,20 +3,20 @@
 mod render;
 mod values;
 
-pub use render::submission;
-pub use values::answers;
+pub(crate) use render::submission;
+pub(crate) use values::answers;
 
 use serde_json::Value as Json;
 
 /// Splitmix64: small, good enough, the same everywhere.
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -25,25 +25,25 @@ impl Random {
     }
 
     /// A number below `end`.
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(end.max(1)).unwrap()).unwrap()
     }
 
     /// True once in `n` times.
-    pub fn one_in(&mut self, n: usize) -> bool {
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
 
-    pub fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
+    pub(crate) fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
         items[self.below(items.len())]
     }
 
-    pub fn item<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(crate) fn item<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
     /// A number of `figures` significant figures, of any usual size and sign.
-    pub fn number(&mut self, figures: usize) -> f64 {
+    pub(crate) fn number(&mut self, figures: usize) -> f64 {
         let digits = 1 + self.below(10_usize.pow(u32::try_from(figures).unwrap()) - 1);
         let power = i32::try_from(self.below(9)).unwrap() - 4;
         let sign = if self.one_in(5) { "-" } else { "" };
@@ -52,14 +52,14 @@ impl Random {
 }
 
 /// An answers file with what the generator knows about it.
-pub struct Answers {
-    pub text: String,
-    pub fields: Vec<(String, Json)>,
+pub(crate) struct Answers {
+    pub(crate) text: String,
+    pub(crate) fields: Vec<(String, Json)>,
 }
 
 /// What the generator knows about a field of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub(crate) enum Known {
     /// Must be correct.
     Right,
     /// Must not be correct.
@@ -69,7 +69,7 @@ pub enum Known {
 }
 
 /// A submission with what is known about each field.
-pub struct Submission {
-    pub bytes: Vec<u8>,
-    pub known: Vec<Known>,
+pub(crate) struct Submission {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) known: Vec<Known>,
 }

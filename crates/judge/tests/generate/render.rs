@@ -10,7 +10,7 @@ const CHARACTERS: [&str; 40] = [
 ];
 
 /// A random submission for an answers file.
-pub fn submission(random: &mut Random, answers: &Answers) -> Submission {
+pub(crate) fn submission(random: &mut Random, answers: &Answers) -> Submission {
     let mut known = Vec::new();
     let mut pairs = Vec::new();
     for (name, spec) in &answers.fields {

@@ -81,7 +81,7 @@ const UNITS: &[Unit] = &[
 /// Units of no kind above, and texts that are no unit.
 const STRANGE_UNITS: [&str; 16] = [
     "cd", "kW/kVA.s", "or 13", "furlongs", "kN/kN/m7", "m12", "dB", "Hz2", "±1", "/", "(m", "per m", "mol",
-    "..", "x10^", "K.A",
+    "m::n", "x10^", "K.A",
 ];
 
 const OPTIONS: [&str; 6] = ["C25/30", "C30/37", "steel beam", "Timber", "non-compliant", "N20"];
@@ -97,7 +97,7 @@ fn shuffled<'a, T>(random: &mut Random, items: &'a [T]) -> Vec<&'a T> {
 }
 
 /// A random answers file.
-pub fn answers(random: &mut Random) -> Answers {
+pub(crate) fn answers(random: &mut Random) -> Answers {
     let count = 1 + random.below(6);
     let names: Vec<&str> = shuffled(random, &NAMES).into_iter().take(count).copied().collect();
     let mut fields = Vec::new();
@@ -223,7 +223,7 @@ fn table(random: &mut Random) -> Json {
 }
 
 /// The text of a value for a field as it stands behind the key, and whether it must be right or wrong.
-pub fn value(random: &mut Random, spec: &Json) -> (String, Known) {
+pub(crate) fn value(random: &mut Random, spec: &Json) -> (String, Known) {
     match spec["type"].as_str().unwrap() {
         "list" => list_value(random, spec),
         "table" => table_value(random, spec),
@@ -326,7 +326,7 @@ fn table_value(random: &mut Random, spec: &Json) -> (String, Known) {
             known = Known::Wrong;
         }
         3 => rows.reverse(),
-        4 if random.one_in(4) => {
+        4 if !keyed && random.one_in(4) => {
             rows.push("{\"beam\": null}".to_owned());
             known = Known::Open;
         }
@@ -336,7 +336,7 @@ fn table_value(random: &mut Random, spec: &Json) -> (String, Known) {
 }
 
 /// A key in another spelling.
-pub fn spelled(random: &mut Random, name: &str) -> String {
+pub(crate) fn spelled(random: &mut Random, name: &str) -> String {
     match random.below(6) {
         0 => name.to_uppercase(),
         1 => name.replace(['_', '-'], " "),
