@@ -100,7 +100,8 @@ fn verifications() {
     let submission =
         submission_with_output(&task, b"{\"a\": 1.5, \"b\": 2.5}", &directory.join("store")).unwrap();
     let python = aec_sandbox::python::find(std::env::var_os("PATH").as_deref());
-    let cold = Judge { isolation: Isolation::Room, python, surface: Surface::default(), pool: None };
+    let cold =
+        Judge { isolation: Isolation::Room, python, surface: Surface::default(), pool: None, native: true };
     let warm = Judge { pool: Some(std::sync::Arc::new(Pool::default())), ..cold.clone() };
     let (cold_rate, cold_p99) = rate(&cold, &task, &submission, 200);
     let (warm_rate, warm_p99) = rate(&warm, &task, &submission, 2000);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use aec_sandbox::{Kind, Tree, WalkLimits};
 use aec_task::task::{Task, primary_output};
 
-use crate::submission::{FreezeError, Submission};
+use crate::submission::{FreezeError, Submission, SubmissionLimits};
 
 /// What a golden answer must earn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,12 @@ impl Golden {
 /// output, beside the files that the agent was given.
 pub fn submission_from(task: &Task, path: &Path, store: &Path) -> Result<Submission, FreezeError> {
     if path.is_dir() {
-        return Submission::freeze(&Tree::open(path)?, &task.agent.outputs, &Default::default(), store);
+        return Submission::freeze(
+            &Tree::open(path)?,
+            &task.agent.outputs,
+            &SubmissionLimits::default(),
+            store,
+        );
     }
     submission_with_output(task, &fs_err::read(path)?, store)
 }

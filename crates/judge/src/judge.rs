@@ -11,6 +11,7 @@ use aec_task::task::Task;
 
 use crate::pool::{Pool, Script};
 use crate::reward::{self, REWARD_LIMIT, RewardError};
+use crate::scorer::{self, Answers, Unreadable};
 use crate::submission::Submission;
 use crate::verdict::{Judged, Outcome, Verdict};
 use crate::verifier::{PlainPython, VerifierFiles};
@@ -57,6 +58,8 @@ pub struct Judge {
     pub surface: Surface,
     /// Rooms with a waiting interpreter, for verifiers that are plain Python; without it every one starts cold.
     pub pool: Option<Arc<Pool>>,
+    /// Whether the standard verifier's native twin may stand in for it.
+    pub native: bool,
 }
 
 /// Why the verifier gave no reward.
@@ -126,6 +129,9 @@ impl Judge {
         verdict: &mut Verdict,
     ) -> Result<f64, Fault> {
         let entry = files.entry().ok_or_else(|| Fault::Verifier("there is no tests/test.sh".to_owned()))?;
+        if self.native && files.is_standard() {
+            return native(submission, files, verdict);
+        }
         if let (Some(pool), Some(plain)) = (self.usable_pool(), files.plain_python()) {
             match self.run_warm(pool, plain, task, submission, files, verdict) {
                 // Whatever happened to a warm room, a cold one has the last word.
@@ -173,10 +179,10 @@ impl Judge {
             command.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         env.insert("PATH", &path);
         let script = Script {
-            script: "/tests/verify.py",
+            path: "/tests/verify.py",
             env,
             cwd: &command.cwd,
-            script_directory_first: plain.script_directory_first,
+            own_directory_first: plain.script_directory_first,
         };
         let result = pool.run(&self.room_spec(task), &script, command.deadline, |room| {
             stage(room, submission, files).map_err(|fault| match fault {
@@ -258,6 +264,38 @@ impl Judge {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
         command
+    }
+}
+
+/// The verdict of the standard verifier, without running it.
+fn native(submission: &Submission, files: &VerifierFiles, verdict: &mut Verdict) -> Result<f64, Fault> {
+    verdict.judged = Judged::Native;
+    let answers = files.get("answers.json").unwrap_or_default();
+    let answers =
+        Answers::parse(answers).map_err(|error| Fault::Verifier(format!("answers.json: {error}")))?;
+    let output = answers.output();
+    let score = match submission.read(output)? {
+        Some(bytes) => scorer::score(&answers, &bytes),
+        None => scorer::score_unreadable(&answers, why_unreadable(submission, output)),
+    };
+    verdict.exit_code = Some(0);
+    verdict.details = serde_json::from_str(&score.to_details_json()).ok();
+    // The same reader as for any other verifier.
+    reward::from_json(score.to_reward_json().as_bytes()).map_err(|error| Fault::Verifier(error.to_string()))
+}
+
+/// What opening a file that was not submitted would say.
+fn why_unreadable(submission: &Submission, output: &str) -> Unreadable {
+    let is_directory = |path: &str| {
+        submission.files.keys().any(|file| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
+    };
+    let under_a_file = output.match_indices('/').any(|(at, _)| submission.files.contains_key(&output[..at]));
+    if is_directory(output) {
+        Unreadable::NotRegular
+    } else if under_a_file {
+        Unreadable::Failed
+    } else {
+        Unreadable::Missing
     }
 }
 

@@ -48,11 +48,13 @@ pub(crate) struct WarmResult {
 /// A script to run in a warm room.
 #[derive(Serialize)]
 pub(crate) struct Script<'a> {
-    pub(crate) script: &'a str,
+    #[serde(rename = "script")]
+    pub(crate) path: &'a str,
     pub(crate) env: std::collections::BTreeMap<&'a str, &'a str>,
     pub(crate) cwd: &'a str,
     /// As Python does unless it is isolated.
-    pub(crate) script_directory_first: bool,
+    #[serde(rename = "script_directory_first")]
+    pub(crate) own_directory_first: bool,
 }
 
 struct WarmRoom {
@@ -106,7 +108,7 @@ impl WarmRoom {
         let (control, theirs) = UnixStream::pair()?;
         let env = [("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONHASHSEED", "0")];
         // Not `-I`, which would ignore the hash seed; there is nothing else in this environment.
-        room.settle(&["python3", "-s", "-B", "-c", WARM_PY], &env, theirs.into())?;
+        room.settle(&["python3", "-s", "-B", "-c", WARM_PY], &env, &theirs.into())?;
         Ok(Self { room, control, limits: spec.limits, uses: 0 })
     }
 

@@ -80,7 +80,6 @@ pub struct Verdict {
     pub duration: Duration,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references over")]
 fn seconds<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64())
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use crate::scorer;
 use aec_base::digest::{Digest, Hasher};
 use aec_sandbox::{Kind, Tree, WalkLimits};
 
@@ -67,6 +68,13 @@ impl VerifierFiles {
             return None;
         };
         Some(command.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    /// Whether this is the standard verifier, letter for letter, run the standard way.
+    pub(crate) fn is_standard(&self) -> bool {
+        self.get("verify.py") == Some(scorer::STANDARD_VERIFY_PY.as_bytes())
+            && self.get("answers.json").is_some()
+            && self.plain_python().is_some()
     }
 
     /// Whether the verifier is nothing but `verify.py` run by Python, so that a waiting interpreter can run it; and

@@ -25,7 +25,8 @@ pub struct BareRoom {
     links: Vec<PathBuf>,
     /// Process groups of commands, which are all that can be ended.
     groups: Vec<Pid>,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
+    /// Held as long as the places are ours.
     _lock: File,
 }
 
@@ -35,15 +36,10 @@ impl BareRoom {
         let lock = File::create(std::env::temp_dir().join("aec-bench-no-sandbox.lock"))?;
         lock.lock()?;
         let directory = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-        let mut bare = Self {
-            places: Vec::new(),
-            links: Vec::new(),
-            groups: Vec::new(),
-            _directory: directory,
-            _lock: lock,
-        };
+        let mut bare =
+            Self { places: Vec::new(), links: Vec::new(), groups: Vec::new(), directory, _lock: lock };
         for (index, place) in spec.writable.iter().chain(&spec.sealed).enumerate() {
-            let behind = bare._directory.path().join(index.to_string());
+            let behind = bare.directory.path().join(index.to_string());
             fs_err::create_dir(&behind)?;
             let link = PathBuf::from(place);
             // A link that points nowhere was left by a run that was killed.
@@ -111,7 +107,7 @@ impl Sandbox for BareRoom {
             let patience = rustix::event::Timespec::try_from(left).ok();
             let mut waiting = [rustix::event::PollFd::new(&reader, rustix::event::PollFlags::IN)];
             if rustix::event::poll(&mut waiting, patience.as_ref()).is_ok_and(|count| count > 0) {
-                let mut buffer = [0; 64 * 1024];
+                let mut buffer = [0; 16 * 1024];
                 let count = reader.read(&mut buffer).unwrap_or(0);
                 capture.push(&buffer[..count]);
                 watch(Stream::Stdout, &buffer[..count]);

@@ -46,7 +46,7 @@ impl Captured {
     /// Reads a stream to its end. What cannot be read is the end.
     pub fn read_from(reader: &mut impl Read, limits: OutputLimits) -> Self {
         let Ok(mut capture) = Capture::new(limits) else { return Self::default() };
-        let mut buffer = [0; 64 * 1024];
+        let mut buffer = [0; 16 * 1024];
         while let Ok(count @ 1..) = reader.read(&mut buffer) {
             capture.push(&buffer[..count]);
         }

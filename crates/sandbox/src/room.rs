@@ -66,7 +66,7 @@ impl ExecSpec {
             env: Vec::new(),
             cwd: "/".to_owned(),
             stdin: Vec::new(),
-            deadline: Duration::from_secs(60),
+            deadline: Duration::from_mins(1),
             stdout: OutputLimits::default(),
             stderr: OutputLimits::default(),
         }
@@ -216,7 +216,7 @@ impl Room {
         &mut self,
         argv: &[&str],
         env: &[(&str, &str)],
-        socket: OwnedFd,
+        socket: &OwnedFd,
     ) -> Result<(), SandboxError> {
         let nothing = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
@@ -318,7 +318,9 @@ impl Sandbox for Room {
         ];
         let exit = self.follow(&mut streams, started + command.deadline, watch)?;
         // What is still in the pipes was printed before the end; what comes later was not this command.
-        streams.iter_mut().for_each(|stream| stream.drain(watch));
+        for stream in &mut streams {
+            stream.drain(watch);
+        }
         let [stdout, stderr] = streams.map(|stream| stream.capture.finish());
         Ok(ExecResult { exit, stdout, stderr, duration: started.elapsed() })
     }
@@ -440,7 +442,7 @@ struct Pumped {
 impl Pumped {
     /// Reads what is there, once.
     fn read_once(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
-        let mut buffer = [0_u8; 64 * 1024];
+        let mut buffer = [0_u8; 16 * 1024];
         let count = match self.reader.as_mut().map(|reader| reader.read(&mut buffer)) {
             Some(Ok(count)) => count,
             _ => 0,
@@ -456,7 +458,7 @@ impl Pumped {
     /// Reads what is still in the pipe, without waiting for processes that keep it open.
     fn drain(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
         // A pipe holds at most this much; a writer that goes on is not listened to for ever.
-        const ROUNDS: usize = 64;
+        const ROUNDS: usize = 256;
         for _ in 0..ROUNDS {
             let Some(reader) = &self.reader else { return };
             let nothing = rustix::event::Timespec::default();

@@ -70,7 +70,7 @@ fn serve(channel: &Channel) -> Result<(), StepError> {
             drop(announce);
             let waited = io::Read::read(&mut announced, &mut [0]);
             debug_assert!(waited.is_ok_and(|count| count == 0));
-            let code = match First::new(channel, spec, enforce, privileged).and_then(|first| first.run()) {
+            let code = match First::new(channel, spec, enforce, privileged).and_then(First::run) {
                 Ok(()) => 0,
                 Err(failure) => {
                     let reply = Reply::Failed { step: failure.step, error: failure.error.to_string() };
@@ -207,6 +207,8 @@ impl<'a> First<'a> {
 
     /// Ends every process but the resident, and waits for each end, so that nothing of the past is left.
     fn kill_everything(&mut self) -> Result<(), StepError> {
+        // Whoever can outrun this many rounds has the room taken away instead.
+        const ROUNDS: usize = 1000;
         self.running = None;
         let Some(resident) = self.resident else {
             sys::kill_everyone();
@@ -215,8 +217,7 @@ impl<'a> First<'a> {
             }
             return Ok(());
         };
-        // One by one, since one stays. Whoever can outrun this many rounds has the room taken away instead.
-        const ROUNDS: usize = 1000;
+        // One by one, since one stays.
         for _ in 0..ROUNDS {
             let others = other_processes(resident).map_err(fail("look at the processes"))?;
             while let Ok(Some((pid, _))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -300,13 +301,13 @@ impl<'a> First<'a> {
     }
 
     fn set_limits(&self) -> io::Result<()> {
+        const MEBIBYTE: u64 = 1024 * 1024;
         let set = |resource, value: u64| {
             let current = rustix::process::getrlimit(resource);
             // Only root could raise a limit again.
             let value = current.maximum.map_or(value, |maximum| maximum.min(value));
             rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
         };
-        const MEBIBYTE: u64 = 1024 * 1024;
         set(Resource::Core, 0)?;
         set(Resource::Nofile, 1024)?;
         set(Resource::Fsize, u64::from(self.enforce.storage_mb) * MEBIBYTE)?;

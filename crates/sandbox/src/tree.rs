@@ -107,7 +107,7 @@ impl Tree {
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        walk(top, Path::new(""), 0, limits, &mut found)?;
+        walk(&top, Path::new(""), 0, limits, &mut found)?;
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
     }
@@ -147,7 +147,7 @@ fn give_to_room(file: &File) -> io::Result<()> {
 }
 
 fn walk(
-    directory: OwnedFd,
+    directory: &OwnedFd,
     above: &Path,
     depth: usize,
     limits: WalkLimits,
@@ -155,7 +155,7 @@ fn walk(
 ) -> io::Result<()> {
     let too_much = |what: &str| io::Error::new(io::ErrorKind::QuotaExceeded, format!("{what} than allowed"));
     let mut inner = Vec::new();
-    for entry in Dir::read_from(&directory)? {
+    for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();
         if name == c"." || name == c".." {
@@ -177,7 +177,7 @@ fn walk(
             inner.push(name.to_owned());
         }
         let size = if kind == Kind::File { u64::try_from(status.st_size).unwrap_or(0) } else { 0 };
-        found.push(Listed { path, kind, size, links: status.st_nlink.into() });
+        found.push(Listed { path, kind, size, links: status.st_nlink });
     }
     if depth == limits.depth && !inner.is_empty() {
         return Err(too_much("deeper directories"));
@@ -185,7 +185,7 @@ fn walk(
     for name in inner {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let next = rustix::fs::openat(directory.as_fd(), name.as_os_str(), flags, Mode::empty())?;
-        walk(next, &above.join(&name), depth + 1, limits, found)?;
+        walk(&next, &above.join(&name), depth + 1, limits, found)?;
     }
     Ok(())
 }

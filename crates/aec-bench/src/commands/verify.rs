@@ -1,5 +1,7 @@
 //! `aec-bench verify`.
 
+use std::sync::Arc;
+
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
@@ -43,7 +45,7 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
     }
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let (tasks, mut problems) = find_tasks(&project, &arguments.tasks)?;
-    let judge = judge(context, &arguments.sandbox)?;
+    let judge = judge(context, &arguments.sandbox);
     let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
     let mut rows = Vec::new();
     let mut without = 0;
@@ -106,13 +108,13 @@ pub(crate) fn find_tasks(
 }
 
 /// A judge for this machine.
-pub(crate) fn judge(context: &Context, sandbox: &SandboxArgument) -> Result<Judge, Failure> {
+pub(crate) fn judge(context: &Context, sandbox: &SandboxArgument) -> Judge {
     let python = python::find(context.search_path().as_deref()).filter(|python| python.recent_enough);
     let isolation = match sandbox.sandbox {
         SandboxLevel::Namespaces => Isolation::Room,
         SandboxLevel::None => Isolation::None,
     };
-    Ok(Judge { isolation, python, surface: Surface::default(), pool: Some(Default::default()) })
+    Judge { isolation, python, surface: Surface::default(), pool: Some(Arc::default()), native: true }
 }
 
 pub(crate) fn freeze_failure(error: &FreezeError, what: &str) -> Failure {

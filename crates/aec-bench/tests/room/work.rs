@@ -124,6 +124,21 @@ fn freezing_ends_everything_and_keeps_the_files() {
 }
 
 #[test]
+fn many_rooms_open_at_once() {
+    let rounds = if aec_test::full() { 100 } else { 10 };
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            scope.spawn(move || {
+                for round in 0..rounds {
+                    let word = format!("{worker}-{round}");
+                    assert_eq!(out(&mut open(), &format!("echo {word}")), word);
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn wiping_makes_the_room_new() {
     let mut room = open();
     room.directory("/tests").unwrap().write(Path::new("verify.py"), b"x", false).unwrap();

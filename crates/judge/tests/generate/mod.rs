@@ -1,6 +1,7 @@
 //! Random answers files and submissions, the same in every run.
 
 mod render;
+mod texts;
 mod values;
 
 pub(crate) use render::submission;

@@ -1,6 +1,6 @@
 //! Submissions from values: one object or several, every syntax that is accepted, and damage.
 
-use super::values::{spelled, value};
+use super::texts::{spelled, value};
 use super::{Answers, Known, Random, Submission};
 
 const CHARACTERS: [&str; 40] = [
