@@ -72,13 +72,26 @@ FOLD = fold_table()
 
 
 def squeeze(text):
-    """Text for comparing texts: folded, single spaces, no punctuation around it."""
-    return " ".join(part for part in text.translate(FOLD).split(" ") if part).strip(PUNCTUATION)
+    """Text for comparing texts: folded, single spaces, no punctuation around it; the point of `.5` stays."""
+    single = " ".join(part for part in text.translate(FOLD).split(" ") if part)
+    bare = single.lstrip(PUNCTUATION)
+    point = bare[:1] and bare[0] in DIGITS and single[:-len(bare)].endswith(".")
+    return ("." + bare if point else bare).rstrip(PUNCTUATION)
 
 
 def compact(text):
-    """Text for comparing keys and choices: squeezed, then without spaces, hyphens and underscores."""
-    return squeeze(text).replace(" ", "").replace("-", "").replace("_", "")
+    """Text for comparing keys and choices: squeezed, then without spaces, hyphens and underscores.
+
+    A leading hyphen stays and so does a gap between digits: -5 is not 5 and 1-2 is not 12.
+    """
+    squeezed = squeeze(text)
+    parts = ["-"] if squeezed[:1] == "-" else [""]
+    for part in squeezed.replace("-", " ").replace("_", " ").split(" "):
+        if part:
+            if parts[-1][-1:] and parts[-1][-1] in DIGITS and part[0] in DIGITS:
+                parts.append("-")
+            parts.append(part)
+    return "".join(parts)
 
 
 def lower(text):

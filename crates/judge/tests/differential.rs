@@ -372,6 +372,48 @@ fn the_script_runs_as_a_file_under_every_python() {
 }
 
 #[test]
+fn the_twins_know_the_same_prefixes() {
+    let prefixes = [
+        ("T", "1e12"),
+        ("G", "1e9"),
+        ("M", "1e6"),
+        ("k", "1e3"),
+        ("h", "100"),
+        ("d", "0.1"),
+        ("c", "0.01"),
+        ("m", "0.001"),
+        ("µ", "1e-6"),
+        ("n", "1e-9"),
+        ("p", "1e-12"),
+    ];
+    let units =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/scorer/units.txt")).unwrap();
+    let names = |flag: char| {
+        let lines = units.lines().filter(move |line| line.starts_with(flag));
+        lines.flat_map(|line| line.split(' ').skip(3)).collect::<Vec<_>>()
+    };
+    let mut twin = Twin::start();
+    let mut count = 0;
+    for name in names('+') {
+        for (prefix, factor) in prefixes {
+            // `V.A` is a name but no atom, and `kt` a name of its own.
+            if name.contains('.') || names('.').contains(&format!("{prefix}{name}").as_str()) {
+                continue;
+            }
+            let answers = format!(
+                r#"{{"version": 1, "output": "o", "fields": {{"x": {{"type": "number", "value": {factor}, "unit": "{name}", "rel_tol": 1e-12}}}}}}"#
+            );
+            let submission = format!("{{\"x\": \"1 {prefix}{name}\"}}");
+            let rust = score(&Answers::parse(answers.as_bytes()).unwrap(), submission.as_bytes());
+            assert_eq!(rust.fields[0].status, Status::Correct, "{answers} {submission}");
+            assert_eq!(twin.verdict(&answers, submission.as_bytes()), rust.to_details_json());
+            count += 1;
+        }
+    }
+    println!("{count} prefixed units");
+}
+
+#[test]
 fn the_script_is_the_one_built_in() {
     assert_eq!(STANDARD_VERIFY_PY, std::fs::read_to_string(script()).unwrap());
     let units =

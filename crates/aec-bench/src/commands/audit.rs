@@ -3,6 +3,7 @@
 use aec_base::problem::Problem;
 use aec_base::text;
 use aec_judge::audit::{Audit, AuditOptions, Tally};
+use aec_task::task::Task;
 use serde::Serialize;
 
 use crate::arguments::AuditArguments;
@@ -29,9 +30,14 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
     let (tasks, mut problems) = verify::find_tasks(&project, &arguments.tasks)?;
     let judge = verify::judge(context, &arguments.sandbox);
     let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-    let options = AuditOptions { cheat: arguments.cheat };
+    let (everything, _) = verify::find_tasks(&project, &[])?;
     let mut audits = Vec::new();
     for task in &tasks {
+        let siblings: Vec<&Task> = everything
+            .iter()
+            .filter(|other| other.id != task.id && kind_of(other) == kind_of(task))
+            .collect();
+        let options = AuditOptions { cheat: arguments.cheat, siblings: &siblings };
         let done = aec_judge::audit::audit(&judge, task, options, store.path())
             .map_err(|error| verify::freeze_failure(&error, task.id.as_str()))?;
         audits.push(done);
@@ -59,6 +65,11 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
         shown
     })?;
     Ok(outcome.problems_in_text(problems))
+}
+
+/// Tasks of one kind lie side by side.
+fn kind_of(task: &Task) -> &str {
+    task.id.as_str().rsplit_once('/').map_or("", |(above, _)| above)
 }
 
 fn audits_text(audits: &[Audit]) -> String {

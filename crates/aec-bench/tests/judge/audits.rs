@@ -91,3 +91,35 @@ fn each_weakness_has_its_finding() {
     });
     assert_eq!(ids(&prose), BTreeSet::from(["A003".to_owned()]));
 }
+
+#[test]
+fn standard_answers_are_audited_to_the_edge_of_their_tolerances() {
+    let answers = r#"{"version": 1, "output": "output.json", "fields": {
+        "flow_m3_s": {"type": "number", "value": 3.217, "unit": "m3/s", "rel_tol": 0.01},
+        "depth_m": {"type": "number", "value": 1.25, "unit": "m", "abs_tol": 0.005}}}"#;
+    let audit = audit_of(|task| {
+        write(task, "tests/verify.py", aec_judge::scorer::STANDARD_VERIFY_PY);
+        write(task, "tests/answers.json", answers);
+    });
+    assert_eq!(ids(&audit), BTreeSet::new(), "{:?}", audit.findings);
+    assert_eq!(audit.mutants.good, audit.mutants.all);
+    assert!(audit.equivalents.all > 15, "{:?}", audit.equivalents);
+}
+
+#[test]
+fn the_medians_of_similar_tasks_are_an_answer_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let verify = sound();
+    let tasks: Vec<Task> = (0..4)
+        .map(|index| {
+            let task = write_task(&dir.path().join(index.to_string()));
+            write(&task, "tests/verify.py", &verify);
+            task
+        })
+        .collect();
+    let siblings: Vec<&Task> = tasks[1..].iter().collect();
+    let options = AuditOptions { cheat: false, siblings: &siblings };
+    let audit = audit(&judge(), &tasks[0], options, &dir.path().join("store")).unwrap();
+    assert!(ids(&audit).contains("A030"), "the same task four times: {:?}", audit.findings);
+    assert_eq!(audit.floor_agent.as_deref(), Some("the medians of similar tasks"));
+}

@@ -5,6 +5,7 @@
 
 mod answer;
 mod leaks;
+mod tolerances;
 mod variants;
 
 use std::io;
@@ -59,13 +60,20 @@ pub struct Tally {
 
 /// What an audit does.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct AuditOptions {
+pub struct AuditOptions<'a> {
     /// Whether cheaters are let loose as well.
     pub cheat: bool,
+    /// Tasks of the same kind, whose answers an agent might have seen.
+    pub siblings: &'a [&'a Task],
 }
 
 /// Audits a task's verifier.
-pub fn audit(judge: &Judge, task: &Task, options: AuditOptions, store: &Path) -> Result<Audit, FreezeError> {
+pub fn audit(
+    judge: &Judge,
+    task: &Task,
+    options: AuditOptions<'_>,
+    store: &Path,
+) -> Result<Audit, FreezeError> {
     let mut audit = Audit {
         task_id: task.id.to_string(),
         mutants: Tally::default(),
@@ -101,10 +109,14 @@ pub fn audit(judge: &Judge, task: &Task, options: AuditOptions, store: &Path) ->
     audit.check_determinism(&bench, &golden, &verdict)?;
     match Answer::parse(&golden) {
         Some(answer) => {
-            audit.check_mutants(&bench, &answer)?;
+            let edges = tolerances::edges(
+                &answer,
+                &fs_err::read(task.path.join("tests/answers.json")).unwrap_or_default(),
+            );
+            audit.check_mutants(&bench, &answer, edges.outside)?;
             let generous = verdict.judged == crate::verdict::Judged::Native || answer.is_embedded();
-            audit.check_equivalents(&bench, &answer, generous)?;
-            audit.check_floor(&bench, &answer, &instruction)?;
+            audit.check_equivalents(&bench, &answer, generous, edges.inside)?;
+            audit.check_floor(&bench, &answer, &instruction, &siblings(options.siblings))?;
             let found = leaks::leaks(task, &answer.object, &instruction)?;
             audit.findings.extend(found);
         }
@@ -118,6 +130,15 @@ pub fn audit(judge: &Judge, task: &Task, options: AuditOptions, store: &Path) ->
         audit.check_cheaters(&bench);
     }
     Ok(audit.about(task))
+}
+
+/// The golden answers of similar tasks, as far as they can be read.
+fn siblings(tasks: &[&Task]) -> Vec<Answer> {
+    tasks
+        .iter()
+        .filter_map(|task| golden_outputs(task, Expectation::Full).ok()?.into_iter().next())
+        .filter_map(|(_, output)| Answer::parse(&output))
+        .collect()
 }
 
 /// Where variants are judged.
@@ -208,8 +229,14 @@ impl Audit {
         Ok(())
     }
 
-    fn check_mutants(&mut self, bench: &Bench<'_>, golden: &Answer) -> Result<(), FreezeError> {
-        let mutants = variants::mutants(golden);
+    fn check_mutants(
+        &mut self,
+        bench: &Bench<'_>,
+        golden: &Answer,
+        outside: Vec<Variant>,
+    ) -> Result<(), FreezeError> {
+        let mut mutants = variants::mutants(golden);
+        mutants.extend(outside);
         let verdicts = bench.rewards(&mutants)?;
         self.mutants.all = mutants.len();
         for (mutant, verdict) in mutants.iter().zip(&verdicts) {
@@ -243,8 +270,10 @@ impl Audit {
         bench: &Bench<'_>,
         golden: &Answer,
         generous: bool,
+        inside: Vec<Variant>,
     ) -> Result<(), FreezeError> {
-        let equivalents = variants::equivalents(golden, generous);
+        let mut equivalents = variants::equivalents(golden, generous);
+        equivalents.extend(inside);
         let verdicts = bench.rewards(&equivalents)?;
         self.equivalents.all = equivalents.len();
         for (equal, verdict) in equivalents.iter().zip(&verdicts) {
@@ -272,8 +301,9 @@ impl Audit {
         bench: &Bench<'_>,
         golden: &Answer,
         instruction: &str,
+        siblings: &[Answer],
     ) -> Result<(), FreezeError> {
-        let nulls = variants::null_answers(golden, instruction);
+        let nulls = variants::null_answers(golden, instruction, siblings);
         let verdicts = bench.rewards(&nulls)?;
         let best = nulls
             .iter()

@@ -11,7 +11,7 @@ pub(crate) struct Variant {
     pub(crate) output: Vec<u8>,
 }
 
-fn variant(name: impl Into<String>, output: Vec<u8>) -> Variant {
+pub(crate) fn variant(name: impl Into<String>, output: Vec<u8>) -> Variant {
     Variant { name: name.into(), output }
 }
 
@@ -106,7 +106,7 @@ fn map_number(value: &Value, change: &dyn Fn(f64) -> f64) -> Value {
     }
 }
 
-fn replaced(object: &Map<String, Value>, key: &str, value: Value) -> Map<String, Value> {
+pub(crate) fn replaced(object: &Map<String, Value>, key: &str, value: Value) -> Map<String, Value> {
     let mut changed = object.clone();
     changed.insert(key.to_owned(), value);
     changed
@@ -173,8 +173,8 @@ fn trailing_zeros(object: &Map<String, Value>) -> String {
     format!("{{{}}}", fields.join(", "))
 }
 
-/// What agents that do no engineering would write.
-pub(crate) fn null_answers(golden: &Answer, instruction: &str) -> Vec<Variant> {
+/// What agents that do no engineering would write. `siblings` are golden answers of tasks of the same kind.
+pub(crate) fn null_answers(golden: &Answer, instruction: &str, siblings: &[Answer]) -> Vec<Variant> {
     let all = |value: &Value| -> Map<String, Value> {
         golden.object.keys().map(|key| (key.clone(), value.clone())).collect()
     };
@@ -192,10 +192,28 @@ pub(crate) fn null_answers(golden: &Answer, instruction: &str) -> Vec<Variant> {
     ] {
         nulls.push(variant(name, golden.with(&all(&value))));
     }
+    if let Some(medians) = medians(golden, siblings) {
+        nulls.push(variant("the medians of similar tasks", golden.with(&medians)));
+    }
     for number in echoed_numbers(instruction) {
         nulls.push(variant(format!("{number} everywhere"), golden.with(&all(&json!(number)))));
     }
     nulls
+}
+
+/// For each number, what it usually is; nothing with fewer than three similar tasks.
+fn medians(golden: &Answer, siblings: &[Answer]) -> Option<Map<String, Value>> {
+    const FEWEST: usize = 3;
+    if siblings.len() < FEWEST {
+        return None;
+    }
+    let median = |key: &String| {
+        let mut numbers: Vec<f64> =
+            siblings.iter().filter_map(|sibling| sibling.object.get(key)?.as_f64()).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers.get(numbers.len() / 2).copied()
+    };
+    Some(golden.object.keys().filter_map(|key| Some((key.clone(), json!(median(key)?)))).collect())
 }
 
 /// The numbers of the instruction and what a change of unit prefix makes of them.
