@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use aec_base::problem::Problem;
 use aec_base::project::PROJECT_FILE;
+use aec_task::catalogue::Catalogue;
 use aec_task::validate;
 use serde::Serialize;
 
-use crate::arguments::QuickstartArguments;
-use crate::commands::init;
+use crate::arguments::{QuickstartArguments, SandboxArgument, SandboxLevel};
+use crate::commands::{init, verify};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
@@ -19,6 +20,8 @@ struct Data {
     created: bool,
     tasks_checked: usize,
     tasks_with_problems: usize,
+    golden_judged: usize,
+    golden_as_expected: usize,
     next: Vec<String>,
 }
 
@@ -32,6 +35,10 @@ pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> 
     let mut problems = report.problems;
     problems.extend(report.tasks.iter().flat_map(|task| task.problems.iter().cloned()));
     problems.retain(Problem::counts);
+    let tasks = Catalogue::load(&root.join("tasks")).tasks;
+    let sandbox = SandboxArgument { sandbox: SandboxLevel::Namespaces };
+    let rows = verify::judge_golden(&verify::judge(context, &sandbox), &tasks)?;
+    problems.extend(rows.iter().filter(|row| !row.as_expected).map(verify::unexpected));
     let shown = arguments.directory.display();
     let data = Data {
         created,
@@ -41,9 +48,12 @@ pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> 
             .iter()
             .filter(|task| task.problems.iter().any(Problem::counts))
             .count(),
+        golden_judged: rows.len(),
+        golden_as_expected: rows.iter().filter(|row| row.as_expected).count(),
         next: vec![
             format!("cd {shown}"),
             "aec-bench task show electrical/voltage-drop".to_owned(),
+            "aec-bench audit --all --cheat".to_owned(),
             "aec-bench task new civil/culvert-capacity".to_owned(),
             "aec-bench doctor".to_owned(),
         ],
@@ -52,14 +62,17 @@ pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> 
     let outcome = Outcome::new(context.format, &data, || {
         let made = if created { "Created a project" } else { "Using the project" };
         let mut text = format!(
-            "{made} in {shown}\nChecked {}: {} with problems\n\n{STRONG}Next{STRONG:#}\n",
+            "{made} in {shown}\nChecked {}: {} with problems\nJudged {} in clean rooms: {} as expected\n\n\
+             {STRONG}Next{STRONG:#}\n",
             aec_base::text::count(data.tasks_checked, "task"),
             data.tasks_with_problems,
+            aec_base::text::count(data.golden_judged, "golden answer"),
+            data.golden_as_expected,
         );
         for command in &data.next {
             text.push_str(&format!("  {command}\n"));
         }
-        text.push_str("\nStill to come in this version: verify, generate, run, evaluate, prime export.\n");
+        text.push_str("\nStill to come in this version: generate, run, evaluate, prime export.\n");
         text
     })?;
     Ok(outcome.problems(problems))

@@ -1,5 +1,6 @@
 //! `aec-bench verify`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use aec_base::problem::Problem;
@@ -29,12 +30,13 @@ struct Data {
     verdicts: Vec<Row>,
 }
 
+/// One verdict, and whether it is what it should be.
 #[derive(Serialize)]
-struct Row {
+pub(crate) struct Row {
     task_id: String,
     submission: String,
     expected: Option<&'static str>,
-    as_expected: bool,
+    pub(crate) as_expected: bool,
     verdict: Verdict,
 }
 
@@ -46,27 +48,11 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let (tasks, mut problems) = find_tasks(&project, &arguments.tasks)?;
     let judge = judge(context, &arguments.sandbox);
-    let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-    let mut rows = Vec::new();
-    let mut without = 0;
-    for task in &tasks {
-        if let Some(path) = &arguments.submission {
-            let path = context.absolute(path)?;
-            let submission = submission_from(task, &path, store.path())
-                .map_err(|error| freeze_failure(&error, &path.to_string_lossy()))?;
-            let shown = project.shown(&path).to_string_lossy().into_owned();
-            rows.push(row(&judge, task, shown, &submission, None));
-            continue;
-        }
-        let golden = golden_answers(task);
-        without += usize::from(golden.is_empty());
-        for answer in golden {
-            let submission = answer
-                .submission(task, store.path())
-                .map_err(|error| freeze_failure(&error, &answer.name))?;
-            rows.push(row(&judge, task, answer.name, &submission, Some(answer.expectation)));
-        }
-    }
+    let rows = match &arguments.submission {
+        Some(path) => judge_path(context, &project, &judge, &tasks, path)?,
+        None => judge_golden(&judge, &tasks)?,
+    };
+    let without = tasks.iter().filter(|task| golden_answers(task).is_empty()).count();
     problems.extend(rows.iter().filter(|row| !row.as_expected).map(unexpected));
     let data = Data {
         judged: rows.len(),
@@ -74,7 +60,7 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
         verdicts: rows,
     };
     let mut outcome = Outcome::new(context.format, &data, || verdicts_text(&data))?;
-    if without > 0 {
+    if without > 0 && arguments.submission.is_none() {
         let tasks = text::count(without, "task");
         outcome = outcome.remark(format!(
             "{tasks} without golden answers: add tests/fixtures/golden_pass.* and golden_fail.*"
@@ -84,6 +70,41 @@ pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<O
         outcome = outcome.remark("Verifiers ran on this machine itself (--sandbox none): nothing held them.");
     }
     Ok(outcome.problems(problems))
+}
+
+/// Verdicts on one submission, for each of some tasks.
+fn judge_path(
+    context: &Context,
+    project: &Project,
+    judge: &Judge,
+    tasks: &[Task],
+    path: &Path,
+) -> Result<Vec<Row>, Failure> {
+    let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let path = context.absolute(path)?;
+    let shown = project.shown(&path).to_string_lossy().into_owned();
+    let mut rows = Vec::new();
+    for task in tasks {
+        let submission =
+            submission_from(task, &path, store.path()).map_err(|error| freeze_failure(&error, &shown))?;
+        rows.push(row(judge, task, shown.clone(), &submission, None));
+    }
+    Ok(rows)
+}
+
+/// Verdicts on the golden answers of some tasks.
+pub(crate) fn judge_golden(judge: &Judge, tasks: &[Task]) -> Result<Vec<Row>, Failure> {
+    let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let mut rows = Vec::new();
+    for task in tasks {
+        for answer in golden_answers(task) {
+            let submission = answer
+                .submission(task, store.path())
+                .map_err(|error| freeze_failure(&error, &answer.name))?;
+            rows.push(row(judge, task, answer.name, &submission, Some(answer.expectation)));
+        }
+    }
+    Ok(rows)
 }
 
 /// The tasks that were named, or all of them, and what is wrong with those that do not load.
@@ -144,7 +165,8 @@ fn row(
     }
 }
 
-fn unexpected(row: &Row) -> Problem {
+/// The problem of a verdict that is not what it should be.
+pub(crate) fn unexpected(row: &Row) -> Problem {
     let outcome = match (row.verdict.reward, &row.verdict.fault) {
         (Some(reward), _) => format!("earns {reward}, expected {}", row.expected.unwrap_or("a reward")),
         (None, Some(fault)) => format!("has no reward ({}): {fault}", row.verdict.outcome.name()),
