@@ -165,10 +165,28 @@ fn show(root: &Path, path: &Path) -> Result<(), StepError> {
         step(format!("make {shown}"), fs_err::write(&target, ""))?;
     }
     step(format!("show {shown}"), mount_bind_recursive(path, &target))?;
-    // Flags that the host's mount has may not be taken away from it.
-    let flags =
-        MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | kept_flags(&target);
-    step(format!("make {shown} read-only"), mount_remount(&target, flags, c""))
+    for place in mounts_at(&target) {
+        // Flags that the host's mount has may not be taken away from it.
+        let flags = MountFlags::BIND
+            | MountFlags::RDONLY
+            | MountFlags::NOSUID
+            | MountFlags::NODEV
+            | kept_flags(&place);
+        step(format!("make {} read-only", place.display()), mount_remount(&place, flags, c""))?;
+    }
+    Ok(())
+}
+
+/// A mount and those that came with it inside.
+fn mounts_at(target: &Path) -> Vec<PathBuf> {
+    let table = fs_err::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let inside = table
+        .lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        // Blanks in names are written as escapes; such a mount keeps the host's own protection.
+        .map(PathBuf::from)
+        .filter(|place| place.starts_with(target) && place != target);
+    std::iter::once(target.to_path_buf()).chain(inside).collect()
 }
 
 fn kept_flags(path: &Path) -> MountFlags {

@@ -119,6 +119,8 @@ impl<'a> First<'a> {
             .map_err(|error| fail("tie the room to its opener")(error.into()))?;
         rustix::process::setsid().map_err(|error| fail("make a session")(error.into()))?;
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        // The same in every room, so that nothing can depend on where it is.
+        rustix::system::sethostname(b"room").map_err(|error| fail("name the room")(error.into()))?;
         mounts::build(&spec, privileged)?;
         let filters = filter::programs().map_err(fail("prepare the filter of system calls"))?;
         Ok(Self { channel, spec, enforce, privileged, filters, running: None, resident: None })

@@ -16,6 +16,7 @@ fn the_host_is_not_there() {
     let pids = out(&mut room, "ls /proc | grep '^[0-9]' | sort -n | head -3 | tr '\\n' ' '");
     assert!(pids.starts_with("1 "), "its own processes only: {pids}");
     assert!(out(&mut room, "ls /proc | grep -c '^[0-9]'").parse::<u32>().unwrap() < 8);
+    assert_eq!(out(&mut room, "cat /proc/sys/kernel/hostname"), "room");
     assert_eq!(out(&mut room, "id -u; id -g; id -G"), "64999\n64999\n64999");
     assert_eq!(
         out(&mut room, "env | grep -v PWD | sort"),

@@ -150,4 +150,13 @@ mod tests {
         assert_eq!(shorten("é".repeat(200)), "é".repeat(200));
         assert_eq!(shorten("é".repeat(201)), format!("{}…", "é".repeat(200)));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn the_short_way_is_the_general_way(text in "[A-Za-z_]{0,12}") {
+            let mut general = squeeze(&text);
+            general.retain(|c| c != '_');
+            proptest::prop_assert_eq!(compact(&text), general);
+        }
+    }
 }

@@ -5,7 +5,7 @@ mod texts;
 mod values;
 
 pub(crate) use render::submission;
-pub(crate) use values::answers;
+pub(crate) use values::{answers, change};
 
 use serde_json::Value as Json;
 

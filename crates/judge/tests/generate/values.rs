@@ -215,3 +215,68 @@ fn table(random: &mut Random) -> Json {
         .collect();
     json!({"type": "table", "key": "beam", "columns": columns, "rows": rows})
 }
+
+/// Makes one random change somewhere below a value: another value, a key less, a key more.
+pub(crate) fn change(random: &mut Random, json: &mut Json) {
+    let odd = || {
+        [
+            json!(null),
+            json!(true),
+            json!(0),
+            json!(-1),
+            json!(0.5),
+            json!(1e9),
+            json!(1e300),
+            json!(16),
+            json!(""),
+            json!("..."),
+            json!("12"),
+            json!("C30/37"),
+            json!("kN"),
+            json!("number"),
+            json!("text"),
+            json!("list"),
+            json!([]),
+            json!({}),
+            json!(["a", "A"]),
+            json!(["PASS"]),
+            json!([1]),
+            json!({"a": "Timber"}),
+            json!({"c25/30": "Timber"}),
+            json!("beam"),
+            json!({"type": "boolean"}),
+        ]
+    };
+    let deeper = !random.one_in(4);
+    match json {
+        Json::Object(map) if !map.is_empty() => {
+            let keys: Vec<String> = map.keys().cloned().collect();
+            let key = random.item(&keys).clone();
+            match random.below(8) {
+                0 => drop(map.remove(&key)),
+                1 => {
+                    let names = [
+                        "rel_tol",
+                        "abs_tol",
+                        "sig",
+                        "unit",
+                        "unit_words",
+                        "difference",
+                        "weight",
+                        "aliases",
+                        "extra",
+                        "ordered",
+                    ];
+                    map.insert((*random.item(&names)).to_owned(), random.item(&odd()).clone());
+                }
+                _ if deeper => change(random, map.get_mut(&key).unwrap()),
+                _ => drop(map.insert(key, random.item(&odd()).clone())),
+            }
+        }
+        Json::Array(items) if !items.is_empty() && deeper => {
+            let at = random.below(items.len());
+            change(random, &mut items[at]);
+        }
+        _ => *json = random.item(&odd()).clone(),
+    }
+}
