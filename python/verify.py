@@ -679,15 +679,15 @@ def exponent(text, i):
 
 
 def convert(spec, x, text):
-    """x, given in the unit `text`, in the unit of the field; None if there is no way."""
+    """x, given in the unit `text`, in the unit of the field; a text that says why if there is no way."""
     if not text or compact(text) in spec.unit_words:
         return x
-    for again in (False, True):
-        unit = unit_of(text, again)
-        if unit and unit[1] == spec.unit[1]:
-            here, there = (0.0, 0.0) if spec.difference else (unit[2], spec.unit[2])
-            return x if unit[0] == spec.unit[0] and here == there else (x + here) * unit[0] / spec.unit[0] - there
-    return None
+    readings = [unit for unit in (unit_of(text, False), unit_of(text, True)) if unit]
+    for factor, dimension, offset in readings:
+        if dimension == spec.unit[1]:
+            here, there = (0.0, 0.0) if spec.difference else (offset, spec.unit[2])
+            return x if factor == spec.unit[0] and here == there else (x + here) * factor / spec.unit[0] - there
+    return "a unit of another kind" if readings else "an unknown unit"
 
 
 # ---- the answers file ------------------------------------------------------------------------------------------------
@@ -1073,8 +1073,8 @@ def read_number(spec, value, inner, unit):
     if math.isinf(x):
         return unread("invalid", value, "not a finite number")
     y = convert(spec, x, rest or unit)
-    if y is None:
-        return unread("wrong_unit", value, "the unit is unknown or of the wrong kind")
+    if isinstance(y, str):
+        return unread("wrong_unit", value, y)
     if math.isinf(y):
         return unread("invalid", value, "not a finite number")
     if spec.kind == "integer" and y == x:

@@ -16,6 +16,9 @@ const ANSWERS: &str = r#"{"version": 1, "output": "out/answer.md", "fields": {
   "compliant": {"type": "boolean", "value": true, "weight": 2}
 }}"#;
 
+/// Paths and contents.
+type Files = Vec<(&'static str, &'static str)>;
+
 fn parts(verdict: &Verdict) -> (Outcome, Option<f64>, Option<serde_json::Value>) {
     (verdict.outcome, verdict.reward, verdict.details.clone())
 }
@@ -31,7 +34,7 @@ fn native_warm_and_cold_verdicts_agree() {
     let warm = Judge { native: false, pool: Some(Arc::new(Pool::default())), ..judge() };
     let cold = Judge { native: false, ..judge() };
     let right = r#"{"drop": "8.14 V", "size": 25, "compliant": "yes"}"#;
-    let cases: Vec<(Vec<(&str, &str)>, Option<f64>)> = vec![
+    let cases: Vec<(Files, Option<f64>)> = vec![
         (vec![("out/answer.md", right)], Some(1.0)),
         (
             vec![(

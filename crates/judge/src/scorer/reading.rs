@@ -125,8 +125,9 @@ fn read_number(scalar: &Scalar, value: &Value, inner: &str, unit: &str) -> Readi
     }
     let unit = if read.rest.is_empty() { unit } else { &read.rest };
     let difference = matches!(&scalar.kind, Kind::Number(tolerance) if tolerance.difference);
-    let Some(y) = convert(x, unit, &scalar.unit, &scalar.unit_words, difference) else {
-        return Reading::unread(value, Status::WrongUnit, "the unit is unknown or of the wrong kind");
+    let y = match convert(x, unit, &scalar.unit, &scalar.unit_words, difference) {
+        Ok(y) => y,
+        Err(why) => return Reading::unread(value, Status::WrongUnit, why),
     };
     if y.is_infinite() {
         return invalid("not a finite number");

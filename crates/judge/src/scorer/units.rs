@@ -239,26 +239,30 @@ fn exponent(text: &[char], i: usize) -> Option<(i32, usize)> {
     }
 }
 
-/// `x`, given in the unit `text`, in the `expected` unit; nothing if there is no way. The `words` also mean the
-/// expected unit. A `difference` of temperatures has no zero to convert.
+/// `x`, given in the unit `text`, in the `expected` unit, or why there is no way. The `words` also mean the expected
+/// unit. A `difference` of temperatures has no zero to convert.
 pub(super) fn convert(
     x: f64,
     text: &str,
     expected: &Unit,
     words: &[String],
     difference: bool,
-) -> Option<f64> {
+) -> Result<f64, &'static str> {
     if text.is_empty() || (!words.is_empty() && words.contains(&compact(text))) {
-        return Some(x);
+        return Ok(x);
     }
-    let unit = [false, true]
-        .into_iter()
-        .filter_map(|again| unit_of(text, again))
-        .find(|unit| unit.dimension == expected.dimension)?;
+    let readings = [false, true].map(|again| unit_of(text, again));
+    let mut known = readings.iter().flatten().peekable();
+    if known.peek().is_none() {
+        return Err("an unknown unit");
+    }
+    let Some(unit) = known.find(|unit| unit.dimension == expected.dimension) else {
+        return Err("a unit of another kind");
+    };
     let (here, there) = if difference { (0.0, 0.0) } else { (unit.offset, expected.offset) };
     #[expect(clippy::float_cmp, reason = "the same unit converts without rounding")]
     let same = unit.factor == expected.factor && here == there;
-    Some(if same { x } else { (x + here) * unit.factor / expected.factor - there })
+    Ok(if same { x } else { (x + here) * unit.factor / expected.factor - there })
 }
 
 #[cfg(test)]
@@ -266,7 +270,7 @@ mod tests {
     use super::*;
 
     fn converted(x: f64, from: &str, to: &str) -> Option<f64> {
-        convert(x, from, &unit_of(to, false).unwrap(), &[], false)
+        convert(x, from, &unit_of(to, false).unwrap(), &[], false).ok()
     }
 
     #[test]
@@ -359,8 +363,10 @@ mod tests {
             assert!((found - y).abs() <= 1e-6 * y.abs(), "{x} {from} is {found} {to}, not {y}");
         }
         let kelvin = unit_of("K", false).unwrap();
-        assert_eq!(convert(5.0, "°C", &kelvin, &[], true), Some(5.0));
-        assert_eq!(convert(3.0, "bolts", &PLAIN, &["bolts".to_owned()], false), Some(3.0));
+        assert_eq!(convert(5.0, "°C", &kelvin, &[], true), Ok(5.0));
+        assert_eq!(convert(3.0, "bolts", &PLAIN, &["bolts".to_owned()], false), Ok(3.0));
+        assert_eq!(convert(3.0, "bolts", &PLAIN, &[], false), Err("an unknown unit"));
+        assert_eq!(convert(3.0, "kN", &PLAIN, &[], false), Err("a unit of another kind"));
     }
 
     #[test]

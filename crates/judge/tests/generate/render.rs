@@ -174,7 +174,7 @@ fn attack(random: &mut Random, pairs: &[(String, String)]) -> String {
     let (name, value) = random.item(pairs).clone();
     let pair = format!("\"{name}\": {value}");
     match random.below(9) {
-        0 => "{#".repeat(300 + random.below(200)),
+        0 => format!("{{{pair}}}{}", "{#".repeat(250 + random.below(30))),
         1 => format!("{{{pair}}}{}", "{/*".repeat(250 + random.below(300))),
         2 => format!("{{{pair}}} ").repeat(60 + random.below(10)),
         3 => {
@@ -182,8 +182,8 @@ fn attack(random: &mut Random, pairs: &[(String, String)]) -> String {
         }
         4 => format!("{}{{{pair}}}{}", "{\"a\":".repeat(55 + random.below(20)), "}".repeat(75)),
         5 => format!("{{\"{name}\": {}1{}}}", "[".repeat(70), "]".repeat(70)),
-        6 => format!("{{\"{name}\": [{}]}}", "1,".repeat(random.below(1500))),
-        7 => format!("{{\"{name}\": {}}}", "9".repeat(random.below(600))),
+        6 => format!("{{\"{name}\": [{}]}}", "1,".repeat(12 + random.below(36))),
+        7 => format!("{{\"{name}\": {}}}", "9".repeat(250 + random.below(12))),
         _ => format!("{{\"{name}\": \"{}\"}}", "\\".repeat(random.below(200))),
     }
 }

@@ -221,7 +221,34 @@ fn strange(random: &mut Random) -> String {
         "\"5%\"",
         "\"5 1/m\"",
     ];
-    random.pick(&texts).to_owned()
+    match random.below(10) {
+        0 => format!("\"12 {}\"", unit(random)),
+        1 => {
+            let escapes =
+                ["\\ud7ff", "\\ud800", "\\udbff", "\\udc00", "\\udfff", "\\ue000", "\\u0", "\\x7", "\\n"];
+            format!("\"{}{}\"", random.pick(&escapes), random.pick(&escapes))
+        }
+        _ => random.pick(&texts).to_owned(),
+    }
+}
+
+/// A unit or something that nearly is one.
+fn unit(random: &mut Random) -> String {
+    let atoms = [
+        "m", "mm", "kN", "N", "s", "K", "°C", "lb", "F", "g", "%", "°", "Pa", "kt", "metres", "Metres", "µm",
+        "Ω", "sq m", "m_H2O", "x", "pcf",
+    ];
+    let joints = [".", "·", "*", " ", "-", "/", " / ", "/(", "(", ")", ")/", "", " per ", "**", "  "];
+    let powers = ["", "", "", "2", "^2", "²", "⁻¹", "-1", "^-3", "**2", "^", "0", "12", "^{2}", "9"];
+    let mut text = (*random.item(&["", "", "", "(", "[", "1/", "/"])).to_owned();
+    let most = if random.one_in(20) { 10 } else { 3 };
+    for at in 0..=random.below(most) {
+        text.push_str(if at == 0 { "" } else { random.pick(&joints) });
+        text.push_str(random.pick(&atoms));
+        text.push_str(random.pick(&powers));
+    }
+    text.push_str(random.pick(&["", "", "", ")", "]", ".", "/"]));
+    text
 }
 
 /// A text of the expected value.
@@ -345,6 +372,7 @@ fn integer(random: &mut Random, spec: &Json, expected: &Json) -> String {
         0 => format!("\"{text}\""),
         1 => format!("{text}.0"),
         2 if spec.get("unit").is_some() => format!("\"{text} m\""),
+        5 if spec.get("unit").is_some() && !text.starts_with('0') => format!("\"{text}000 mm\""),
         3 => format!("\"{text}.00\""),
         4 => format!("{{\"value\": {text}}}"),
         _ => text,
@@ -356,8 +384,9 @@ fn wrong(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
     let text = match spec["type"].as_str().unwrap() {
         "number" => {
             let value = expected.as_f64().unwrap();
-            match random.below(3) {
-                0 => format!("\"{value} {}\"", random.pick(&STRANGE_UNITS)),
+            match random.below(4) {
+                0 => return (format!("\"{value} {}\"", unit(random)), Known::Open),
+                3 => format!("\"{value} {}\"", random.pick(&STRANGE_UNITS)),
                 1 => format!("[{value}]"),
                 _ => return (random.number(3).to_string(), Known::Open),
             }
