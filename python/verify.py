@@ -962,6 +962,8 @@ def claims_of(sheet, data):
     text = decode(data)
     if not text.strip(SPACES):
         raise Unread("the submission is empty")
+    if '"' not in text:  # a word processor was at work
+        text = text.replace("\u201c", '"').replace("\u201d", '"')
     text = unquoted(text)
     parser, claims, count, spent = Parser(text), {}, 0, 0
     at = text.find("{")

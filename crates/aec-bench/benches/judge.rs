@@ -5,6 +5,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
+    clippy::cast_precision_loss,
     reason = "a benchmark prints and stops at the first fault"
 )]
 

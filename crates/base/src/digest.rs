@@ -126,7 +126,9 @@ mod tests {
     fn parts_are_framed() {
         let hash = |parts: &[&[u8]]| {
             let mut hasher = Hasher::default();
-            parts.iter().for_each(|part| hasher.part(part));
+            for part in parts {
+                hasher.part(part);
+            }
             hasher.finish()
         };
         assert_ne!(hash(&[b"a", b"bc"]), hash(&[b"ab", b"c"]));

@@ -113,7 +113,9 @@ mod tests {
 
     fn capture(limits: OutputLimits, chunks: &[&[u8]]) -> Captured {
         let mut capture = Capture::new(limits).unwrap();
-        chunks.iter().for_each(|chunk| capture.push(chunk));
+        for chunk in chunks {
+            capture.push(chunk);
+        }
         capture.finish()
     }
 

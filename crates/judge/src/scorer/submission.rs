@@ -49,9 +49,17 @@ pub(super) fn claims_of(answers: &Answers, bytes: &[u8]) -> Result<Vec<Vec<Value
     if bytes.len() > MAX_SUBMISSION {
         return Err(Unread::missing("the submission is larger than 1 MiB"));
     }
-    let text = decode(bytes);
+    let mut text = decode(bytes);
     if text.iter().all(|c| is_space(*c)) {
         return Err(Unread::missing("the submission is empty"));
+    }
+    if !text.contains(&'"') {
+        // A word processor was at work.
+        for c in &mut text {
+            if matches!(c, '\u{201c}' | '\u{201d}') {
+                *c = '"';
+            }
+        }
     }
     let text = unquoted(&text).unwrap_or(text);
     let mut parser = Parser::relaxed(&text);

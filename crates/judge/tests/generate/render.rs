@@ -68,6 +68,7 @@ pub(crate) fn submission(random: &mut Random, answers: &Answers) -> Submission {
             let half = object.chars().take(object.chars().count() / 2).collect::<String>();
             (format!("{half}{object}"), open)
         }
+        _ if random.one_in(4) => (object.replace('"', "”"), known),
         _ => (object, known),
     };
     // Values that the relaxed grammar cannot read take the whole object with them.

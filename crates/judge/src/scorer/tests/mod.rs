@@ -60,6 +60,7 @@ fn a_right_answer_is_right_in_every_wrapping() {
         ("wrapped", format!("{{\"answer\": {RIGHT}}}")),
         ("in a list", format!("[{RIGHT}]")),
         ("encoded twice", encoded),
+        ("typographic quotes", RIGHT.replace(": \"", ": “").replace('"', "”")),
         ("comments", RIGHT.replace(",\n", ", // as computed\n")),
         ("trailing commas", RIGHT.replace(']', ",]").replace('}', ",}")),
         ("Python", RIGHT.replace("true", "True").replace("false", "False").replace('"', "'")),
