@@ -623,7 +623,7 @@ def compound(text, again):
     text = ungrouped(text)
     if text is None:
         return None
-    factor, dimension, below, atoms = 1.0, [0] * len(DIMENSIONS), False, 0
+    factor, dimension, atoms = 1.0, [0] * len(DIMENSIONS), 0
     i = 2 if text[:2] == "1/" else 1 if text[:1] == "/" else 0
     below = i > 0
     while True:
@@ -1239,12 +1239,12 @@ def evaluate(sheet, data, problem=None):
         problem, status = str(error), error.status
     fields, total, weights = {}, 0.0, 0.0
     for name, spec in sheet.fields.items():
-        score_, state, got, message = 0.0, status, None, "no value" if problem is None else problem
+        result, state, got, message = 0.0, status, None, "no value" if problem is None else problem
         if problem is None and name in claims:
-            score_, state, got, message = grade(spec, claims[name])
-        fields[name] = {"score": score_, "status": state, "expected": shorten(spec.shown), "got": got,
+            result, state, got, message = grade(spec, claims[name])
+        fields[name] = {"score": result, "status": state, "expected": shorten(spec.shown), "got": got,
                         "message": message}
-        total += spec.weight * score_
+        total += spec.weight * result
         weights += spec.weight
     perfect = all(field["status"] == "correct" for field in fields.values())
     # Rounded, but never up to 1: that is kept for a flawless answer.

@@ -165,7 +165,9 @@ fn show(root: &Path, path: &Path) -> Result<(), StepError> {
         step(format!("make {shown}"), fs_err::write(&target, ""))?;
     }
     step(format!("show {shown}"), mount_bind_recursive(path, &target))?;
-    for place in mounts_at(&target) {
+    // Only a directory can have other mounts inside.
+    let places = if metadata.is_dir() { mounts_at(&target) } else { vec![target] };
+    for place in places {
         // Flags that the host's mount has may not be taken away from it.
         let flags = MountFlags::BIND
             | MountFlags::RDONLY

@@ -251,13 +251,16 @@ pub(super) fn convert(
     if text.is_empty() || (!words.is_empty() && words.contains(&compact(text))) {
         return Ok(x);
     }
-    let readings = [false, true].map(|again| unit_of(text, again));
-    let mut known = readings.iter().flatten().peekable();
-    if known.peek().is_none() {
-        return Err("an unknown unit");
-    }
-    let Some(unit) = known.find(|unit| unit.dimension == expected.dimension) else {
-        return Err("a unit of another kind");
+    // The second way to read it is tried only where the first does not fit.
+    let fits = |unit: &Unit| unit.dimension == expected.dimension;
+    let first = unit_of(text, false);
+    let unit = match first {
+        Some(unit) if fits(&unit) => unit,
+        first => match (first, unit_of(text, true)) {
+            (_, Some(unit)) if fits(&unit) => unit,
+            (None, None) => return Err("an unknown unit"),
+            _ => return Err("a unit of another kind"),
+        },
     };
     let (here, there) = if difference { (0.0, 0.0) } else { (unit.offset, expected.offset) };
     #[expect(clippy::float_cmp, reason = "the same unit converts without rounding")]
