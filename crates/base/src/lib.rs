@@ -9,6 +9,7 @@ pub mod document;
 pub mod env;
 pub mod file;
 pub mod name;
+pub mod parallel;
 pub mod problem;
 pub mod project;
 pub mod secret;

@@ -5,16 +5,15 @@
 //! directory, for one such sandbox at a time.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::output::Capture;
-use crate::room::{ExecResult, ExecSpec, Exit, Sandbox, SandboxError, Stream};
+use crate::room::{ExecResult, ExecSpec, Exit, Pumped, Sandbox, SandboxError, Stream, filled_pipe};
 use crate::spec::{Held, Level, RoomSpec};
 use crate::tree::Tree;
 
@@ -33,7 +32,9 @@ pub struct BareRoom {
 impl BareRoom {
     /// Makes the places of a room on the host itself.
     pub fn open(spec: &RoomSpec) -> Result<Self, SandboxError> {
-        let lock = File::create(std::env::temp_dir().join("aec-bench-no-sandbox.lock"))?;
+        // Another user's file could not be opened; their places would be in the way anyhow.
+        let user = rustix::process::geteuid().as_raw();
+        let lock = File::create(std::env::temp_dir().join(format!("aec-bench-no-sandbox-{user}.lock")))?;
         lock.lock()?;
         let directory = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
         let mut bare =
@@ -57,6 +58,41 @@ impl BareRoom {
     }
 }
 
+impl BareRoom {
+    /// Reads output until the command ends or its time is up.
+    fn follow(
+        &mut self,
+        mut child: Child,
+        streams: &mut [Pumped; 2],
+        deadline: Instant,
+        watch: &mut dyn FnMut(Stream, &[u8]),
+    ) -> io::Result<Exit> {
+        // A child is not a descriptor to wait on together with its output, so it is asked from time to time.
+        const PAUSE: Duration = Duration::from_millis(2);
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        self.groups.extend(group);
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status
+                    .code()
+                    .map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code));
+            }
+            if Instant::now() >= deadline {
+                group.map(|group| rustix::process::kill_process_group(group, Signal::KILL).ok());
+                child.wait()?;
+                return Ok(Exit::Deadline);
+            }
+            let mut read = false;
+            for stream in streams.iter_mut() {
+                read |= stream.read_ready(watch);
+            }
+            if !read {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
 impl Sandbox for BareRoom {
     fn level(&self) -> Level {
         Level::None
@@ -72,61 +108,33 @@ impl Sandbox for BareRoom {
         watch: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<ExecResult, SandboxError> {
         let started = Instant::now();
-        let (mut reader, writer) = io::pipe()?;
         let (program, arguments) =
             command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
-        let mut child = match Command::new(program)
+        let (mut streams, out_writer, err_writer) = Pumped::pair(command)?;
+        let spawned = Command::new(program)
             .args(arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .envs(command.env.iter().map(|(name, value)| (name, value)))
             .current_dir(&command.cwd)
             .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(writer.try_clone()?)
-            .stderr(writer)
-            .spawn()
-        {
-            Ok(child) => child,
+            .stdin(filled_pipe(&command.stdin)?)
+            .stdout(out_writer)
+            .stderr(err_writer)
+            .spawn();
+        let exit = match spawned {
+            Ok(child) => self.follow(child, &mut streams, started + command.deadline, watch)?,
             Err(error) => {
-                let mut stderr = Capture::new(command.stderr.clone())?;
-                stderr.push(format!("cannot run the command: {error}\n").as_bytes());
-                let stdout = Capture::new(command.stdout.clone())?.finish();
-                let duration = started.elapsed();
-                return Ok(ExecResult { exit: Exit::Code(127), stdout, stderr: stderr.finish(), duration });
+                streams[1].say(&format!("cannot run the command: {error}\n"));
+                // What shells say of a command that cannot be run.
+                Exit::Code(127)
             }
         };
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        self.groups.extend(group);
-        let mut capture = Capture::new(command.stdout.clone())?;
-        let deadline = started + command.deadline;
-        let mut exit = None;
-        while exit.is_none() {
-            let left =
-                deadline.saturating_duration_since(Instant::now()).min(std::time::Duration::from_millis(20));
-            let patience = rustix::event::Timespec::try_from(left).ok();
-            let mut waiting = [rustix::event::PollFd::new(&reader, rustix::event::PollFlags::IN)];
-            if rustix::event::poll(&mut waiting, patience.as_ref()).is_ok_and(|count| count > 0) {
-                let mut buffer = [0; 16 * 1024];
-                let count = reader.read(&mut buffer).unwrap_or(0);
-                capture.push(&buffer[..count]);
-                watch(Stream::Stdout, &buffer[..count]);
-            }
-            exit = match child.try_wait()? {
-                Some(status) => {
-                    Some(status.code().map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code))
-                }
-                None if Instant::now() >= deadline => {
-                    group.map(|group| rustix::process::kill_process_group(group, Signal::KILL).ok());
-                    child.wait()?;
-                    Some(Exit::Deadline)
-                }
-                None => None,
-            };
+        for stream in &mut streams {
+            stream.drain(watch);
         }
-        let stderr = Capture::new(command.stderr.clone())?.finish();
-        let exit = exit.unwrap_or(Exit::Deadline);
-        Ok(ExecResult { exit, stdout: capture.finish(), stderr, duration: started.elapsed() })
+        let [stdout, stderr] = streams.map(Pumped::finish);
+        Ok(ExecResult { exit, stdout, stderr, duration: started.elapsed() })
     }
 
     fn directory(&self, place: &str) -> Option<&Tree> {

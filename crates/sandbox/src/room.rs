@@ -295,8 +295,7 @@ impl Sandbox for Room {
     ) -> Result<ExecResult, SandboxError> {
         let started = Instant::now();
         let stdin = filled_pipe(&command.stdin)?;
-        let (out_reader, out_writer) = io::pipe()?;
-        let (err_reader, err_writer) = io::pipe()?;
+        let (mut streams, out_writer, err_writer) = Pumped::pair(command)?;
         let mut env = command.env.clone();
         if !env.iter().any(|(name, _)| name == "PATH") {
             env.push(("PATH".to_owned(), search_path()));
@@ -304,24 +303,12 @@ impl Sandbox for Room {
         let request = Request::Exec { argv: command.argv.clone(), env, cwd: command.cwd.clone() };
         self.channel.send(&request, &[stdin.as_fd(), out_writer.as_fd(), err_writer.as_fd()])?;
         drop((stdin, out_writer, err_writer));
-        let mut streams = [
-            Pumped {
-                reader: Some(out_reader),
-                stream: Stream::Stdout,
-                capture: Capture::new(command.stdout.clone())?,
-            },
-            Pumped {
-                reader: Some(err_reader),
-                stream: Stream::Stderr,
-                capture: Capture::new(command.stderr.clone())?,
-            },
-        ];
         let exit = self.follow(&mut streams, started + command.deadline, watch)?;
         // What is still in the pipes was printed before the end; what comes later was not this command.
         for stream in &mut streams {
             stream.drain(watch);
         }
-        let [stdout, stderr] = streams.map(|stream| stream.capture.finish());
+        let [stdout, stderr] = streams.map(Pumped::finish);
         Ok(ExecResult { exit, stdout, stderr, duration: started.elapsed() })
     }
 
@@ -418,7 +405,7 @@ impl Drop for Room {
 }
 
 /// A pipe with its content already in it, so that nobody has to feed it. Larger input goes through a file.
-fn filled_pipe(bytes: &[u8]) -> io::Result<OwnedFd> {
+pub(crate) fn filled_pipe(bytes: &[u8]) -> io::Result<OwnedFd> {
     use std::io::{Seek as _, Write as _};
     const PIPE: usize = 60 * 1024;
     if bytes.len() <= PIPE {
@@ -432,14 +419,48 @@ fn filled_pipe(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// A stream of the running command.
-struct Pumped {
+/// A stream of a running command.
+pub(crate) struct Pumped {
     reader: Option<io::PipeReader>,
     stream: Stream,
     capture: Capture,
 }
 
 impl Pumped {
+    /// Both streams of a command, and the ends that it writes to.
+    pub(crate) fn pair(command: &ExecSpec) -> io::Result<([Self; 2], io::PipeWriter, io::PipeWriter)> {
+        let (out_reader, out_writer) = io::pipe()?;
+        let (err_reader, err_writer) = io::pipe()?;
+        let stdout = Capture::new(command.stdout.clone())?;
+        let stderr = Capture::new(command.stderr.clone())?;
+        let streams = [
+            Self { reader: Some(out_reader), stream: Stream::Stdout, capture: stdout },
+            Self { reader: Some(err_reader), stream: Stream::Stderr, capture: stderr },
+        ];
+        Ok((streams, out_writer, err_writer))
+    }
+
+    /// Adds a remark of our own.
+    pub(crate) fn say(&mut self, remark: &str) {
+        self.capture.push(remark.as_bytes());
+    }
+
+    pub(crate) fn finish(self) -> Captured {
+        self.capture.finish()
+    }
+
+    /// Reads what is there without waiting; whether there was anything.
+    pub(crate) fn read_ready(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) -> bool {
+        let Some(reader) = &self.reader else { return false };
+        let nothing = rustix::event::Timespec::default();
+        let mut waiting = [PollFd::new(reader, PollFlags::IN)];
+        let ready = poll(&mut waiting, Some(&nothing)).is_ok_and(|count| count > 0);
+        if ready {
+            self.read_once(watch);
+        }
+        ready
+    }
+
     /// Reads what is there, once.
     fn read_once(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
         let mut buffer = [0_u8; 16 * 1024];
@@ -456,17 +477,13 @@ impl Pumped {
     }
 
     /// Reads what is still in the pipe, without waiting for processes that keep it open.
-    fn drain(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
+    pub(crate) fn drain(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
         // A pipe holds at most this much; a writer that goes on is not listened to for ever.
         const ROUNDS: usize = 256;
         for _ in 0..ROUNDS {
-            let Some(reader) = &self.reader else { return };
-            let nothing = rustix::event::Timespec::default();
-            let mut waiting = [PollFd::new(reader, PollFlags::IN)];
-            if !poll(&mut waiting, Some(&nothing)).is_ok_and(|count| count > 0) {
+            if !self.read_ready(watch) {
                 return;
             }
-            self.read_once(watch);
         }
     }
 }

@@ -6,11 +6,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::text;
 
 use crate::id::TaskId;
 use crate::task::{FAMILY, INSTRUCTION_FILE, TASK_FILE, Task};
+
+/// How many tasks a core takes at a time: reading one takes microseconds.
+pub(crate) const SMALL_TASKS: usize = 32;
 
 /// Deeper trees are not catalogues.
 const MAX_DEPTH: usize = 16;
@@ -126,7 +130,7 @@ impl Catalogue {
     /// Finds and loads every task below `root`.
     pub fn load(root: &Path) -> Self {
         let Discovery { directories, mut problems } = discover(root);
-        let loaded = in_parallel(&directories, |directory| {
+        let loaded = parallel::map(&directories, SMALL_TASKS, |directory| {
             if !directory.has_instruction {
                 return Err(vec![missing_instruction(directory)]);
             }
@@ -203,52 +207,9 @@ pub fn find<'a, T>(items: &'a [T], id: impl Fn(&T) -> &TaskId, query: &str) -> R
     }
 }
 
-/// Applies `work` to every item on all cores; results in the order of the items.
-pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    // Small chunks from a shared counter: tasks differ in size.
-    const CHUNK: usize = 32;
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    if workers == 1 || items.len() < 64 {
-        return items.iter().map(work).collect();
-    }
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let mut chunks: Vec<(usize, Vec<R>)> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..workers)
-            .map(|_| {
-                scope.spawn(|| {
-                    let mut done = Vec::new();
-                    loop {
-                        let start = next.fetch_add(CHUNK, std::sync::atomic::Ordering::Relaxed);
-                        if start >= items.len() {
-                            return done;
-                        }
-                        let end = (start + CHUNK).min(items.len());
-                        done.push((start, items[start..end].iter().map(&work).collect()));
-                    }
-                })
-            })
-            .collect();
-        handles
-            .into_iter()
-            .flat_map(|handle| match handle.join() {
-                Ok(done) => done,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-            .collect()
-    });
-    chunks.sort_by_key(|(start, _)| *start);
-    chunks.into_iter().flat_map(|(_, results)| results).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn parallel_work_keeps_order() {
-        let items: Vec<usize> = (0..1000).collect();
-        assert_eq!(in_parallel(&items, |n| n * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());
-    }
 
     #[test]
     fn lookup_by_id_directory_and_prefix() {

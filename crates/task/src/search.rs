@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use aec_base::parallel;
 use serde::Serialize;
 
+use crate::catalogue::SMALL_TASKS;
 use crate::task::Task;
 use crate::template::TemplateSummary;
 
@@ -47,7 +49,7 @@ pub fn search(query: &str, tasks: &[Task], templates: &[TemplateSummary]) -> Vec
     if words.is_empty() {
         return Vec::new();
     }
-    let from_tasks = crate::catalogue::in_parallel(tasks, |task| task_hit(task, &words));
+    let from_tasks = parallel::map(tasks, SMALL_TASKS, |task| task_hit(task, &words));
     let mut hits: Vec<Hit> = from_tasks
         .into_iter()
         .chain(templates.iter().map(|template| template_hit(template, &words)))

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use aec_base::document::{place, unreadable};
 use aec_base::file::{Links, read_text};
+use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::text;
 
-use crate::catalogue::{Discovery, TaskDirectory, discover, in_parallel, missing_instruction};
+use crate::catalogue::{Discovery, SMALL_TASKS, TaskDirectory, discover, missing_instruction};
 use crate::id::TaskId;
 use crate::task::{FAMILY, INSTRUCTION_FILE, INSTRUCTION_LIMIT, LoadedTask, TASK_FILE, Task};
 
@@ -52,7 +53,7 @@ pub fn check_all(root: &Path) -> Report {
 
 /// Checks some tasks.
 pub fn check(directories: &[TaskDirectory]) -> Vec<TaskReport> {
-    in_parallel(directories, |directory| TaskReport {
+    parallel::map(directories, SMALL_TASKS, |directory| TaskReport {
         id: directory.id.clone(),
         path: directory.path.clone(),
         problems: check_one(directory),

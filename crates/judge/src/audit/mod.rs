@@ -10,8 +10,8 @@ mod variants;
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_task::task::Task;
 use serde::Serialize;
@@ -155,31 +155,7 @@ impl Bench<'_> {
 
     /// The reward of each variant, on all cores.
     fn rewards(&self, variants: &[Variant]) -> Result<Vec<Verdict>, FreezeError> {
-        let workers = std::thread::available_parallelism().map_or(1, usize::from).min(variants.len().max(1));
-        let next = AtomicUsize::new(0);
-        let mut judged: Vec<(usize, Result<Verdict, FreezeError>)> = std::thread::scope(|scope| {
-            let handles: Vec<_> = (0..workers)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut done = Vec::new();
-                        loop {
-                            let index = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(variant) = variants.get(index) else { return done };
-                            done.push((index, self.verdict(&variant.output)));
-                        }
-                    })
-                })
-                .collect();
-            handles
-                .into_iter()
-                .flat_map(|handle| match handle.join() {
-                    Ok(done) => done,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                })
-                .collect()
-        });
-        judged.sort_by_key(|(index, _)| *index);
-        judged.into_iter().map(|(_, verdict)| verdict).collect()
+        parallel::map(variants, 1, |variant| self.verdict(&variant.output)).into_iter().collect()
     }
 }
 
