@@ -36,12 +36,6 @@ impl Redactor {
         redactor
     }
 
-    /// Adds one more secret, such as the value of a reference in a file.
-    pub fn register(&mut self, name: &str, value: &str) {
-        self.learn(name, value);
-        self.compile();
-    }
-
     fn learn(&mut self, name: &str, value: &str) {
         let value = value.trim();
         if value.len() < SHORTEST_SECRET {

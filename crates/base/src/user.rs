@@ -51,9 +51,6 @@ impl UserFile {
 /// Why the user file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The file holds something that would be lost.
-    #[error("the user file has {} problem(s)", .0.len())]
-    Broken(Vec<Problem>),
     /// The value is not a path.
     #[error("the value {0}")]
     Value(&'static str),

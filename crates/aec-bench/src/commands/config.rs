@@ -202,7 +202,6 @@ fn read_for_edit(file: &std::path::Path) -> Result<UserConfig, Failure> {
 
 fn edit_failure(error: EditError) -> Failure {
     match error {
-        EditError::Broken(problems) => Failure::input(problems),
         EditError::Io(error) => error.into(),
         EditError::Value(_) | EditError::NotAUserSetting { .. } => {
             Failure::usage(Problem::error(error.to_string()).fix("give a path"))

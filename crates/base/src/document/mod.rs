@@ -184,16 +184,6 @@ impl Document {
         }
     }
 
-    /// The file this came from.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The family that this document's problems belong to.
-    pub fn family(&self) -> Family {
-        self.family
-    }
-
     /// Where the value of a dotted key stands; the nearest existing parent when it is absent.
     pub fn place(&self, key: &str) -> Place {
         let mut offset = 0;

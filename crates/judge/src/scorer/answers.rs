@@ -101,11 +101,6 @@ impl Answers {
         &self.output
     }
 
-    /// Names of the fields, in the order of the file.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|field| field.name.as_str())
-    }
-
     /// The position of the field that a key of a submission names.
     pub(super) fn position(&self, key: &str) -> Option<usize> {
         let folded = compact(key);
