@@ -1,6 +1,10 @@
 //! The command line: every command, argument and flag. What they mean is in `commands`.
 
+mod author;
+
 use std::path::PathBuf;
+
+pub(crate) use author::*;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -61,6 +65,15 @@ pub(crate) enum Command {
     Task(TaskCommand),
     /// Find tasks and templates by words, best match first
     Search(SearchArguments),
+    /// Make tasks from templates
+    #[command(subcommand)]
+    Generate(GenerateCommand),
+    /// Create templates
+    #[command(subcommand)]
+    Template(TemplateCommand),
+    /// Export the catalogue of templates
+    #[command(subcommand)]
+    Library(LibraryCommand),
     /// Judge a submission, or the golden answers of tasks
     Verify(VerifyArguments),
     /// Find out whether a task's verdicts can be trusted
@@ -220,8 +233,12 @@ pub(crate) struct TaskValidateArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct TaskNewArguments {
-    /// Id of the new task, such as civil/culvert-capacity
-    pub(crate) id: String,
+    /// Id of the new task, such as civil/culvert-capacity; the seed's when absent
+    #[arg(required_unless_present = "from_seed")]
+    pub(crate) id: Option<String>,
+    /// Take title, description, givens and answers from this note: a file, or its name in paths.seeds
+    #[arg(long, value_name = "SEED", value_hint = ValueHint::FilePath)]
+    pub(crate) from_seed: Option<String>,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
@@ -290,7 +307,7 @@ pub(crate) struct AuditArguments {
 /// How commands are kept apart from this machine.
 #[derive(Debug, Args)]
 pub(crate) struct SandboxArgument {
-    /// How verifiers are kept apart from this machine; `none` runs them on it
+    /// How verifiers and engines are kept apart from this machine; `none` runs them on it
     #[arg(long, value_name = "LEVEL", default_value = "namespaces")]
     pub(crate) sandbox: SandboxLevel,
 }

@@ -11,7 +11,9 @@ use aec_base::secret::Redactor;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::arguments::{Arguments, Command, ConfigCommand, TaskCommand};
+use crate::arguments::{
+    Arguments, Command, ConfigCommand, GenerateCommand, LibraryCommand, TaskCommand, TemplateCommand,
+};
 use crate::commands;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -88,6 +90,27 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         }
         Command::Task(TaskCommand::New(arguments)) => commands::task_new::new(context, &arguments),
         Command::Search(arguments) => commands::search::search(context, &arguments),
+        Command::Generate(GenerateCommand::Task(arguments)) => {
+            commands::generate_task::task(context, &arguments)
+        }
+        Command::Generate(GenerateCommand::Suite(arguments)) => {
+            commands::generate_suite::suite(context, &arguments)
+        }
+        Command::Generate(GenerateCommand::ListTemplates(arguments)) => {
+            commands::list_templates::list(context, &arguments)
+        }
+        Command::Generate(GenerateCommand::ValidateTemplate(arguments)) => {
+            commands::validate_template::validate(context, &arguments)
+        }
+        Command::Generate(GenerateCommand::Replay(arguments)) => {
+            commands::generate_replay::replay(context, &arguments)
+        }
+        Command::Template(TemplateCommand::New(arguments)) => {
+            commands::template_new::new(context, &arguments)
+        }
+        Command::Library(LibraryCommand::Export(arguments)) => {
+            commands::library_export::export(context, &arguments)
+        }
         Command::Verify(arguments) => commands::verify::verify(context, &arguments),
         Command::Audit(arguments) => commands::audit::audit(context, &arguments),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
@@ -110,6 +133,13 @@ fn command_name(command: &Command) -> &'static str {
         Command::Task(TaskCommand::Validate(_)) => "task validate",
         Command::Task(TaskCommand::New(_)) => "task new",
         Command::Search(_) => "search",
+        Command::Generate(GenerateCommand::Task(_)) => "generate task",
+        Command::Generate(GenerateCommand::Suite(_)) => "generate suite",
+        Command::Generate(GenerateCommand::ListTemplates(_)) => "generate list-templates",
+        Command::Generate(GenerateCommand::ValidateTemplate(_)) => "generate validate-template",
+        Command::Generate(GenerateCommand::Replay(_)) => "generate replay",
+        Command::Template(TemplateCommand::New(_)) => "template new",
+        Command::Library(LibraryCommand::Export(_)) => "library export",
         Command::Verify(_) => "verify",
         Command::Audit(_) => "audit",
         Command::Schema(_) => "schema",

@@ -64,6 +64,26 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+impl From<aec_author::engine::EngineError> for Failure {
+    fn from(error: aec_author::engine::EngineError) -> Self {
+        let problem = Problem::error(error.to_string());
+        match error {
+            aec_author::engine::EngineError::Broken(_) => problem.fix("correct the engine").into(),
+            _ => Self::environment(problem.fix("see `aec-bench doctor`, or pass --sandbox none")),
+        }
+    }
+}
+
+impl From<aec_author::generate::GenerateError> for Failure {
+    fn from(error: aec_author::generate::GenerateError) -> Self {
+        match error {
+            aec_author::generate::GenerateError::Template(problems) => problems.into(),
+            aec_author::generate::GenerateError::Engine(error) => error.into(),
+            aec_author::generate::GenerateError::Io(error) => error.into(),
+        }
+    }
+}
+
 impl From<aec_task::scaffold::ScaffoldError> for Failure {
     fn from(error: aec_task::scaffold::ScaffoldError) -> Self {
         match error {

@@ -17,6 +17,11 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The 32 bytes.
+    pub fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+
     /// The 64 hexadecimal digits.
     pub fn hex(&self) -> String {
         self.0

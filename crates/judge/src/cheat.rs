@@ -106,7 +106,9 @@ pub fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Room, Ch
         limits,
         network: task.environment.allow_internet,
     };
-    judge.offer_python(&mut spec);
+    if let Some(python) = &judge.python {
+        spec.offer_python(python);
+    }
     let room = Room::open(&spec)?;
     let workspace = room.directory("/workspace").ok_or(SandboxError::Gone)?;
     for file in task.workspace_files()? {

@@ -233,19 +233,10 @@ impl Judge {
             // A verifier that fetches something gives another verdict tomorrow.
             network: false,
         };
-        self.offer_python(&mut spec);
-        spec
-    }
-
-    /// Adds the interpreter to a room.
-    pub(crate) fn offer_python(&self, spec: &mut RoomSpec) {
         if let Some(python) = &self.python {
-            spec.programs.push(("python3".into(), python.path.clone()));
-            spec.programs.push(("python".into(), python.path.clone()));
-            if !python.prefix.starts_with("/usr") {
-                spec.show.push(python.prefix.clone());
-            }
+            spec.offer_python(python);
         }
+        spec
     }
 
     fn command(&self, task: &Task, entry: Vec<String>) -> ExecSpec {

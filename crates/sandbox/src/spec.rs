@@ -24,6 +24,19 @@ pub struct RoomSpec {
     pub network: bool,
 }
 
+impl RoomSpec {
+    /// Offers an interpreter as `python3` and `python`.
+    pub fn offer_python(&mut self, python: &crate::python::Python) {
+        for name in ["python3", "python"] {
+            self.programs.push((name.to_owned(), python.path.clone()));
+        }
+        // What is not part of the system would not be there.
+        if !python.prefix.starts_with("/usr") {
+            self.show.push(python.prefix.clone());
+        }
+    }
+}
+
 /// What all processes of a room together may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {

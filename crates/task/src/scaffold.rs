@@ -13,6 +13,7 @@ use aec_base::project::PROJECT_FILE;
 use serde::Serialize;
 
 use crate::id::TaskId;
+use crate::seed::Seed;
 use crate::task::{DISCIPLINES, TASK_FILE};
 
 /// The directories of a project, as they are below its root.
@@ -160,8 +161,13 @@ pub fn new_project(root: &Path, scaffold: &ProjectScaffold<'_>) -> Result<Vec<Wr
     Ok(written)
 }
 
-/// Writes the skeleton of a new task below the tasks root.
-pub fn new_task(project_root: &Path, tasks_root: &Path, id: &TaskId) -> Result<Vec<Written>, ScaffoldError> {
+/// Writes the skeleton of a new task below the tasks root; a seed gives it its text.
+pub fn new_task(
+    project_root: &Path,
+    tasks_root: &Path,
+    id: &TaskId,
+    seed: Option<&Seed>,
+) -> Result<Vec<Written>, ScaffoldError> {
     let directory = tasks_root.join(id.relative_path());
     if directory.symlink_metadata().is_ok() {
         return Err(in_the_way(
@@ -201,9 +207,37 @@ pub fn new_task(project_root: &Path, tasks_root: &Path, id: &TaskId) -> Result<V
     };
     let mut written = Vec::new();
     for (path, text) in SKELETON {
-        written.push(write_file(&directory, Path::new(path), &fill(text), false)?);
+        let text = match seed {
+            Some(seed) if *path == "instruction.md" => instruction_from(seed),
+            _ => fill(text),
+        };
+        written.push(write_file(&directory, Path::new(path), &text, false)?);
     }
     Ok(written)
+}
+
+/// The instruction that a seed's note begins.
+fn instruction_from(seed: &Seed) -> String {
+    let mut text = format!("# {}\n\n{}\n", seed.title.trim(), seed.description.trim());
+    if !seed.standards.is_empty() {
+        text.push_str(&format!("\nFollow {}.\n", seed.standards.join(", ")));
+    }
+    if !seed.inputs.is_empty() {
+        text.push_str("\nGiven, with values to be filled in:\n\n");
+        for input in &seed.inputs {
+            text.push_str(&format!("- {input}\n"));
+        }
+    }
+    text.push_str(
+        "\nWrite your answer to `/workspace/output.json`, a JSON object with these keys:\n\n\
+         | key | unit | meaning |\n|---|---|---|\n| `result` | kN | the quantity asked for |\n",
+    );
+    for output in &seed.outputs {
+        let key: String =
+            output.to_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        text.push_str(&format!("| `{}` | | {output} |\n", key.trim_matches('_')));
+    }
+    text
 }
 
 fn in_the_way(problem: Problem) -> ScaffoldError {

@@ -7,7 +7,27 @@ use serde::Serialize;
 
 use crate::catalogue::SMALL_TASKS;
 use crate::task::Task;
-use crate::template::TemplateSummary;
+
+/// What a template says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct TemplateSummary {
+    /// `discipline/name`.
+    pub name: String,
+    /// One line.
+    pub description: String,
+    /// A paragraph.
+    pub long_description: String,
+    /// Engineering discipline.
+    pub discipline: String,
+    /// Kind of calculation.
+    pub category: String,
+    /// Standards it follows.
+    pub standards: Vec<String>,
+    /// Free words.
+    pub tags: Vec<String>,
+    /// The template's directory; empty for a built-in one.
+    pub path: PathBuf,
+}
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

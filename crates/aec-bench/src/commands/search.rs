@@ -1,9 +1,10 @@
 //! `aec-bench search`.
 
+use aec_author::library::Library;
+use aec_author::template::{Origin, Template};
 use aec_base::settings::Setting;
 use aec_task::catalogue::Catalogue;
-use aec_task::search::{Hit, HitKind};
-use aec_task::template;
+use aec_task::search::{Hit, HitKind, TemplateSummary};
 use serde::Serialize;
 
 use crate::arguments::{SearchArguments, SearchKind};
@@ -29,7 +30,7 @@ pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<O
         Vec::new()
     };
     let templates = if wanted(SearchKind::Template) {
-        template::summaries(&project.settings.path(Setting::Templates))
+        Library::load(&[project.settings.path(Setting::Templates)]).templates.iter().map(summary).collect()
     } else {
         Vec::new()
     };
@@ -57,4 +58,20 @@ pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<O
         (total, shown) if shown < total => outcome.remark(format!("The best {shown} of {total} are shown.")),
         _ => outcome,
     })
+}
+
+fn summary(template: &Template) -> TemplateSummary {
+    TemplateSummary {
+        name: template.path(),
+        description: template.description.clone(),
+        long_description: template.long_description.clone(),
+        discipline: template.discipline.clone(),
+        category: template.category.clone(),
+        standards: template.standards.clone(),
+        tags: template.tags.clone(),
+        path: match &template.origin {
+            Origin::Library => std::path::PathBuf::new(),
+            Origin::Directory(directory) => directory.clone(),
+        },
+    }
 }

@@ -6,6 +6,7 @@ use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_task::id::TaskId;
 use aec_task::scaffold::{Written, new_task};
+use aec_task::seed;
 use aec_task::task::DISCIPLINES;
 use serde::Serialize;
 
@@ -25,13 +26,22 @@ pub(crate) fn new(context: &Context, arguments: &TaskNewArguments) -> Result<Out
     let wrong = |what: String| {
         Failure::usage(Problem::error(what).fix("write DISCIPLINE/NAME, such as civil/culvert-capacity"))
     };
-    let id = TaskId::parse(&arguments.id).map_err(|error| wrong(error.to_string()))?;
+    let project = context.project(arguments.tasks_root.overrides(context)?)?;
+    let seed = match &arguments.from_seed {
+        Some(name) => Some(seed::find(&project.settings.path(Setting::Seeds), name)?),
+        None => None,
+    };
+    let typed = match (&arguments.id, &seed) {
+        (Some(id), _) => id.clone(),
+        (None, Some(seed)) if !seed.discipline.is_empty() => format!("{}/{}", seed.discipline, seed.id),
+        _ => return Err(wrong("the seed names no discipline, so the task needs an id".to_owned())),
+    };
+    let id = TaskId::parse(&typed).map_err(|error| wrong(error.to_string()))?;
     if id.segments().count() < 2 {
         return Err(wrong(format!("`{id}` has no discipline")));
     }
-    let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let root = project.settings.path(Setting::Tasks);
-    let files = new_task(&project.root, &root, &id)?;
+    let files = new_task(&project.root, &root, &id, seed.as_ref())?;
     let path = root.join(id.relative_path());
     let shown = project.shown(&path).display().to_string();
     let unusual = id.segments().next().filter(|first| !DISCIPLINES.contains(first)).map(|first| {

@@ -30,6 +30,8 @@ fn convert_table(table: DeTable<'_>, offset: usize) -> Result<Node, SyntaxError>
         let offset = key.span().start;
         entries.push(Entry { key: key.into_inner().into_owned(), offset, value: convert(value)? });
     }
+    // The parser sorts keys; whoever wrote them had an order in mind.
+    entries.sort_by_key(|entry| entry.offset);
     Ok(Node { value: Value::Table(entries), offset })
 }
 

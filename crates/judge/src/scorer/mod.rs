@@ -34,6 +34,7 @@ pub use answers::{Answers, AnswersError};
 pub use contract::contract;
 pub use grading::{score, score_unreadable};
 pub use report::{FieldScore, Score, Status, Unreadable};
+pub use units::conversion;
 
 /// The verifier script that this module is the twin of.
 pub const STANDARD_VERIFY_PY: &str = include_str!("../../../../python/verify.py");

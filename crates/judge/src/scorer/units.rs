@@ -83,6 +83,14 @@ pub(super) fn temperature() -> Dimension {
     powers("K1")
 }
 
+/// How many of the second unit one of the first is; none if they are of different kind, unknown, or have a zero of
+/// their own.
+pub fn conversion(from: &str, to: &str) -> Option<f64> {
+    let (from, to) = (unit_of(from, false)?, unit_of(to, false)?);
+    let plain = from.dimension == to.dimension && from.offset == 0.0 && to.offset == 0.0;
+    plain.then(|| from.factor / to.factor)
+}
+
 fn prefix(c: char) -> Option<f64> {
     Some(match c {
         'T' => 1e12,

@@ -1,0 +1,111 @@
+//! `aec-bench generate list-templates`.
+
+use std::path::PathBuf;
+
+use aec_author::library::Library;
+use aec_author::template::{Origin, Template};
+use aec_base::problem::Problem;
+use aec_base::settings::Setting;
+use aec_base::text;
+use serde::Serialize;
+
+use crate::arguments::{ListTemplatesArguments, TemplatesArgument};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    discipline: String,
+    category: String,
+    version: String,
+    tool_mode: &'static str,
+    difficulties: Vec<String>,
+    origin: Option<PathBuf>,
+    description: String,
+}
+
+const FIELDS: [&str; 5] = ["name", "discipline", "category", "tool_mode", "difficulty"];
+
+pub(crate) fn list(context: &Context, arguments: &ListTemplatesArguments) -> Result<Outcome, Failure> {
+    let library = library(context, &arguments.templates)?;
+    let filters =
+        arguments.filter.iter().map(|filter| parse_filter(filter)).collect::<Result<Vec<_>, _>>()?;
+    let mut rows: Vec<Row> = library.templates.iter().map(row).collect();
+    rows.retain(|row| arguments.discipline.is_empty() || arguments.discipline.contains(&row.discipline));
+    rows.retain(|row| filters.iter().all(|(field, value)| fits(row, field, value)));
+    let total = rows.len();
+    rows.truncate(arguments.limit.unwrap_or(usize::MAX));
+    let outcome = Outcome::new(context.format, &rows, || {
+        if rows.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new(["TEMPLATE", "CATEGORY", "TIERS", "TOOL MODE", "ABOUT"]);
+        for row in &rows {
+            table.row([
+                format!("{}/{}", row.discipline, row.name),
+                row.category.clone(),
+                row.difficulties.join(" "),
+                row.tool_mode.to_owned(),
+                row.description.clone(),
+            ]);
+        }
+        table.render()
+    })?;
+    let problems: Vec<Problem> = library.problems.into_iter().filter(Problem::counts).collect();
+    let outcome = outcome.problems(problems);
+    Ok(match rows.len() {
+        shown if shown < total => {
+            outcome.remark(format!("{shown} of {} are shown.", text::count(total, "template")))
+        }
+        0 => outcome.remark("No template fits."),
+        _ => outcome,
+    })
+}
+
+/// The templates at hand: built in, of the project, and of directories that were named.
+pub(crate) fn library(context: &Context, arguments: &TemplatesArgument) -> Result<Library, Failure> {
+    let project = context.project(Vec::new())?;
+    let mut roots = vec![project.settings.path(Setting::Templates)];
+    for directory in &arguments.user_dir {
+        roots.push(context.absolute(directory)?);
+    }
+    Ok(Library::load(&roots))
+}
+
+fn row(template: &Template) -> Row {
+    Row {
+        name: template.name.clone(),
+        discipline: template.discipline.clone(),
+        category: template.category.clone(),
+        version: template.version.to_string(),
+        tool_mode: template.tool_modes.name(),
+        difficulties: template.tiers.keys().cloned().collect(),
+        origin: match &template.origin {
+            Origin::Library => None,
+            Origin::Directory(directory) => Some(directory.clone()),
+        },
+        description: template.description.clone(),
+    }
+}
+
+fn parse_filter(filter: &str) -> Result<(&str, &str), Failure> {
+    let (field, value) = filter.split_once('=').unwrap_or((filter, ""));
+    if FIELDS.contains(&field) && !value.is_empty() {
+        return Ok((field, value));
+    }
+    let problem = Problem::error(format!("`{}` is not FIELD=VALUE", text::printable(filter)));
+    Err(Failure::usage(problem.fix(format!("the fields are {}", text::one_of(&FIELDS)))))
+}
+
+fn fits(row: &Row, field: &str, value: &str) -> bool {
+    match field {
+        "name" => row.name == value,
+        "discipline" => row.discipline == value,
+        "category" => row.category == value,
+        "tool_mode" => row.tool_mode == value,
+        _ => row.difficulties.iter().any(|difficulty| difficulty == value),
+    }
+}

@@ -1,0 +1,149 @@
+//! The templates at hand: those built into the program and those in directories.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use aec_base::text;
+
+use crate::template::{FAMILY, Origin, PARAMS_FILE, Template};
+
+/// How deep below a root templates are looked for.
+const MAX_DEPTH: usize = 4;
+/// Templates that one core reads at a time.
+const SMALL: usize = 4;
+
+#[derive(rust_embed::Embed)]
+#[folder = "../../library"]
+#[exclude = "*__pycache__*"]
+struct Embedded;
+
+/// Templates by `discipline/name`, and what is wrong with those that cannot be used.
+#[derive(Debug, Default)]
+pub struct Library {
+    /// Usable templates, sorted by discipline and name.
+    pub templates: Vec<Template>,
+    /// Problems of the others.
+    pub problems: Vec<Problem>,
+}
+
+impl Library {
+    /// The built-in templates and those below some roots. A template in a directory takes the place of a built-in
+    /// one of the same name.
+    pub fn load(roots: &[PathBuf]) -> Self {
+        let mut sources: Vec<Source> = embedded().into_values().map(Source::Embedded).collect();
+        for root in roots {
+            let mut found = Vec::new();
+            collect(root, 0, &mut found);
+            found.sort();
+            sources.extend(found.into_iter().map(Source::Directory));
+        }
+        let mut library = Self::default();
+        let mut templates: BTreeMap<String, Template> = BTreeMap::new();
+        for result in parallel::map(&sources, SMALL, Source::read) {
+            let template = match result {
+                Ok(template) => template,
+                Err(problems) => {
+                    library.problems.extend(problems);
+                    continue;
+                }
+            };
+            match templates.get(&template.path()) {
+                Some(other) if other.origin != Origin::Library => library.problems.push(
+                    template
+                        .problem(30, format!("there are two templates `{}`", template.path()))
+                        .fix("rename one of them"),
+                ),
+                _ => {
+                    templates.insert(template.path(), template);
+                }
+            }
+        }
+        library.templates = templates.into_values().collect();
+        library
+    }
+
+    /// The template that a person names: `name` or `discipline/name`.
+    pub fn find(&self, name: &str) -> Result<&Template, Box<Problem>> {
+        let fits = |template: &&Template| template.name == name || template.path() == name;
+        let found: Vec<&Template> = self.templates.iter().filter(fits).collect();
+        match found.as_slice() {
+            [one] => Ok(one),
+            [] => {
+                let names: Vec<String> = self
+                    .templates
+                    .iter()
+                    .flat_map(|template| [template.name.clone(), template.path()])
+                    .collect();
+                let problem = Problem::error(format!("there is no template `{}`", text::printable(name)))
+                    .id(FAMILY.number(31));
+                Err(Box::new(match text::nearest(name, &names) {
+                    Some(near) => problem.fix(format!("did you mean `{near}`?")),
+                    None => problem.fix("see `aec-bench generate list-templates`"),
+                }))
+            }
+            several => {
+                let paths: Vec<String> = several.iter().map(|template| template.path()).collect();
+                let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+                Err(Box::new(
+                    Problem::error(format!("several templates are called `{name}`"))
+                        .id(FAMILY.number(31))
+                        .fix(format!("name {}", text::one_of(&paths))),
+                ))
+            }
+        }
+    }
+
+    /// A built-in template with these very files.
+    pub(crate) fn embedded_with(path: &str, digest: aec_base::digest::Digest) -> Option<Template> {
+        let files = embedded().remove(path)?;
+        Template::from_files(files, Origin::Library).ok().filter(|template| template.digest == digest)
+    }
+}
+
+enum Source {
+    Embedded(BTreeMap<String, String>),
+    Directory(PathBuf),
+}
+
+impl Source {
+    fn read(&self) -> Result<Template, Vec<Problem>> {
+        match self {
+            Self::Embedded(files) => Template::from_files(files.clone(), Origin::Library),
+            Self::Directory(directory) => Template::read(directory),
+        }
+    }
+}
+
+/// The files of the built-in templates by `discipline/name`.
+fn embedded() -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut templates: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    for path in Embedded::iter() {
+        let mut parts = path.splitn(3, '/');
+        let (Some(discipline), Some(name), Some(file)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let Some(content) = Embedded::get(&path) else { continue };
+        let text = String::from_utf8_lossy(&content.data).into_owned();
+        templates.entry(format!("{discipline}/{name}")).or_default().insert(file.to_owned(), text);
+    }
+    templates
+}
+
+fn collect(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    if directory.join(PARAMS_FILE).is_file() {
+        found.push(directory.to_path_buf());
+        return;
+    }
+    if depth == MAX_DEPTH {
+        return;
+    }
+    let Ok(entries) = fs_err::read_dir(directory) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        if !hidden && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            collect(&entry.path(), depth + 1, found);
+        }
+    }
+}
