@@ -64,7 +64,9 @@ impl Draw {
 
     /// What a reader of the prompt sees; two draws with the same are the same task.
     pub(crate) fn identity(&self) -> String {
-        self.printed.iter().map(|(name, printed)| format!("{name}={}\n", printed.text())).collect()
+        let shown: Vec<String> =
+            self.printed.iter().map(|(name, printed)| format!("{name}={}", printed.text())).collect();
+        shown.join("\n")
     }
 }
 

@@ -61,22 +61,23 @@ impl From<io::Error> for EngineError {
 /// One call of an engine.
 #[derive(Debug, Serialize)]
 pub(crate) struct Call<'a> {
-    call: &'static str,
+    #[serde(rename = "call")]
+    function: &'static str,
     params: Option<&'a IndexMap<String, Value>>,
     answers: Option<&'a Map<String, Json>>,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn describe() -> Self {
-        Self { call: "describe", params: None, answers: None }
+        Self { function: "describe", params: None, answers: None }
     }
 
     pub(crate) fn compute(params: &'a IndexMap<String, Value>) -> Self {
-        Self { call: "compute", params: Some(params), answers: None }
+        Self { function: "compute", params: Some(params), answers: None }
     }
 
     pub(crate) fn sources(params: &'a IndexMap<String, Value>) -> Self {
-        Self { call: "build_sources", params: Some(params), answers: None }
+        Self { function: "build_sources", params: Some(params), answers: None }
     }
 
     pub(crate) fn golden(
@@ -84,7 +85,7 @@ impl<'a> Call<'a> {
         params: &'a IndexMap<String, Value>,
         answers: &'a Map<String, Json>,
     ) -> Self {
-        Self { call: hook, params: Some(params), answers: Some(answers) }
+        Self { function: hook, params: Some(params), answers: Some(answers) }
     }
 }
 
@@ -146,7 +147,7 @@ impl Engines {
             self.put(worker);
             match answer {
                 Answer { results: Some(results), .. } if results.len() == calls.len() => {
-                    replies.extend(results)
+                    replies.extend(results);
                 }
                 Answer { fault: Some(fault), .. } => return Err(EngineError::Broken(fault)),
                 Answer { .. } => return Err(EngineError::Broken("it did not answer every call".to_owned())),

@@ -15,6 +15,8 @@ pub(crate) const FUNCTIONS: [&str; 20] = [
     "abs", "min", "max", "floor", "ceil", "round", "pi",
 ];
 
+type Function = fn(f64) -> f64;
+
 /// An expression that was found sound.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
@@ -77,7 +79,7 @@ fn environment() -> &'static Environment<'static> {
         let mut environment = Environment::empty();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_fuel(Some(FUEL));
-        let functions: [(&'static str, fn(f64) -> f64); 14] = [
+        let functions: [(&'static str, Function); 14] = [
             ("sqrt", f64::sqrt),
             ("exp", f64::exp),
             ("ln", f64::ln),

@@ -17,7 +17,8 @@ use serde_json::{Map, Value as Json};
 use crate::draw::{self, Draw, Position};
 use crate::engine::{Call, EngineError, Engines, Reply};
 use crate::floor::{self, HIGHEST_FLOOR};
-use crate::instance::{self, Computed, Files, Recipe};
+pub use crate::instance::Files;
+use crate::instance::{self, Computed, Recipe};
 use crate::params::ToolMode;
 use crate::render;
 use crate::template::{Template, Tier};
@@ -96,7 +97,7 @@ pub struct Generated {
 }
 
 /// Makes every order. `write` gets each task's path and files as soon as they are there, from several threads.
-pub(crate) fn generate(
+pub fn generate(
     engines: &Engines,
     orders: &[Order<'_>],
     write: &(dyn Fn(&str, &Files) -> io::Result<()> + Sync),
@@ -144,7 +145,7 @@ pub(crate) fn again(
         Some(Reply::Result(Json::Object(answers))) => answers,
         other => return Err(group.fault(28, format!("the engine gives {other:?}"))),
     };
-    let computed = group.complete(vec![(&candidate, answers)])?.into_iter().next().unwrap_or_default();
+    let computed = group.complete(&[(&candidate, answers)])?.into_iter().next().unwrap_or_default();
     let recipe = recipe(order);
     let files = recipe
         .files(&candidate.draw, &computed, &candidate.prompt)
@@ -313,10 +314,7 @@ impl<'a> Group<'a> {
     }
 
     /// Asks the engine for the files and fixtures that it makes itself.
-    fn complete(
-        &self,
-        accepted: Vec<(&Candidate, Map<String, Json>)>,
-    ) -> Result<Vec<Computed>, GenerateError> {
+    fn complete(&self, accepted: &[(&Candidate, Map<String, Json>)]) -> Result<Vec<Computed>, GenerateError> {
         let hooks = self.hooks()?;
         let mut computed: Vec<Computed> = accepted
             .iter()
@@ -389,9 +387,9 @@ impl<'a> Group<'a> {
         progress: &mut [Progress],
         write: &(dyn Fn(&str, &Files) -> io::Result<()> + Sync),
     ) -> Result<(), GenerateError> {
-        let complete = self.complete(
-            accepted.iter().map(|(_, candidate, answers)| (candidate, answers.clone())).collect(),
-        )?;
+        let answered: Vec<(&Candidate, Map<String, Json>)> =
+            accepted.iter().map(|(_, candidate, answers)| (candidate, answers.clone())).collect();
+        let complete = self.complete(&answered)?;
         for ((at, candidate, _), computed) in accepted.into_iter().zip(complete) {
             if computed.sources.is_empty() {
                 self.check_prompt(&candidate)?;

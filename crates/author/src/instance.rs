@@ -22,7 +22,7 @@ const TEST_SH: &str =
     "#!/usr/bin/env bash\nset -euo pipefail\nexec python3 -I \"$(dirname \"$0\")/verify.py\"\n";
 
 /// The files of a task by path; scripts are executable.
-pub(crate) type Files = BTreeMap<String, String>;
+pub type Files = BTreeMap<String, String>;
 
 /// What makes one instance.
 #[derive(Debug)]
@@ -116,8 +116,7 @@ impl Recipe<'_> {
         let copies: String = files
             .keys()
             .filter_map(|path| path.strip_prefix("environment/"))
-            .map(|path| format!("COPY {path} /workspace/{path}\n"))
-            .collect();
+            .fold(String::new(), |copies, path| copies + &format!("COPY {path} /workspace/{path}\n"));
         let dockerfile = format!("FROM python:3.12-slim\nWORKDIR /workspace\n{copies}");
         files.insert("environment/Dockerfile".into(), dockerfile);
         Ok(files)

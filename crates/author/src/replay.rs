@@ -39,7 +39,8 @@ pub struct Difference {
 /// Makes every instance of a manifest again. With an output directory the result is published there.
 pub fn replay(engines: &Engines, path: &Path, output: Option<&Path>) -> Result<Replay, GenerateError> {
     let manifest = Manifest::read(path).map_err(GenerateError::Template)?;
-    let root = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let root =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mut templates = Vec::new();
     let mut problems = Vec::new();
     for source in &manifest.templates {

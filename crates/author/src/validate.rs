@@ -247,7 +247,7 @@ impl Trial<'_> {
             problems.push(what);
         }
         let mut solve = ExecSpec::new(["bash", "/solution/solve.sh"]);
-        solve.cwd = "/workspace".to_owned();
+        solve.cwd = "/workspace".into();
         solve.deadline = Duration::from_secs(30);
         let result = room.exec(&solve, &mut |_, _| {})?;
         let output = room.directory("/workspace").map(|tree| tree.read(Path::new("output.json"), 1 << 20));
@@ -341,33 +341,34 @@ fn last_line(text: &str) -> String {
 fn disagreements(example: &ExampleTable, answers: &Map<String, Json>) -> Vec<String> {
     const ROUNDING: f64 = 0.01;
     let tolerance = example.tolerance.unwrap_or(ROUNDING);
-    let agrees = |expected: &Json, found: &Json| match (expected.as_f64(), found.as_f64()) {
-        (Some(expected), Some(found)) => (expected - found).abs() <= tolerance * expected.abs() + 1e-12,
-        _ => expected == found,
-    };
-    fn deep(expected: &Json, found: &Json, agrees: &dyn Fn(&Json, &Json) -> bool) -> bool {
-        match (expected, found) {
-            (Json::Array(one), Json::Array(other)) => {
-                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| deep(one, other, agrees))
-            }
-            (Json::Object(one), Json::Object(other)) => {
-                one.len() == other.len()
-                    && one
-                        .iter()
-                        .all(|(key, one)| other.get(key).is_some_and(|other| deep(one, other, agrees)))
-            }
-            _ => agrees(expected, found),
-        }
-    }
     example
         .outputs
         .iter()
         .filter_map(|(name, expected)| match answers.get(name) {
             None => Some(format!("the engine gives no `{name}`")),
-            Some(found) if deep(expected, found, &agrees) => None,
+            Some(found) if agree(expected, found, tolerance) => None,
             Some(found) => Some(format!("`{name}` is {expected}, the engine gives {found}")),
         })
         .collect()
+}
+
+/// Whether two answers are the same up to a relative tolerance of their numbers.
+fn agree(expected: &Json, found: &Json, tolerance: f64) -> bool {
+    match (expected, found) {
+        (Json::Array(one), Json::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| agree(one, other, tolerance))
+        }
+        (Json::Object(one), Json::Object(other)) => {
+            one.len() == other.len()
+                && one
+                    .iter()
+                    .all(|(key, one)| other.get(key).is_some_and(|other| agree(one, other, tolerance)))
+        }
+        _ => match (expected.as_f64(), found.as_f64()) {
+            (Some(expected), Some(found)) => (expected - found).abs() <= tolerance * expected.abs() + 1e-12,
+            _ => expected == found,
+        },
+    }
 }
 
 /// The answers file and the golden answer of an instance that the standard scorer judges.

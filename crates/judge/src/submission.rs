@@ -190,6 +190,10 @@ fn keep(workspace: &Tree, path: &Path, limit: u64, store: &Path) -> io::Result<S
 }
 
 fn put(store: &Path, digest: Digest, bytes: &[u8]) -> io::Result<()> {
+    // Content is stored under its digest, and checked against it when it is read.
+    if store.join(digest.hex()).is_file() {
+        return Ok(());
+    }
     fs_err::create_dir_all(store)?;
     let mut file = tempfile::NamedTempFile::new_in(store)?;
     file.write_all(bytes)?;

@@ -144,10 +144,10 @@ fn collect(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
         let is_note = path.extension().is_some_and(|extension| extension == "md" || extension == "json");
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && depth < MAX_DEPTH && !name.starts_with('.') => {
-                collect(&path, depth + 1, found)
+                collect(&path, depth + 1, found);
             }
             Ok(kind) if kind.is_file() && is_note && !name.eq_ignore_ascii_case("readme.md") => {
-                found.push(path)
+                found.push(path);
             }
             _ => {}
         }
@@ -235,7 +235,7 @@ impl Seed {
                 _ => seed.description.push_str(&format!("{line}\n")),
             }
         }
-        seed.description = seed.description.trim().to_owned();
+        seed.description = seed.description.trim().into();
         let in_path = path.components().filter_map(|part| part.as_os_str().to_str());
         let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
         let found = in_path.map(str::to_owned).chain(words).find(|word| DISCIPLINES.contains(&word.as_str()));

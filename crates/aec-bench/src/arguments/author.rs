@@ -10,7 +10,6 @@ use clap::{Args, Subcommand, ValueHint};
 use super::{SandboxArgument, TasksRootArgument};
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one value, made once per process")]
 pub(crate) enum GenerateCommand {
     /// Make instances of one template
     Task(GenerateTaskArguments),
@@ -106,7 +105,7 @@ pub(crate) struct ListTemplatesArguments {
     /// Only this discipline
     #[arg(long, value_name = "NAME")]
     pub(crate) discipline: Vec<String>,
-    /// Only templates whose field has this value, such as category=cables or tool_mode=both
+    /// Only templates whose field has this value, such as category=cables
     #[arg(long, value_name = "FIELD=VALUE")]
     pub(crate) filter: Vec<String>,
     /// At most this many

@@ -40,7 +40,7 @@ struct Data {
 }
 
 #[derive(Serialize)]
-struct Valid {
+struct Checked {
     valid: bool,
     matched_templates: usize,
     total_templates: usize,
@@ -68,7 +68,7 @@ pub(crate) fn suite(context: &Context, arguments: &GenerateSuiteArguments) -> Re
     let plan = suite::plan(&file, &path, &library.templates)?;
     let broken: Vec<Problem> = library.problems.iter().filter(|problem| problem.counts()).cloned().collect();
     if arguments.validate_only {
-        let valid = Valid {
+        let valid = Checked {
             valid: broken.is_empty(),
             matched_templates: plan.templates,
             total_templates: library.templates.len(),

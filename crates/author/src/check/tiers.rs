@@ -132,7 +132,7 @@ impl Check<'_> {
             let at = format!("{key}.derive.{name}");
             let derivation = match own.derive.get(name) {
                 Some(table) => self.derivation(template, &at, name, table),
-                None if quantity.from_archetype => self.from_archetypes(template, key, name, tier),
+                None if quantity.from_archetype => self.fixed_by_archetypes(template, key, name, tier),
                 None => {
                     let problem =
                         Problem::error(format!("`{name}` is hidden and nothing says how to find it"))
@@ -211,7 +211,7 @@ impl Check<'_> {
         }
     }
 
-    fn from_archetypes(
+    fn fixed_by_archetypes(
         &mut self,
         template: &Template,
         key: &str,

@@ -33,15 +33,11 @@ pub(super) fn apportion(total: usize, shares: &[f64]) -> Vec<usize> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shares are not negative")]
     let mut counts: Vec<usize> = exact.iter().map(|exact| (exact + 1e-9).floor() as usize).collect();
     let mut order: Vec<usize> = (0..shares.len()).filter(|at| shares[*at] > 0.0).collect();
-    // Stable, so that equal remainders go to the first.
-    order.sort_by(|a, b| {
-        let remainder = |at: usize| exact[at] - (exact[at] + 1e-9).floor();
-        (remainder(*b) - remainder(*a))
-            .abs()
-            .lt(&1e-9)
-            .then_some(std::cmp::Ordering::Equal)
-            .unwrap_or_else(|| remainder(*b).total_cmp(&remainder(*a)))
-    });
+    // In billionths, so that remainders that differ by rounding only are equal; the sort is stable, so they go to
+    // the first.
+    #[expect(clippy::cast_possible_truncation, reason = "a remainder is below one")]
+    let remainder = |at: usize| ((exact[at] - (exact[at] + 1e-9).floor()) * 1e9).round() as i64;
+    order.sort_by_key(|at| std::cmp::Reverse(remainder(*at)));
     let missing = total.saturating_sub(counts.iter().sum());
     for at in order.into_iter().cycle().take(missing) {
         counts[at] += 1;
@@ -384,7 +380,8 @@ mod tests {
             prop_assert_eq!(parts.iter().sum::<usize>(), total);
             let sum: f64 = shares.iter().sum();
             for (part, share) in parts.iter().zip(&shares) {
-                prop_assert!((*part as f64 - share / sum * total as f64).abs() < 1.0 + 1e-6);
+                let exact = share / sum * f64::from(u32::try_from(total).unwrap());
+                prop_assert!((f64::from(u32::try_from(*part).unwrap()) - exact).abs() < 1.0 + 1e-6);
             }
         }
     }

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 
 /// Workspace files beyond this are data, not prose; a number in them proves nothing.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
+/// Among so many numbers one has to know which.
+const HAYSTACK: usize = 20;
 /// Shorter numbers turn up by chance.
 const SIGNIFICANT_DIGITS: usize = 4;
 
@@ -24,8 +26,18 @@ pub(crate) fn leaks(task: &Task, golden: &Map<String, Value>, instruction: &str)
     let mut numbers = Vec::new();
     collect_numbers("", golden, &mut numbers);
     for (place, text) in &texts {
-        for (key, number) in &numbers {
-            if contains_number(text, number) {
+        for (key, number) in numbers.iter().filter(|(_, number)| contains_number(text, number)) {
+            let haystack = telling_numbers(text);
+            if haystack >= HAYSTACK {
+                problems.push(
+                    Problem::note(format!(
+                        "the expected value of `{key}` is one of {haystack} numbers in {place}"
+                    ))
+                    .id("A052")
+                    .why("finding out which is the work")
+                    .fix("nothing, if the file is data to be evaluated"),
+                );
+            } else {
                 problems.push(
                     Problem::error(format!("the expected value of `{key}`, {number}, is in {place}"))
                         .id("A050")
@@ -61,9 +73,7 @@ fn collect_numbers(prefix: &str, object: &Map<String, Value>, numbers: &mut Vec<
         match value {
             Value::Number(number) => {
                 let text = number.to_string();
-                let digits =
-                    text.bytes().filter(u8::is_ascii_digit).skip_while(|digit| *digit == b'0').count();
-                if digits >= SIGNIFICANT_DIGITS {
+                if significant_digits(&text) >= SIGNIFICANT_DIGITS {
                     numbers.push((key, text));
                 }
             }
@@ -71,6 +81,19 @@ fn collect_numbers(prefix: &str, object: &Map<String, Value>, numbers: &mut Vec<
             _ => {}
         }
     }
+}
+
+/// How many numbers of a text are as telling as an expected value would be.
+fn telling_numbers(text: &str) -> usize {
+    text.split(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .filter(|word| significant_digits(word) >= SIGNIFICANT_DIGITS)
+        .count()
+}
+
+/// How many digits of a number say something: 1000 is as round as 1.
+fn significant_digits(number: &str) -> usize {
+    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    digits.trim_matches('0').len()
 }
 
 /// Whether a number stands in a text by itself, not as part of a longer one.
@@ -86,6 +109,13 @@ fn contains_number(text: &str, number: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn round_numbers_say_little() {
+        for (number, digits) in [("1000", 1), ("0.0025", 2), ("1250.0", 3), ("3.217", 4), ("-120.04", 5)] {
+            assert_eq!(significant_digits(number), digits, "{number}");
+        }
+    }
 
     #[test]
     fn numbers_are_found_by_themselves_only() {

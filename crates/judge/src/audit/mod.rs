@@ -19,8 +19,10 @@ use serde::Serialize;
 use crate::cheat::{CHEATERS, cheat};
 use crate::golden::{Expectation, golden_outputs, submission_with_output};
 use crate::judge::{Judge, Surface};
+use crate::scorer::{self, Answers};
 use crate::submission::FreezeError;
 use crate::verdict::Verdict;
+use crate::verifier::VerifierFiles;
 use answer::Answer;
 use variants::Variant;
 
@@ -116,7 +118,7 @@ pub fn audit(
             audit.check_mutants(&bench, &answer, edges.outside)?;
             let generous = verdict.judged == crate::verdict::Judged::Native || answer.is_embedded();
             audit.check_equivalents(&bench, &answer, generous, edges.inside)?;
-            audit.check_floor(&bench, &answer, &instruction, &siblings(options.siblings))?;
+            audit.check_floor(&bench, &answer, &instruction, options.siblings)?;
             let found = leaks::leaks(task, &answer.object, &instruction)?;
             audit.findings.extend(found);
         }
@@ -133,12 +135,37 @@ pub fn audit(
 }
 
 /// The golden answers of similar tasks, as far as they can be read.
-fn siblings(tasks: &[&Task]) -> Vec<Answer> {
+fn golden_of(tasks: &[&Task]) -> Vec<Answer> {
     tasks
         .iter()
         .filter_map(|task| golden_outputs(task, Expectation::Full).ok()?.into_iter().next())
         .filter_map(|(_, output)| Answer::parse(&output))
         .collect()
+}
+
+/// What the medians of the others earn on average over a family that the standard scorer judges; nothing if it does
+/// not judge all of it.
+fn medians_earn(family: &[&Task]) -> Option<f64> {
+    let answers: Vec<Answers> = family
+        .iter()
+        .map(|task| {
+            let files = VerifierFiles::read(&task.path).ok().filter(VerifierFiles::is_standard)?;
+            Answers::parse(files.get("answers.json")?).ok()
+        })
+        .collect::<Option<_>>()?;
+    let golden = golden_of(family);
+    if golden.len() != answers.len() {
+        return None;
+    }
+    let mut sum = 0.0;
+    for (at, answers) in answers.iter().enumerate() {
+        let others: Vec<&Answer> =
+            golden.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, one)| one).collect();
+        sum += scorer::score(answers, &variants::medians(&golden[at], &others)?.output).reward;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^53 tasks")]
+    let count = golden.len() as f64;
+    Some(sum / count)
 }
 
 /// Where variants are judged.
@@ -277,14 +304,25 @@ impl Audit {
         bench: &Bench<'_>,
         golden: &Answer,
         instruction: &str,
-        siblings: &[Answer],
+        siblings: &[&Task],
     ) -> Result<(), FreezeError> {
-        let nulls = variants::null_answers(golden, instruction, siblings);
-        let verdicts = bench.rewards(&nulls)?;
+        let mut nulls = variants::null_answers(golden, instruction);
+        let mut rewards: Vec<Option<f64>> =
+            bench.rewards(&nulls)?.into_iter().map(|verdict| verdict.reward).collect();
+        let others = golden_of(siblings);
+        if let Some(medians) = variants::medians(golden, &others.iter().collect::<Vec<_>>()) {
+            // One task of a family may lie near the middle; what counts is what the guess earns over all of them.
+            let family: Vec<&Task> = std::iter::once(bench.task).chain(siblings.iter().copied()).collect();
+            rewards.push(match medians_earn(&family) {
+                Some(average) => Some(average),
+                None => bench.verdict(&medians.output)?.reward,
+            });
+            nulls.push(medians);
+        }
         let best = nulls
             .iter()
-            .zip(&verdicts)
-            .filter_map(|(null, verdict)| Some((verdict.reward?, &null.name)))
+            .zip(&rewards)
+            .filter_map(|(null, reward)| Some(((*reward)?, &null.name)))
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let (floor, agent) = best.map_or((0.0, None), |(floor, agent)| (floor, Some(agent.clone())));
         self.floor = Some(floor);

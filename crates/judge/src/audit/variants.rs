@@ -174,7 +174,7 @@ fn trailing_zeros(object: &Map<String, Value>) -> String {
 }
 
 /// What agents that do no engineering would write. `siblings` are golden answers of tasks of the same kind.
-pub(crate) fn null_answers(golden: &Answer, instruction: &str, siblings: &[Answer]) -> Vec<Variant> {
+pub(crate) fn null_answers(golden: &Answer, instruction: &str) -> Vec<Variant> {
     let all = |value: &Value| -> Map<String, Value> {
         golden.object.keys().map(|key| (key.clone(), value.clone())).collect()
     };
@@ -192,9 +192,6 @@ pub(crate) fn null_answers(golden: &Answer, instruction: &str, siblings: &[Answe
     ] {
         nulls.push(variant(name, golden.with(&all(&value))));
     }
-    if let Some(medians) = medians(golden, siblings) {
-        nulls.push(variant("the medians of similar tasks", golden.with(&medians)));
-    }
     for number in echoed_numbers(instruction) {
         nulls.push(variant(format!("{number} everywhere"), golden.with(&all(&json!(number)))));
     }
@@ -202,7 +199,7 @@ pub(crate) fn null_answers(golden: &Answer, instruction: &str, siblings: &[Answe
 }
 
 /// For each number, what it usually is; nothing with fewer than three similar tasks.
-fn medians(golden: &Answer, siblings: &[Answer]) -> Option<Map<String, Value>> {
+pub(crate) fn medians(golden: &Answer, siblings: &[&Answer]) -> Option<Variant> {
     const FEWEST: usize = 3;
     if siblings.len() < FEWEST {
         return None;
@@ -213,7 +210,8 @@ fn medians(golden: &Answer, siblings: &[Answer]) -> Option<Map<String, Value>> {
         numbers.sort_by(f64::total_cmp);
         numbers.get(numbers.len() / 2).copied()
     };
-    Some(golden.object.keys().filter_map(|key| Some((key.clone(), json!(median(key)?)))).collect())
+    let usual = golden.object.keys().filter_map(|key| Some((key.clone(), json!(median(key)?)))).collect();
+    Some(variant("the medians of similar tasks", golden.with(&usual)))
 }
 
 /// The numbers of the instruction and what a change of unit prefix makes of them.

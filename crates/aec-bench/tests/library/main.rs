@@ -1,0 +1,35 @@
+//! The built-in library: every template sound, every instance solvable from what an agent is given and from nothing
+//! less, every verdict to be trusted.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+
+mod content;
+mod solvable;
+mod trusted;
+
+use std::path::PathBuf;
+
+use aec_author::engine::Engines;
+use aec_author::library::Library;
+use aec_judge::judge::Isolation;
+use aec_sandbox::python::{self, Python};
+
+fn library() -> Library {
+    let library = Library::load(&[]);
+    assert!(library.problems.is_empty(), "{:#?}", library.problems);
+    library
+}
+
+fn interpreter() -> Python {
+    python::find(std::env::var_os("PATH").as_deref()).unwrap()
+}
+
+fn engines() -> Engines {
+    aec_sandbox::use_shim(env!("CARGO_BIN_EXE_aec-bench").into());
+    Engines::new(Isolation::Room, Some(interpreter()))
+}
+
+/// The repository's own directory of templates.
+fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../library")
+}
