@@ -99,7 +99,7 @@ pub(crate) struct Printer {
 
 impl Printer {
     pub(crate) fn outcome(&self, command: &str, outcome: &Outcome) -> Exit {
-        let found = !outcome.problems.is_empty();
+        let found = outcome.problems.iter().any(Problem::counts);
         match &outcome.data {
             Rendered::Json(data) => {
                 let status = if found { "partial" } else { "success" };

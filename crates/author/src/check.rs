@@ -93,7 +93,10 @@ pub(crate) fn understand(
     };
     if check.problems.is_empty() {
         check.tiers(&mut template);
-        check.without_effect(&template);
+        // A faulty tier may be what would have used it.
+        if template.tiers.values().all(|tier| tier.problems.is_empty()) {
+            check.without_effect(&template);
+        }
     }
     let problems = check.problems;
     (problems.is_empty().then_some(template), problems)
@@ -650,7 +653,7 @@ impl Check<'_> {
             if param.optional && !tiers().any(|tier| tier.off.contains(name)) {
                 self.useless(&format!("params.{name}.optional"), "no tier switches it off");
             }
-            let hidden = tiers().any(|tier| tier.derived.contains_key(name) || !tier.problems.is_empty());
+            let hidden = tiers().any(|tier| tier.derived.contains_key(name));
             if param.derivable_from.is_some() && !hidden {
                 self.useless(&format!("params.{name}.derivable_from"), "no tier hides it");
             }

@@ -26,8 +26,10 @@ use crate::value::number_context;
 
 /// Draws after which a template is at fault.
 const MOST_DRAWS: u32 = 1000;
-/// Failures of an engine, other than refusing values, after which it is at fault.
+/// Failures of an engine, other than refusing values, after which it is at fault. Waiting for it is costly, so a call
+/// that takes too long counts as several.
 const MOST_FAULTS: usize = 20;
+const LATE_COUNTS: usize = 10;
 /// Files and bytes that `build_sources` may give.
 const MOST_SOURCES: usize = 100;
 const SOURCES_LIMIT: usize = 8 * 1024 * 1024;
@@ -203,8 +205,8 @@ impl<'a> Group<'a> {
             for ((at, candidate), reply) in round.into_iter().zip(replies) {
                 match self.judge(&candidate, reply)? {
                     Ok(answers) => accepted.push((at, candidate, answers)),
-                    Err(Rejected { reason, fault }) => {
-                        faults += usize::from(fault);
+                    Err(Rejected { reason, faults: more }) => {
+                        faults += more;
                         *reasons.entry(reason.clone()).or_default() += 1;
                         if faults > MOST_FAULTS {
                             return Err(self.fault(25, format!("the engine fails: {reason}")));
@@ -277,14 +279,15 @@ impl<'a> Group<'a> {
         candidate: &Candidate,
         reply: Reply,
     ) -> Result<Result<Map<String, Json>, Rejected>, GenerateError> {
-        let rejected = |reason: String, fault: bool| Ok(Err(Rejected { reason, fault }));
+        let rejected = |reason: String, faults: usize| Ok(Err(Rejected { reason, faults }));
         let answers = match reply {
             Reply::Result(Json::Object(answers)) => answers,
             Reply::Result(other) => {
                 return Err(self.fault(25, format!("compute returned {other}, not a dictionary")));
             }
-            Reply::Refused(reason) => return rejected(reason, false),
-            Reply::Late(reason) | Reply::Fault(reason) => return rejected(reason, true),
+            Reply::Refused(reason) => return rejected(reason, 0),
+            Reply::Late(reason) => return rejected(reason, LATE_COUNTS),
+            Reply::Fault(reason) => return rejected(reason, 1),
         };
         if let Some(name) = self.template.outputs.keys().find(|name| !answers.contains_key(*name)) {
             return Err(self.fault(25, format!("compute does not give `{name}`")));
@@ -302,13 +305,13 @@ impl<'a> Group<'a> {
             }
             match constraint.holds(&context) {
                 Ok(true) => {}
-                Ok(false) => return rejected(format!("it breaks `{}`", constraint.text()), false),
-                Err(reason) => return rejected(reason, true),
+                Ok(false) => return rejected(format!("it breaks `{}`", constraint.text()), 0),
+                Err(reason) => return rejected(reason, 1),
             }
         }
         let floor = floor::floor(self.template, self.tier, &answers, &candidate.prompt);
         if floor > HIGHEST_FLOOR {
-            return rejected("one number for every answer would pay".to_owned(), false);
+            return rejected("one number for every answer would pay".to_owned(), 0);
         }
         Ok(Ok(answers))
     }
@@ -454,8 +457,8 @@ impl<'a> Group<'a> {
 /// A draw that the engine or a constraint does not want.
 struct Rejected {
     reason: String,
-    /// Whether the engine failed rather than refused.
-    fault: bool,
+    /// How much this counts against the template: nothing if the engine merely refused.
+    faults: usize,
 }
 
 fn position(order: &Order<'_>) -> Position {

@@ -84,6 +84,11 @@ impl Recipe<'_> {
                 let values: IndexMap<&String, &Value> = draw.values.iter().collect();
                 let instance = json!({"parameters": values, "ground_truth": computed.answers});
                 files.insert("tests/instance.json".into(), pretty(&instance));
+                if self.mode == ToolMode::WithTool {
+                    // The last path that an instruction names is where the answer goes.
+                    instruction
+                        .push_str(&format!("\n\n## Answer\n\nYour answer goes to `/workspace/{output}`."));
+                }
             }
             None => {
                 let sheet = answers_file(self.template, self.tier, &output, &computed.answers)?;

@@ -48,7 +48,7 @@ def compute(
         "transverse_force_kn": transverse,
         "longitudinal_force_kn": longitudinal,
         "yaw_moment_kn_m": transverse * force_offset_m,
-        "resultant_force_kn": math.hypot(transverse, longitudinal),
+        "resultant_angle_deg": math.degrees(math.atan2(longitudinal, transverse)),
         "bow_group_force_kn": bow,
         "stern_group_force_kn": stern,
         "bow_line_tension_kn": bow_tension,

@@ -66,19 +66,19 @@ pub(crate) fn suite(context: &Context, arguments: &GenerateSuiteArguments) -> Re
     }
     let library = Library::load(&roots);
     let plan = suite::plan(&file, &path, &library.templates)?;
-    let broken: Vec<Problem> = library.problems.iter().filter(|problem| problem.counts()).cloned().collect();
+    let mut problems: Vec<Problem> =
+        library.problems.iter().filter(|problem| problem.counts()).cloned().collect();
+    let valid = problems.is_empty();
+    problems.extend(plan.notes.iter().cloned());
     if arguments.validate_only {
-        let valid = Checked {
-            valid: broken.is_empty(),
-            matched_templates: plan.templates,
-            total_templates: library.templates.len(),
-        };
-        let outcome = Outcome::new(context.format, &valid, String::new)?.remark(format!(
+        let checked =
+            Checked { valid, matched_templates: plan.templates, total_templates: library.templates.len() };
+        let outcome = Outcome::new(context.format, &checked, String::new)?.remark(format!(
             "The suite selects {} of {}.",
             plan.templates,
-            text::count(valid.total_templates, "template")
+            text::count(checked.total_templates, "template")
         ));
-        return Ok(outcome.problems(broken).problems(plan.notes));
+        return Ok(outcome.problems(problems));
     }
     let output = output_directory(context, &project, arguments, &file)?;
     let mut data = Data {
@@ -115,7 +115,7 @@ pub(crate) fn suite(context: &Context, arguments: &GenerateSuiteArguments) -> Re
             with_isolation(with_skipped(outcome, &data.skipped), isolation)
         }
     };
-    Ok(outcome.problems(broken).problems(plan.notes))
+    Ok(outcome.problems(problems))
 }
 
 /// Where the suite goes: the flag, the file, or beside the other tasks. It must not swallow what is there.

@@ -7,14 +7,17 @@ mod config;
 mod documents;
 mod envelope;
 mod experiment;
+mod generate;
 mod help;
 mod host;
 mod init;
 mod judging;
 mod schema;
+mod suite;
 mod task_commands;
 mod task_file;
 mod task_validate;
+mod template;
 
 use aec_test::TestEnv;
 

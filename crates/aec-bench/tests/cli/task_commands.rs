@@ -164,17 +164,21 @@ fn search_ranks_tasks_and_templates() {
         "tasks/civil/flood/instruction.md",
         "Coastal flood. A drop of the voltage is mentioned. /workspace/x",
     );
-    env.write(
-        "templates/cable/params.toml",
-        "[meta]\nname = \"cable-sizing\"\ndescription = \"Cable size by voltage drop\"\ndiscipline = \"electrical\"\n",
-    );
+    assert_eq!(env.run(["template", "new", "civil/drop-shaft"]).code, Some(0));
     let names = |line: &str| {
         let data = env.run(["--json", "search"].into_iter().chain(line.split(' '))).data();
         let results = data["results"].as_array().unwrap().clone();
         results.iter().map(|hit| hit["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names("voltage drop"), ["electrical/voltage-drop", "cable-sizing", "civil/flood"]);
-    assert_eq!(names("voltage drop --kind template"), ["cable-sizing"]);
+    let found = names("voltage drop");
+    assert_eq!(
+        found[..2],
+        ["electrical/voltage-drop", "electrical/voltage-drop"],
+        "the task and the template"
+    );
+    assert!(found.contains(&"civil/flood".to_owned()));
+    assert_eq!(names("voltage drop --kind template")[0], "electrical/voltage-drop");
+    assert_eq!(names("drop shaft --kind template"), ["civil/drop-shaft"]);
     assert_eq!(names("voltage --domain civil"), ["civil/flood"]);
     assert_eq!(names("voltage --limit 1"), ["electrical/voltage-drop"]);
     assert!(names("nonexistent").is_empty());
