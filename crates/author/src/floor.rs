@@ -37,6 +37,19 @@ pub(crate) fn floor(template: &Template, tier: &Tier, answers: &Map<String, Json
     flags.into_iter().chain(constants).fold(0.0, f64::max)
 }
 
+/// An answer so near to zero that its tolerance would take an answer half as large again.
+pub(crate) fn swallowed<'a>(template: &Template, tier: &'a Tier, answers: &Map<String, Json>) -> Option<&'a str> {
+    const LARGEST_SHARE: f64 = 0.45;
+    let is_swallowed = |name: &&String| {
+        let (Some(output), Some(value)) = (template.outputs.get(*name), answers.get(*name).and_then(Json::as_f64)) else {
+            return false;
+        };
+        let number = output.kind.unwrap_or_default() == OutputKind::Number;
+        number && value != 0.0 && tolerance(output, value) > LARGEST_SHARE * value.abs()
+    };
+    tier.outputs.iter().find(is_swallowed).map(String::as_str)
+}
+
 fn is_hit(output: &OutputTable, answer: &Json, guess: f64) -> bool {
     let Some(value) = answer.as_f64() else { return false };
     let bound = match output.kind.unwrap_or_default() {
@@ -48,7 +61,7 @@ fn is_hit(output: &OutputTable, answer: &Json, guess: f64) -> bool {
 }
 
 /// How far from the value an answer may be.
-pub(crate) fn tolerance(output: &OutputTable, value: f64) -> f64 {
+fn tolerance(output: &OutputTable, value: f64) -> f64 {
     let relative = relative(output).unwrap_or(0.0) * value.abs();
     let figures = output
         .sig

@@ -309,6 +309,9 @@ impl<'a> Group<'a> {
                 Err(reason) => return rejected(reason, 1),
             }
         }
+        if let Some(name) = floor::swallowed(self.template, self.tier, &answers) {
+            return rejected(format!("`{name}` is within its tolerance of zero"), 0);
+        }
         let floor = floor::floor(self.template, self.tier, &answers, &candidate.prompt);
         if floor > HIGHEST_FLOOR {
             return rejected("one number for every answer would pay".to_owned(), 0);

@@ -62,7 +62,7 @@ fn wrong_values(value: &Value) -> Vec<(&'static str, Value)> {
                 }
             };
             if number == 0.0 {
-                change("is one", 1.0);
+                change("is a hundred", 100.0);
             } else {
                 change("is zero", 0.0);
                 change("has the other sign", -number);
