@@ -1,6 +1,6 @@
 //! Reading files that may be anything, and writing files that must never be half written.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -57,9 +57,8 @@ impl ReadError {
     }
 }
 
-/// Reads a whole text file of at most `limit` bytes. Never blocks on a FIFO or a device, never reads more than
-/// the limit, drops a leading byte-order mark.
-pub fn read_text(path: &Path, limit: u64, links: Links) -> Result<String, ReadError> {
+/// Opens a regular file of at most `limit` bytes. Never blocks on a FIFO or a device.
+pub fn open_regular(path: &Path, limit: u64, links: Links) -> Result<(File, Metadata), ReadError> {
     // NONBLOCK keeps `open` from waiting for the other end of a FIFO; regular files ignore it.
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     if links == Links::Refuse {
@@ -78,6 +77,13 @@ pub fn read_text(path: &Path, limit: u64, links: Links) -> Result<String, ReadEr
     if metadata.len() > limit {
         return Err(ReadError::TooLarge { size: metadata.len(), limit });
     }
+    Ok((file, metadata))
+}
+
+/// Reads a whole text file of at most `limit` bytes. Never blocks on a FIFO or a device, never reads more than
+/// the limit, drops a leading byte-order mark.
+pub fn read_text(path: &Path, limit: u64, links: Links) -> Result<String, ReadError> {
+    let (file, metadata) = open_regular(path, limit, links)?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
     // The file may grow while it is read.
     file.take(limit + 1).read_to_end(&mut bytes)?;
@@ -104,9 +110,12 @@ fn explain_open_error(path: &Path, links: Links, error: io::Error) -> ReadError 
     }
 }
 
-fn kind_of(file_type: std::fs::FileType) -> &'static str {
+/// What a directory entry is, in words.
+pub fn kind_of(file_type: std::fs::FileType) -> &'static str {
     if file_type.is_dir() {
         "directory"
+    } else if file_type.is_file() {
+        "regular file"
     } else if file_type.is_symlink() {
         "symbolic link"
     } else if file_type.is_fifo() {

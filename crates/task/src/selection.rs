@@ -9,7 +9,8 @@ use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::{self, DatasetRef};
+use crate::dataset::reference::DatasetRef;
+use crate::dataset::store::Store;
 use crate::file::{Difficulty, Lifecycle, Visibility};
 use crate::id::TaskId;
 use crate::task::Task;
@@ -67,7 +68,7 @@ impl Selection {
         if let Some(reference) = &table.dataset {
             match DatasetRef::parse(reference)
                 .map_err(|problem| vec![problem])
-                .and_then(|reference| dataset::read_tasks(datasets_root, &reference))
+                .and_then(|reference| Store::new(datasets_root).task_ids(&reference))
             {
                 Ok(tasks) => dataset = Some(tasks.task_ids.into_iter().collect()),
                 Err(found) => problems.extend(found),
