@@ -5,6 +5,10 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+mod dataset;
+
+pub(crate) use dataset::*;
+
 /// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
 #[derive(Debug, Parser)]
 #[command(
@@ -59,6 +63,9 @@ pub(crate) enum Command {
     /// List, show, check and create tasks
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Freeze tasks into datasets; check, compare, split and move them
+    #[command(subcommand)]
+    Dataset(DatasetCommand),
     /// Find tasks and templates by words, best match first
     Search(SearchArguments),
     /// Judge a submission, or the golden answers of tasks
@@ -167,6 +174,18 @@ pub(crate) struct TaskListArguments {
     /// Only tasks that this experiment selects
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArguments,
+    /// At most this many
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) tasks_root: TasksRootArgument,
+}
+
+/// Filters that intersect.
+#[derive(Debug, Args)]
+pub(crate) struct SelectionArguments {
     /// Only tasks of this dataset
     #[arg(long, value_name = "NAME@VERSION")]
     pub(crate) dataset: Option<String>,
@@ -191,11 +210,6 @@ pub(crate) struct TaskListArguments {
     /// Only tasks whose field has this value, such as category=reasoning or visibility=unknown
     #[arg(long, value_name = "FIELD=VALUE")]
     pub(crate) filter: Vec<String>,
-    /// At most this many
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<usize>,
-    #[command(flatten)]
-    pub(crate) tasks_root: TasksRootArgument,
 }
 
 #[derive(Debug, Args)]
@@ -214,6 +228,9 @@ pub(crate) struct TaskValidateArguments {
     /// Check every task
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
+    /// Check the tasks of this dataset
+    #[arg(long, value_name = "NAME@VERSION", conflicts_with_all = ["tasks", "all"])]
+    pub(crate) dataset: Option<String>,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
@@ -261,6 +278,9 @@ pub(crate) struct VerifyArguments {
     /// Judge the golden answers of every task
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
+    /// Judge the golden answers of the tasks of this dataset
+    #[arg(long, value_name = "NAME@VERSION", conflicts_with_all = ["tasks", "all", "submission"])]
+    pub(crate) dataset: Option<String>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]
@@ -275,6 +295,9 @@ pub(crate) struct AuditArguments {
     /// Audit every task
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
+    /// Audit the tasks of this dataset
+    #[arg(long, value_name = "NAME@VERSION", conflicts_with_all = ["tasks", "all"])]
+    pub(crate) dataset: Option<String>,
     /// Let the built-in cheaters loose as well
     #[arg(long)]
     pub(crate) cheat: bool,

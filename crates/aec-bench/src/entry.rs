@@ -11,7 +11,7 @@ use aec_base::secret::Redactor;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
-use crate::arguments::{Arguments, Command, ConfigCommand, TaskCommand};
+use crate::arguments::{Arguments, Command, ConfigCommand, DatasetCommand, TaskCommand};
 use crate::commands;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -87,6 +87,28 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             commands::task_validate::validate(context, &arguments)
         }
         Command::Task(TaskCommand::New(arguments)) => commands::task_new::new(context, &arguments),
+        Command::Dataset(DatasetCommand::Create(arguments)) => {
+            commands::dataset_create::create(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::List) => commands::dataset_list::list(context),
+        Command::Dataset(DatasetCommand::Show(arguments)) => {
+            commands::dataset_show::show(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Verify(arguments)) => {
+            commands::dataset_verify::verify(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Diff(arguments)) => {
+            commands::dataset_diff::diff(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Split(arguments)) => {
+            commands::dataset_split::split(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Export(arguments)) => {
+            commands::dataset_export::export(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Import(arguments)) => {
+            commands::dataset_import::import(context, &arguments)
+        }
         Command::Search(arguments) => commands::search::search(context, &arguments),
         Command::Verify(arguments) => commands::verify::verify(context, &arguments),
         Command::Audit(arguments) => commands::audit::audit(context, &arguments),
@@ -109,6 +131,14 @@ fn command_name(command: &Command) -> &'static str {
         Command::Task(TaskCommand::Show(_)) => "task show",
         Command::Task(TaskCommand::Validate(_)) => "task validate",
         Command::Task(TaskCommand::New(_)) => "task new",
+        Command::Dataset(DatasetCommand::Create(_)) => "dataset create",
+        Command::Dataset(DatasetCommand::List) => "dataset list",
+        Command::Dataset(DatasetCommand::Show(_)) => "dataset show",
+        Command::Dataset(DatasetCommand::Verify(_)) => "dataset verify",
+        Command::Dataset(DatasetCommand::Diff(_)) => "dataset diff",
+        Command::Dataset(DatasetCommand::Split(_)) => "dataset split",
+        Command::Dataset(DatasetCommand::Export(_)) => "dataset export",
+        Command::Dataset(DatasetCommand::Import(_)) => "dataset import",
         Command::Search(_) => "search",
         Command::Verify(_) => "verify",
         Command::Audit(_) => "audit",

@@ -130,6 +130,14 @@ pub fn kind_of(file_type: std::fs::FileType) -> &'static str {
 /// Writes a file so that a reader sees the old content or the new one, also after a crash: a temporary file in
 /// the same directory, synced, then renamed over the target. Parent directories are created.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_atomic_with(path, |file| file.write_all(bytes))
+}
+
+/// [`write_atomic`] for content that is made while it is written. Nothing is there when `write` fails.
+pub fn write_atomic_with<T, E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
         _ => PathBuf::from("."),
@@ -138,7 +146,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let mut temporary =
         tempfile::Builder::new().prefix(".aec-bench-").tempfile_in(&parent).map_err(name_path)?;
-    temporary.write_all(bytes).map_err(name_path)?;
+    let made = write(temporary.as_file_mut())?;
     // A temporary file is private (0600); the published one gets the mode of what it replaces.
     let mode = match path.metadata() {
         Ok(metadata) => metadata.permissions(),
@@ -147,7 +155,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     temporary.as_file().set_permissions(mode).map_err(name_path)?;
     temporary.as_file().sync_all().map_err(name_path)?;
     temporary.persist(path).map_err(|error| name_path(error.error))?;
-    File::open(&parent).and_then(|directory| directory.sync_all()).map_err(name_path)
+    File::open(&parent).and_then(|directory| directory.sync_all()).map_err(name_path)?;
+    Ok(made)
 }
 
 #[cfg(test)]

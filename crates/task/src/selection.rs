@@ -98,15 +98,19 @@ impl Selection {
         })
     }
 
+    /// Whether a task with this id may be selected, as far as the id tells. That is all there is of a task that
+    /// does not load.
+    pub fn may_take(&self, id: &TaskId) -> bool {
+        self.dataset.as_ref().is_none_or(|ids| ids.contains(id.as_str()) || ids.contains(&id.dotted()))
+            && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(id)))
+            && !self.exclude.iter().any(|pattern| pattern.matches(id))
+    }
+
     /// Whether a task is selected.
     pub fn takes(&self, task: &Task) -> bool {
         let allows =
             |filter: &[String], value: &str| filter.is_empty() || filter.iter().any(|item| item == value);
-        self.dataset
-            .as_ref()
-            .is_none_or(|ids| ids.contains(task.id.as_str()) || ids.contains(&task.id.dotted()))
-            && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(&task.id)))
-            && !self.exclude.iter().any(|pattern| pattern.matches(&task.id))
+        self.may_take(&task.id)
             && allows(&self.domains, &task.domain)
             && (self.difficulties.is_empty()
                 || task.difficulty.is_some_and(|difficulty| self.difficulties.contains(&difficulty)))

@@ -118,7 +118,8 @@ impl Store {
     /// Writes a new version: all of it, or nothing when the process is killed. What is there is never replaced.
     pub fn publish(&self, manifest: &Manifest) -> Result<PathBuf, PublishError> {
         let place = self.place(&manifest.name, &manifest.version);
-        let exists = || PublishError::Exists(Box::new(already_there(manifest, &place)));
+        let exists =
+            || PublishError::Exists(Box::new(already_there(&manifest.name, &manifest.version, &place)));
         if self.has(&manifest.name, &manifest.version) {
             return Err(exists());
         }
@@ -152,11 +153,12 @@ impl Store {
 }
 
 /// The problem of a version that is taken.
-pub fn already_there(manifest: &Manifest, place: &Path) -> Problem {
-    let mut next = manifest.version.clone();
-    next.patch += 1;
-    next.pre = semver::Prerelease::EMPTY;
-    finding(31, format!("{} exists already", manifest.reference()))
+pub fn already_there(name: &Name, version: &Version, place: &Path) -> Problem {
+    let mut next = Version::new(version.major, version.minor, version.patch);
+    if version.pre.is_empty() {
+        next.patch = next.patch.saturating_add(1);
+    }
+    finding(31, format!("{name}@{version} exists already"))
         .why("a version is never changed once it is written")
         .fix(format!("choose another version, such as {next}"))
         .in_file(place)

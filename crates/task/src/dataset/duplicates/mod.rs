@@ -38,6 +38,17 @@ pub enum Likeness {
     Words,
 }
 
+impl Likeness {
+    /// The likeness in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Identical => "same text",
+            Self::Numbers => "same text, numbers within 1 %",
+            Self::Words => "nearly the same words",
+        }
+    }
+}
+
 /// Tasks of which each is like another one of the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
