@@ -20,6 +20,15 @@ fn every_help_text_is_as_reviewed() {
         "task show",
         "task validate",
         "task new",
+        "dataset",
+        "dataset create",
+        "dataset list",
+        "dataset show",
+        "dataset verify",
+        "dataset diff",
+        "dataset split",
+        "dataset export",
+        "dataset import",
         "search",
         "verify",
         "audit",
@@ -94,6 +103,6 @@ fn manual_pages() {
     assert!(page.stdout.contains(".TH aec-bench 1"), "{page:?}");
     assert!(!page.stdout.contains('\x1b'));
     let data = env.run(["--json", "man", "--output", "pages"]).data();
-    assert_eq!(data["files"].as_array().unwrap().len(), 20);
+    assert_eq!(data["files"].as_array().unwrap().len(), 29);
     assert!(env.read("pages/aec-bench-task-list.1").contains("difficulty"));
 }

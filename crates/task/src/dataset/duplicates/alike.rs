@@ -33,8 +33,9 @@ impl Groups {
         // The smaller number stands for the group, so that the result does not depend on the order of joins.
         let (root, below) = (one.min(other), one.max(other));
         self.above[below] = root;
-        for index in 0..WAYS.len() {
-            self.ways[root][index] |= self.ways[below][index] || WAYS[index] == way;
+        let of_below = self.ways[below];
+        for ((kept, joined), known) in self.ways[root].iter_mut().zip(of_below).zip(WAYS) {
+            *kept |= joined || known == way;
         }
     }
 

@@ -171,7 +171,7 @@ mod tests {
         let base = words.join(" ");
         let mut near = words.clone();
         near[100] = "changed".into();
-        let mut far = words.clone();
+        let mut far = words;
         for index in (0..200).step_by(10) {
             far[index] = format!("changed-{}", "x".repeat(index));
         }

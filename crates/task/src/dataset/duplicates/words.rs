@@ -37,7 +37,7 @@ pub(super) fn join(prompts: &[Prompt], groups: &mut Groups) {
     for one in order {
         let set = &runs[one];
         // Of two sets that share nine tenths, each has one of the other's elements among its first tenth.
-        let prefix = &set[..set.len() - nine_tenths(set.len()) + 1];
+        let prefix = &set[..=(set.len() - nine_tenths(set.len()))];
         for rare in prefix {
             let others = with_rare.entry(*rare).or_default();
             for other in others.iter().copied() {
@@ -105,7 +105,7 @@ fn hash_word(word: &str) -> u64 {
     })
 }
 
-/// Spreads every bit over all others (the finish of SplitMix64).
+/// Spreads every bit over all others (the finish of `SplitMix64`).
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
