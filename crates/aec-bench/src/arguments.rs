@@ -154,7 +154,6 @@ pub(crate) struct ConfigCheckArguments {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one value, made once per process")]
 pub(crate) enum TaskCommand {
     /// List tasks
     List(TaskListArguments),

@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
@@ -129,11 +129,6 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
 /// Writes everything of the file system that holds `path` to disk: one call instead of one per file.
 pub fn sync_all(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(path)?)?)
-}
-
-/// Creates a directory that others may look into, with its parents.
-pub fn create_public_dir(path: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)
 }
 
 #[cfg(test)]

@@ -38,12 +38,16 @@ pub(crate) fn diff(context: &Context, arguments: &DatasetDiffArguments) -> Resul
         text::count(*unchanged, "task")
     );
     let outcome = Outcome::new(context.format, &data, || {
-        let mut lines: Vec<(&str, char)> = Vec::new();
-        lines.extend(added.iter().map(|id| (id.as_str(), '+')));
-        lines.extend(removed.iter().map(|id| (id.as_str(), '-')));
-        lines.extend(changed.iter().map(|task| (task.task_id.as_str(), '~')));
-        lines.sort_unstable();
-        lines.into_iter().map(|(id, sign)| format!("{sign} {}\n", text::printable(id))).collect()
+        let mut signed: Vec<(&str, char)> = Vec::new();
+        signed.extend(added.iter().map(|id| (id.as_str(), '+')));
+        signed.extend(removed.iter().map(|id| (id.as_str(), '-')));
+        signed.extend(changed.iter().map(|task| (task.task_id.as_str(), '~')));
+        signed.sort_unstable();
+        let mut lines = String::new();
+        for (id, sign) in signed {
+            lines.push_str(&format!("{sign} {}\n", text::printable(id)));
+        }
+        lines
     })?;
     Ok(outcome.remark(remark))
 }
