@@ -82,7 +82,7 @@ fn project(size: usize) -> PathBuf {
     run(&directory, &["init".into(), "--no-example".into()]);
     let tasks = directory.join("tasks");
     aec_test::tree::write_tree(&tasks, size);
-    let verifier = lines(1250, |line| format!("# line {line:05} of the same verifier"));
+    let verifier = lines(1430, |line| format!("# line {line:05} of the same verifier"));
     for (number, task) in task_directories(&tasks).into_iter().enumerate() {
         let sentences = lines(30, |line| {
             format!("Given {line} is {} kN over {} m.", number * 7 % 9973 + line, number % 97 + 3)

@@ -38,7 +38,8 @@ pub struct Draft {
 /// A manifest of these tasks. Every problem of every task is reported.
 pub fn freeze(project_root: &Path, tasks: &[&Task], draft: Draft) -> Result<Manifest, Vec<Problem>> {
     let mut problems = ambiguous(tasks);
-    let frozen = parallel::map(tasks, HASHED_TASKS, |task| freeze_task(project_root, task));
+    let memory = tree::Memory::default();
+    let frozen = parallel::map(tasks, HASHED_TASKS, |task| freeze_task(project_root, task, &memory));
     let mut entries = Vec::with_capacity(tasks.len());
     for result in frozen {
         match result {
@@ -80,7 +81,11 @@ pub(super) fn assemble(draft: Draft, standards: Vec<String>, mut tasks: Vec<Mani
     manifest
 }
 
-fn freeze_task(project_root: &Path, task: &Task) -> Result<ManifestTask, Vec<Problem>> {
+fn freeze_task(
+    project_root: &Path,
+    task: &Task,
+    memory: &tree::Memory,
+) -> Result<ManifestTask, Vec<Problem>> {
     let about = |problem: Problem| problem.about(task.id.as_str());
     let Some(task_path) = path_below(project_root, &task.path) else {
         let what = format!("the task `{}` lies outside the project", task.id);
@@ -98,7 +103,7 @@ fn freeze_task(project_root: &Path, task: &Task) -> Result<ManifestTask, Vec<Pro
         return Err(vec![about(finding(30, what).fix("shorten the names").in_file(&file.place))]);
     }
     let content_hash =
-        tree::hash_files(&files).map_err(|found| found.into_iter().map(about).collect::<Vec<_>>())?;
+        tree::hash_files(&files, memory).map_err(|found| found.into_iter().map(about).collect::<Vec<_>>())?;
     Ok(ManifestTask {
         task_id: task.id.dotted(),
         task_path,

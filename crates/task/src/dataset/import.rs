@@ -14,13 +14,14 @@ use aec_base::problem::Problem;
 use aec_base::staging::{Staging, rename_new, sync_all};
 
 use super::archive::{LIMITS, Limits};
+use super::finding;
 use super::freeze::{HASHED_TASKS, path_below};
 use super::manifest::Manifest;
 use super::reference::DatasetRef;
 use super::store::{PublishError, Store};
+use super::tree::{self, Memory};
 pub use super::unpack::ImportError;
 use super::unpack::{Sink, unpack};
-use super::{finding, tree};
 use crate::id::TaskId;
 use crate::task::TASK_FILE;
 
@@ -53,6 +54,7 @@ impl Destination<'_> {
 
     /// The tasks that are not here. One that is here with other content is a problem.
     fn absent(&self, manifest: &Manifest) -> Result<BTreeSet<TaskId>, ImportError> {
+        let memory = Memory::default();
         let states = parallel::map(&manifest.tasks, HASHED_TASKS, |task| {
             let Some(id) = task.id() else { return Ok(None) };
             let place = self.place_of(&id);
@@ -60,7 +62,7 @@ impl Destination<'_> {
             match in_the_way(self.tasks_root, &id) {
                 Some(problem) => Err(problem),
                 None if place.symlink_metadata().is_err() => Ok(Some(id)),
-                None => match tree::hash(&place) {
+                None => match tree::hash(&place, &memory) {
                     Ok(hash) if hash == task.content_hash => Ok(None),
                     _ => Err(different(&id, &place)),
                 },

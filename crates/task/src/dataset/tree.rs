@@ -1,9 +1,11 @@
 //! The files of a task directory: all that make up its content, read with care.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use aec_base::digest::{self, Digest};
 use aec_base::file::{Links, ReadError, kind_of, open_regular};
@@ -115,10 +117,10 @@ impl Walk {
 }
 
 /// Reads one file for its entry in the task's hash; `buffer` is scratch space that saves an allocation per file.
-pub fn read_file(file: &TreeFile, buffer: &mut Vec<u8>) -> Result<HashedFile, Problem> {
+fn read_file(file: &TreeFile, buffer: &mut Vec<u8>, memory: &Memory) -> Result<HashedFile, Problem> {
     let (opened, executable, size) = open(file)?;
     let content = if size <= SMALL {
-        read_whole(opened, buffer).map(|()| Digest::of(buffer))
+        read_whole(opened, size, buffer).map(|bytes| memory.digest(&file.path, bytes))
     } else {
         digest::copy(opened, FILE_LIMIT, |_| Ok(())).map(|(digest, _)| digest)
     };
@@ -128,9 +130,10 @@ pub fn read_file(file: &TreeFile, buffer: &mut Vec<u8>) -> Result<HashedFile, Pr
 
 /// Reads one file with its whole content.
 pub fn read_content(file: &TreeFile) -> Result<(HashedFile, Vec<u8>), Problem> {
-    let (opened, executable, _) = open(file)?;
+    let (opened, executable, size) = open(file)?;
     let mut bytes = Vec::new();
-    read_whole(opened, &mut bytes).map_err(|error| unreadable(file, &error.into()))?;
+    let length = read_whole(opened, size, &mut bytes).map_err(|error| unreadable(file, &error.into()))?.len();
+    bytes.truncate(length);
     Ok((HashedFile { path: file.path.clone(), executable, content: Digest::of(&bytes) }, bytes))
 }
 
@@ -140,14 +143,61 @@ fn open(file: &TreeFile) -> Result<(File, bool, u64), Problem> {
     Ok((opened, metadata.mode() & 0o100 != 0, metadata.len()))
 }
 
-fn read_whole(file: File, buffer: &mut Vec<u8>) -> io::Result<()> {
-    buffer.clear();
-    // The file may grow while it is read.
-    file.take(FILE_LIMIT + 1).read_to_end(buffer)?;
-    if buffer.len() as u64 > FILE_LIMIT {
-        return Err(io::ErrorKind::FileTooLarge.into());
+/// Reads a file of a known size with one call as a rule; the buffer only grows. A file that shrinks meanwhile is
+/// as long as what was left of it.
+fn read_whole(mut file: File, size: u64, buffer: &mut Vec<u8>) -> io::Result<&[u8]> {
+    let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    if buffer.len() < size {
+        buffer.resize(size, 0);
     }
-    Ok(())
+    let mut filled = 0;
+    while filled < size {
+        match file.read(&mut buffer[filled..size]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(&buffer[..filled])
+}
+
+/// A content with its digest.
+type Remembered = (Vec<u8>, Digest);
+
+/// Larger files of which each task of a suite has the same copy, such as its verifier. Comparing one with what is
+/// remembered takes a small part of the time that hashing it takes.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// The first content that was seen at a path of a task.
+    seen: Mutex<HashMap<String, Arc<Remembered>>>,
+}
+
+impl Memory {
+    /// Smaller files are hashed faster than looked up.
+    const LEAST: usize = 8 * 1024;
+    /// Paths that are remembered, each with at most [`SMALL`] bytes.
+    const MOST: usize = 32;
+
+    fn digest(&self, path: &str, content: &[u8]) -> Digest {
+        if content.len() < Self::LEAST {
+            return Digest::of(content);
+        }
+        let known = self.seen.lock().ok().and_then(|seen| seen.get(path).cloned());
+        match known {
+            Some(known) if known.0 == content => known.1,
+            Some(_) => Digest::of(content),
+            None => {
+                let digest = Digest::of(content);
+                if let Ok(mut seen) = self.seen.lock()
+                    && seen.len() < Self::MOST
+                {
+                    seen.entry(path.to_owned()).or_insert_with(|| Arc::new((content.to_vec(), digest)));
+                }
+                digest
+            }
+        }
+    }
 }
 
 fn unreadable(file: &TreeFile, error: &ReadError) -> Problem {
@@ -156,17 +206,17 @@ fn unreadable(file: &TreeFile, error: &ReadError) -> Problem {
 }
 
 /// The content hash of a task directory.
-pub fn hash(directory: &Path) -> Result<Digest, Vec<Problem>> {
-    hash_files(&files(directory)?)
+pub fn hash(directory: &Path, memory: &Memory) -> Result<Digest, Vec<Problem>> {
+    hash_files(&files(directory)?, memory)
 }
 
 /// The content hash of a task's files.
-pub(super) fn hash_files(files: &[TreeFile]) -> Result<Digest, Vec<Problem>> {
+pub(super) fn hash_files(files: &[TreeFile], memory: &Memory) -> Result<Digest, Vec<Problem>> {
     let mut hashed = Vec::with_capacity(files.len());
     let mut problems = Vec::new();
     let mut buffer = Vec::new();
     for file in files {
-        match read_file(file, &mut buffer) {
+        match read_file(file, &mut buffer, memory) {
             Ok(file) => hashed.push(file),
             Err(problem) => problems.push(problem),
         }
@@ -179,6 +229,10 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
+
+    fn hash(directory: &Path) -> Result<Digest, Vec<Problem>> {
+        super::hash(directory, &Memory::default())
+    }
 
     fn task() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
@@ -214,7 +268,37 @@ mod tests {
         let place = directory.path().join("large");
         fs_err::write(&place, &content).unwrap();
         let file = TreeFile { path: "large".into(), place };
-        assert_eq!(read_file(&file, &mut Vec::new()).unwrap(), read_content(&file).unwrap().0);
+        assert_eq!(
+            read_file(&file, &mut Vec::new(), &Memory::default()).unwrap(),
+            read_content(&file).unwrap().0
+        );
+    }
+
+    #[test]
+    fn what_is_remembered_is_never_mistaken() {
+        let memory = Memory::default();
+        let content = |last: u8| [vec![7; Memory::LEAST], vec![last]].concat();
+        for last in [1, 2, 1, 3, 1] {
+            for path in ["a", "b"] {
+                assert_eq!(memory.digest(path, &content(last)), Digest::of(&content(last)));
+            }
+        }
+        for number in 0..2 * Memory::MOST {
+            assert_eq!(memory.digest(&number.to_string(), &content(9)), Digest::of(&content(9)));
+        }
+        assert_eq!(memory.seen.lock().unwrap().len(), Memory::MOST);
+    }
+
+    #[test]
+    fn a_buffer_that_was_used_before_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut buffer = Vec::new();
+        for content in ["a long content", "short", ""] {
+            let place = directory.path().join("file");
+            fs_err::write(&place, content).unwrap();
+            let read = read_whole(File::open(&place).unwrap(), content.len() as u64, &mut buffer).unwrap();
+            assert_eq!(read, content.as_bytes());
+        }
     }
 
     #[test]

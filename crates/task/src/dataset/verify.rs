@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::finding;
 use super::freeze::HASHED_TASKS;
 use super::manifest::{Manifest, ManifestTask};
-use super::tree;
+use super::tree::{self, Memory};
 use crate::file::Difficulty;
 use crate::id::TaskId;
 use crate::task::{TASK_FILE, Task};
@@ -82,9 +82,10 @@ enum State {
 
 /// Compares a dataset with the tasks of a project.
 pub fn verify(project_root: &Path, manifest: &Manifest) -> Verification {
+    let memory = Memory::default();
     let states = parallel::map(&manifest.tasks, HASHED_TASKS, |entry| {
         let id = entry.id()?;
-        let state = state_of(project_root, entry, &id);
+        let state = state_of(project_root, entry, &id, &memory);
         Some((id, state))
     });
     let mut verification = Verification {
@@ -161,12 +162,12 @@ fn short(digest: &Digest) -> String {
     digest.hex().chars().take(12).collect()
 }
 
-fn state_of(project_root: &Path, entry: &ManifestTask, id: &TaskId) -> State {
+fn state_of(project_root: &Path, entry: &ManifestTask, id: &TaskId, memory: &Memory) -> State {
     let directory = project_root.join(&entry.task_path);
     if !is_own_directory(&directory, id) {
         return State::Missing;
     }
-    match tree::hash(&directory) {
+    match tree::hash(&directory, memory) {
         Err(problems) => State::Unreadable(problems),
         Ok(found) if found != entry.content_hash => State::Drifted(found),
         Ok(_) => match Task::load(id.clone(), &directory) {
