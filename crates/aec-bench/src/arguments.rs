@@ -9,6 +9,10 @@ pub(crate) use author::*;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+mod dataset;
+
+pub(crate) use dataset::*;
+
 /// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
 #[derive(Debug, Parser)]
 #[command(
@@ -63,6 +67,9 @@ pub(crate) enum Command {
     /// List, show, check and create tasks
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Freeze tasks into datasets; check, compare, split and move them
+    #[command(subcommand)]
+    Dataset(DatasetCommand),
     /// Find tasks and templates by words, best match first
     Search(SearchArguments),
     /// Make tasks from templates
@@ -160,7 +167,6 @@ pub(crate) struct ConfigCheckArguments {
 }
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one value, made once per process")]
 pub(crate) enum TaskCommand {
     /// List tasks
     List(TaskListArguments),
@@ -180,6 +186,18 @@ pub(crate) struct TaskListArguments {
     /// Only tasks that this experiment selects
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArguments,
+    /// At most this many
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) tasks_root: TasksRootArgument,
+}
+
+/// Filters that intersect.
+#[derive(Debug, Args)]
+pub(crate) struct SelectionArguments {
     /// Only tasks of this dataset
     #[arg(long, value_name = "NAME@VERSION")]
     pub(crate) dataset: Option<String>,
@@ -204,11 +222,6 @@ pub(crate) struct TaskListArguments {
     /// Only tasks whose field has this value, such as category=reasoning or visibility=unknown
     #[arg(long, value_name = "FIELD=VALUE")]
     pub(crate) filter: Vec<String>,
-    /// At most this many
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<usize>,
-    #[command(flatten)]
-    pub(crate) tasks_root: TasksRootArgument,
 }
 
 #[derive(Debug, Args)]
@@ -227,6 +240,9 @@ pub(crate) struct TaskValidateArguments {
     /// Check every task
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
+    /// Check the tasks of this dataset
+    #[arg(long, value_name = "NAME@VERSION", conflicts_with_all = ["tasks", "all"])]
+    pub(crate) dataset: Option<String>,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
@@ -278,6 +294,9 @@ pub(crate) struct VerifyArguments {
     /// Judge the golden answers of every task
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
+    /// Judge the golden answers of the tasks of this dataset
+    #[arg(long, value_name = "NAME@VERSION", conflicts_with_all = ["tasks", "all", "submission"])]
+    pub(crate) dataset: Option<String>,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]
@@ -292,6 +311,9 @@ pub(crate) struct AuditArguments {
     /// Audit every task
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) all: bool,
+    /// Audit the tasks of this dataset
+    #[arg(long, value_name = "NAME@VERSION", conflicts_with_all = ["tasks", "all"])]
+    pub(crate) dataset: Option<String>,
     /// Let the built-in cheaters loose as well
     #[arg(long)]
     pub(crate) cheat: bool,

@@ -9,6 +9,7 @@ use aec_base::problem::Problem;
 use aec_base::project::{Project, Surroundings};
 use aec_base::secret::Redactor;
 use aec_base::settings::{Candidate, Origin, Setting};
+use aec_base::timestamp::Timestamp;
 use etcetera::BaseStrategy as _;
 
 use crate::arguments::{GlobalArguments, TasksRootArgument};
@@ -35,6 +36,18 @@ impl Context {
                 Problem::error(format!("the current directory cannot be used: {error}"))
                     .fix("change to a directory that exists"),
             )
+        })
+    }
+
+    /// When things are said to be made: now, or the moment that reproducible builds name.
+    pub(crate) fn created_at(&self) -> Result<Timestamp, Failure> {
+        const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+        let env = self.env.borrow();
+        let Some(seconds) = env.get(VARIABLE) else { return Ok(Timestamp::now()) };
+        seconds.parse().map(Timestamp::from_seconds).map_err(|_| {
+            Problem::error(format!("{VARIABLE} is not a number of seconds"))
+                .fix("unset it, or set it to the seconds since the beginning of 1970")
+                .into()
         })
     }
 

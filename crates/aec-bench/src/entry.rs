@@ -12,7 +12,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
-    Arguments, Command, ConfigCommand, GenerateCommand, LibraryCommand, TaskCommand, TemplateCommand,
+    Arguments, Command, ConfigCommand, DatasetCommand, GenerateCommand, LibraryCommand, TaskCommand,
+    TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -89,6 +90,28 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             commands::task_validate::validate(context, &arguments)
         }
         Command::Task(TaskCommand::New(arguments)) => commands::task_new::new(context, &arguments),
+        Command::Dataset(DatasetCommand::Create(arguments)) => {
+            commands::dataset_create::create(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::List) => commands::dataset_list::list(context),
+        Command::Dataset(DatasetCommand::Show(arguments)) => {
+            commands::dataset_show::show(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Verify(arguments)) => {
+            commands::dataset_verify::verify(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Diff(arguments)) => {
+            commands::dataset_diff::diff(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Split(arguments)) => {
+            commands::dataset_split::split(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Export(arguments)) => {
+            commands::dataset_export::export(context, &arguments)
+        }
+        Command::Dataset(DatasetCommand::Import(arguments)) => {
+            commands::dataset_import::import(context, &arguments)
+        }
         Command::Search(arguments) => commands::search::search(context, &arguments),
         Command::Generate(GenerateCommand::Task(arguments)) => {
             commands::generate_task::task(context, &arguments)
@@ -132,6 +155,14 @@ fn command_name(command: &Command) -> &'static str {
         Command::Task(TaskCommand::Show(_)) => "task show",
         Command::Task(TaskCommand::Validate(_)) => "task validate",
         Command::Task(TaskCommand::New(_)) => "task new",
+        Command::Dataset(DatasetCommand::Create(_)) => "dataset create",
+        Command::Dataset(DatasetCommand::List) => "dataset list",
+        Command::Dataset(DatasetCommand::Show(_)) => "dataset show",
+        Command::Dataset(DatasetCommand::Verify(_)) => "dataset verify",
+        Command::Dataset(DatasetCommand::Diff(_)) => "dataset diff",
+        Command::Dataset(DatasetCommand::Split(_)) => "dataset split",
+        Command::Dataset(DatasetCommand::Export(_)) => "dataset export",
+        Command::Dataset(DatasetCommand::Import(_)) => "dataset import",
         Command::Search(_) => "search",
         Command::Generate(GenerateCommand::Task(_)) => "generate task",
         Command::Generate(GenerateCommand::Suite(_)) => "generate suite",

@@ -92,3 +92,30 @@ impl From<aec_task::scaffold::ScaffoldError> for Failure {
         }
     }
 }
+
+impl From<aec_task::dataset::store::PublishError> for Failure {
+    fn from(error: aec_task::dataset::store::PublishError) -> Self {
+        match error {
+            aec_task::dataset::store::PublishError::Exists(problem) => (*problem).into(),
+            aec_task::dataset::store::PublishError::Io(error) => error.into(),
+        }
+    }
+}
+
+impl From<aec_task::dataset::archive::ExportError> for Failure {
+    fn from(error: aec_task::dataset::archive::ExportError) -> Self {
+        match error {
+            aec_task::dataset::archive::ExportError::Problems(problems) => problems.into(),
+            aec_task::dataset::archive::ExportError::Io(error) => error.into(),
+        }
+    }
+}
+
+impl From<aec_task::dataset::import::ImportError> for Failure {
+    fn from(error: aec_task::dataset::import::ImportError) -> Self {
+        match error {
+            aec_task::dataset::import::ImportError::Problems(problems) => problems.into(),
+            aec_task::dataset::import::ImportError::Io(error) => error.into(),
+        }
+    }
+}

@@ -4,7 +4,7 @@ use clap::Command;
 
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
-    ("Author", &["task", "generate", "template", "library", "search"]),
+    ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
     ("Files", &["schema"]),
     ("Shell", &["completions", "man", "help"]),

@@ -140,7 +140,7 @@ fn generator(template: &Template, tier: &Tier, position: Position, number: u32) 
     hasher.part(tier.name.as_bytes());
     hasher.part(&position.seed.to_le_bytes());
     hasher.part(&position.index.to_le_bytes());
-    let mut random = ChaCha12Rng::from_seed(hasher.finish().bytes());
+    let mut random = ChaCha12Rng::from_seed(*hasher.finish().bytes());
     random.set_stream(number.into());
     random
 }

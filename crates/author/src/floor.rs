@@ -38,10 +38,16 @@ pub(crate) fn floor(template: &Template, tier: &Tier, answers: &Map<String, Json
 }
 
 /// An answer so near to zero that its tolerance would take an answer half as large again.
-pub(crate) fn swallowed<'a>(template: &Template, tier: &'a Tier, answers: &Map<String, Json>) -> Option<&'a str> {
+pub(crate) fn swallowed<'a>(
+    template: &Template,
+    tier: &'a Tier,
+    answers: &Map<String, Json>,
+) -> Option<&'a str> {
     const LARGEST_SHARE: f64 = 0.45;
     let is_swallowed = |name: &&String| {
-        let (Some(output), Some(value)) = (template.outputs.get(*name), answers.get(*name).and_then(Json::as_f64)) else {
+        let (Some(output), Some(value)) =
+            (template.outputs.get(*name), answers.get(*name).and_then(Json::as_f64))
+        else {
             return false;
         };
         let number = output.kind.unwrap_or_default() == OutputKind::Number;

@@ -3,12 +3,14 @@
 use std::fmt;
 use std::io::{self, Read};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// A SHA-256 digest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", extend("pattern" = "^sha256:[0-9a-f]{64}$"))]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -18,8 +20,8 @@ impl Digest {
     }
 
     /// The 32 bytes.
-    pub fn bytes(&self) -> [u8; 32] {
-        self.0
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 
     /// The 64 hexadecimal digits.

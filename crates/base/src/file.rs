@@ -1,6 +1,6 @@
 //! Reading files that may be anything, and writing files that must never be half written.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -57,9 +57,8 @@ impl ReadError {
     }
 }
 
-/// Reads a whole text file of at most `limit` bytes. Never blocks on a FIFO or a device, never reads more than
-/// the limit, drops a leading byte-order mark.
-pub fn read_text(path: &Path, limit: u64, links: Links) -> Result<String, ReadError> {
+/// Opens a regular file of at most `limit` bytes. Never blocks on a FIFO or a device.
+pub fn open_regular(path: &Path, limit: u64, links: Links) -> Result<(File, Metadata), ReadError> {
     // NONBLOCK keeps `open` from waiting for the other end of a FIFO; regular files ignore it.
     let mut flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     if links == Links::Refuse {
@@ -78,6 +77,13 @@ pub fn read_text(path: &Path, limit: u64, links: Links) -> Result<String, ReadEr
     if metadata.len() > limit {
         return Err(ReadError::TooLarge { size: metadata.len(), limit });
     }
+    Ok((file, metadata))
+}
+
+/// Reads a whole text file of at most `limit` bytes. Never blocks on a FIFO or a device, never reads more than
+/// the limit, drops a leading byte-order mark.
+pub fn read_text(path: &Path, limit: u64, links: Links) -> Result<String, ReadError> {
+    let (file, metadata) = open_regular(path, limit, links)?;
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1);
     // The file may grow while it is read.
     file.take(limit + 1).read_to_end(&mut bytes)?;
@@ -104,9 +110,12 @@ fn explain_open_error(path: &Path, links: Links, error: io::Error) -> ReadError 
     }
 }
 
-fn kind_of(file_type: std::fs::FileType) -> &'static str {
+/// What a directory entry is, in words.
+pub fn kind_of(file_type: std::fs::FileType) -> &'static str {
     if file_type.is_dir() {
         "directory"
+    } else if file_type.is_file() {
+        "regular file"
     } else if file_type.is_symlink() {
         "symbolic link"
     } else if file_type.is_fifo() {
@@ -121,6 +130,14 @@ fn kind_of(file_type: std::fs::FileType) -> &'static str {
 /// Writes a file so that a reader sees the old content or the new one, also after a crash: a temporary file in
 /// the same directory, synced, then renamed over the target. Parent directories are created.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_atomic_with(path, |file| file.write_all(bytes))
+}
+
+/// [`write_atomic`] for content that is made while it is written. Nothing is there when `write` fails.
+pub fn write_atomic_with<T, E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
     let parent = match path.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
         _ => PathBuf::from("."),
@@ -129,7 +146,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let name_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let mut temporary =
         tempfile::Builder::new().prefix(".aec-bench-").tempfile_in(&parent).map_err(name_path)?;
-    temporary.write_all(bytes).map_err(name_path)?;
+    let made = write(temporary.as_file_mut())?;
     // A temporary file is private (0600); the published one gets the mode of what it replaces.
     let mode = match path.metadata() {
         Ok(metadata) => metadata.permissions(),
@@ -138,7 +155,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     temporary.as_file().set_permissions(mode).map_err(name_path)?;
     temporary.as_file().sync_all().map_err(name_path)?;
     temporary.persist(path).map_err(|error| name_path(error.error))?;
-    File::open(&parent).and_then(|directory| directory.sync_all()).map_err(name_path)
+    File::open(&parent).and_then(|directory| directory.sync_all()).map_err(name_path)?;
+    Ok(made)
 }
 
 #[cfg(test)]

@@ -14,5 +14,7 @@ pub mod problem;
 pub mod project;
 pub mod secret;
 pub mod settings;
+pub mod staging;
 pub mod text;
+pub mod timestamp;
 pub mod user;

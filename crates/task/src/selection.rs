@@ -9,7 +9,8 @@ use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::{self, DatasetRef};
+use crate::dataset::reference::DatasetRef;
+use crate::dataset::store::Store;
 use crate::file::{Difficulty, Lifecycle, Visibility};
 use crate::id::TaskId;
 use crate::task::Task;
@@ -67,7 +68,7 @@ impl Selection {
         if let Some(reference) = &table.dataset {
             match DatasetRef::parse(reference)
                 .map_err(|problem| vec![problem])
-                .and_then(|reference| dataset::read_tasks(datasets_root, &reference))
+                .and_then(|reference| Store::new(datasets_root).task_ids(&reference))
             {
                 Ok(tasks) => dataset = Some(tasks.task_ids.into_iter().collect()),
                 Err(found) => problems.extend(found),
@@ -97,15 +98,19 @@ impl Selection {
         })
     }
 
+    /// Whether a task with this id may be selected, as far as the id tells. That is all there is of a task that
+    /// does not load.
+    pub fn may_take(&self, id: &TaskId) -> bool {
+        self.dataset.as_ref().is_none_or(|ids| ids.contains(id.as_str()) || ids.contains(&id.dotted()))
+            && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(id)))
+            && !self.exclude.iter().any(|pattern| pattern.matches(id))
+    }
+
     /// Whether a task is selected.
     pub fn takes(&self, task: &Task) -> bool {
         let allows =
             |filter: &[String], value: &str| filter.is_empty() || filter.iter().any(|item| item == value);
-        self.dataset
-            .as_ref()
-            .is_none_or(|ids| ids.contains(task.id.as_str()) || ids.contains(&task.id.dotted()))
-            && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(&task.id)))
-            && !self.exclude.iter().any(|pattern| pattern.matches(&task.id))
+        self.may_take(&task.id)
             && allows(&self.domains, &task.domain)
             && (self.difficulties.is_empty()
                 || task.difficulty.is_some_and(|difficulty| self.difficulties.contains(&difficulty)))

@@ -22,15 +22,15 @@ struct Data {
 }
 
 pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Outcome, Failure> {
-    if !arguments.all && arguments.tasks.is_empty() {
-        let problem = Problem::error("no task was named").fix("name a task, or pass --all");
+    if !arguments.all && arguments.tasks.is_empty() && arguments.dataset.is_none() {
+        let problem = Problem::error("no task was named").fix("name a task, or pass --all or --dataset");
         return Err(Failure::usage(problem));
     }
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
-    let (tasks, mut problems) = verify::find_tasks(&project, &arguments.tasks)?;
+    let (tasks, mut problems) = verify::find_tasks(&project, &arguments.tasks, arguments.dataset.as_deref())?;
     let judge = verify::judge(context, &arguments.sandbox);
     let store = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-    let (everything, _) = verify::find_tasks(&project, &[])?;
+    let (everything, _) = verify::find_tasks(&project, &[], None)?;
     let mut audits = Vec::new();
     for task in &tasks {
         let siblings: Vec<&Task> = everything

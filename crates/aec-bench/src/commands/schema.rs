@@ -14,7 +14,8 @@ use crate::table::Table;
 type MakeSchema = fn() -> Schema;
 
 /// Every file format: its noun, the file it describes, and its schema.
-const NOUNS: [(&str, &str, MakeSchema); 5] = [
+const NOUNS: [(&str, &str, MakeSchema); 6] = [
+    ("dataset", "manifest.json", || schema_for!(aec_task::dataset::manifest::Manifest)),
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
     ("project", "aec-bench.toml", || schema_for!(aec_base::project::ProjectFile)),
     ("suite", "suite.toml", || schema_for!(aec_task::suite::SuiteFile)),

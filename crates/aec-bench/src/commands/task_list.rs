@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::arguments::TaskListArguments;
 use crate::commands::config::outside;
+use crate::commands::selection::missing;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -43,8 +44,7 @@ struct Row<'a> {
 }
 
 pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<Outcome, Failure> {
-    let filters =
-        arguments.filter.iter().map(|filter| FieldFilter::parse(filter)).collect::<Result<Vec<_>, _>>()?;
+    let filters = arguments.selection.filters()?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let tasks_root = project.settings.path(Setting::Tasks);
     let datasets = project.settings.path(Setting::Datasets);
@@ -55,10 +55,7 @@ pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<O
     }
     let Catalogue { tasks, mut problems } = Catalogue::load(&tasks_root);
     for selection in &selections {
-        problems.extend(selection.missing_from(&tasks).into_iter().map(|id| {
-            Problem::warning(format!("the dataset names `{}`, which is not here", text::printable(id)))
-                .fix("restore the task, or select without the dataset")
-        }));
+        problems.extend(missing(selection, &tasks));
     }
     problems.retain(Problem::counts);
     let selected: Vec<&Task> = tasks
@@ -67,7 +64,7 @@ pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<O
         .filter(|task| filters.iter().all(|filter| filter.takes(task)))
         .collect();
     let hides_inactive =
-        lifecycle(arguments).is_none() && tasks.iter().any(|task| task.lifecycle != Lifecycle::Active);
+        table(arguments).lifecycle.is_none() && tasks.iter().any(|task| task.lifecycle != Lifecycle::Active);
     let limit = arguments.limit.unwrap_or(usize::MAX);
     let data = Data {
         root: project.root.clone(),
@@ -82,32 +79,13 @@ pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<O
     Ok(outcome.problems(problems))
 }
 
+/// The flags as a selection. With an experiment, its own block has the default of the lifecycle.
 fn table(arguments: &TaskListArguments) -> SelectionTable {
-    // The argument parser has checked the words.
-    let difficulty = |name: &String| Difficulty::parse(name);
-    let visibility = |name: &String| Visibility::parse(name);
-    SelectionTable {
-        dataset: arguments.dataset.clone(),
-        include_patterns: arguments.ids.clone(),
-        exclude_patterns: arguments.exclude.clone(),
-        domains: arguments.domain.clone(),
-        difficulties: arguments.difficulty.iter().filter_map(difficulty).collect(),
-        lifecycle: lifecycle(arguments),
-        lifecycle_filter: None,
-        visibility: arguments.visibility.iter().filter_map(visibility).collect(),
-        tags: arguments.tag.clone(),
+    let mut table = arguments.selection.table(arguments.ids.clone());
+    if arguments.config.is_some() {
+        table.lifecycle.get_or_insert_default();
     }
-}
-
-/// The stages that the flags allow: an empty list allows all, none at all means the usual default.
-fn lifecycle(arguments: &TaskListArguments) -> Option<Vec<Lifecycle>> {
-    let stages = &arguments.lifecycle;
-    if stages.iter().any(|stage| stage == "any") {
-        return Some(Vec::new());
-    }
-    // With an experiment, its own block has the default.
-    let unfiltered = stages.is_empty() && arguments.config.is_none();
-    (!unfiltered).then(|| stages.iter().filter_map(|stage| Lifecycle::parse(stage)).collect())
+    table
 }
 
 fn row<'a>(project: &Project, task: &'a Task) -> Row<'a> {
@@ -164,50 +142,4 @@ fn remarks(project: &Project, data: &Data<'_>, all: usize, only_active: bool) ->
         remarks.push(outside(project));
     }
     remarks
-}
-
-/// `FIELD=VALUE`: a field of the table, also one without a flag of its own.
-struct FieldFilter {
-    field: &'static str,
-    value: String,
-}
-
-const FIELDS: [&str; 8] =
-    ["task_id", "domain", "category", "difficulty", "visibility", "lifecycle", "standard", "tags"];
-
-impl FieldFilter {
-    fn parse(filter: &str) -> Result<Self, Failure> {
-        let shown = text::printable(filter);
-        let Some((field, value)) = filter.split_once('=') else {
-            return Err(Failure::usage(
-                Problem::error(format!("`{shown}` is not FIELD=VALUE"))
-                    .fix("write, say, --filter category=reasoning"),
-            ));
-        };
-        match FIELDS.iter().find(|known| **known == field) {
-            Some(field) => Ok(Self { field, value: value.to_owned() }),
-            None => {
-                let problem = Problem::error(format!("tasks have no field `{}`", text::printable(field)))
-                    .why(format!("the fields are {}", FIELDS.join(", ")));
-                Err(Failure::usage(match text::nearest(field, &FIELDS) {
-                    Some(near) => problem.fix(format!("did you mean `{near}`?")),
-                    None => problem.fix("name one of them"),
-                }))
-            }
-        }
-    }
-
-    fn takes(&self, task: &Task) -> bool {
-        let value = self.value.as_str();
-        match self.field {
-            "task_id" => task.id.is(value),
-            "domain" => task.domain == value,
-            "category" => task.category.as_deref().unwrap_or("unknown") == value,
-            "difficulty" => task.difficulty.map_or("unknown", Difficulty::name) == value,
-            "visibility" => task.visibility.map_or("unknown", Visibility::name) == value,
-            "lifecycle" => task.lifecycle.name() == value,
-            "standard" => task.standard.as_deref().unwrap_or("unknown") == value,
-            _ => task.tags.iter().any(|tag| tag == value),
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! `aec-bench task validate`.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use aec_base::problem::{Problem, Severity};
@@ -7,6 +8,8 @@ use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text;
 use aec_task::catalogue::{self, TaskDirectory, discover};
+use aec_task::dataset::reference::DatasetRef;
+use aec_task::dataset::store::Store;
 use aec_task::id::TaskId;
 use aec_task::task::{INSTRUCTION_FILE, TASK_FILE};
 use aec_task::validate::{self, Report};
@@ -38,15 +41,18 @@ struct Row {
 }
 
 pub(crate) fn validate(context: &Context, arguments: &TaskValidateArguments) -> Result<Outcome, Failure> {
-    if !arguments.all && arguments.tasks.is_empty() {
+    if !arguments.all && arguments.tasks.is_empty() && arguments.dataset.is_none() {
         return Err(Failure::usage(
-            Problem::error("nothing to check was named").fix("name a task or a directory, or pass --all"),
+            Problem::error("nothing to check was named")
+                .fix("name a task or a directory, or pass --all or --dataset"),
         ));
     }
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let root = project.settings.path(Setting::Tasks);
     let report = if arguments.all {
         validate::check_all(&root)
+    } else if let Some(reference) = &arguments.dataset {
+        check_dataset(&project, &root, reference)?
     } else {
         let mut problems = Vec::new();
         let mut directories = Vec::new();
@@ -73,6 +79,26 @@ pub(crate) fn validate(context: &Context, arguments: &TaskValidateArguments) -> 
         .iter()
         .fold(outcome, |outcome, note| outcome.remark(problem_text(note).trim_end().to_owned()));
     Ok(outcome.problems_in_text(problems))
+}
+
+/// Checks the tasks of a dataset; one that is not here is a problem.
+fn check_dataset(project: &Project, root: &Path, reference: &str) -> Result<Report, Failure> {
+    let store = Store::new(project.settings.path(Setting::Datasets));
+    let ids = store.task_ids(&DatasetRef::parse(reference)?)?.task_ids;
+    let known = discover(root).directories;
+    let by_dotted_id: HashMap<String, &TaskDirectory> =
+        known.iter().map(|directory| (directory.id.dotted(), directory)).collect();
+    let (mut directories, mut problems) = (Vec::new(), Vec::new());
+    for id in ids {
+        match by_dotted_id.get(&id.replace('/', ".")) {
+            Some(directory) => directories.push((*directory).clone()),
+            None => problems.push(
+                Problem::warning(format!("the dataset names `{}`, which is not here", text::printable(&id)))
+                    .fix("restore the task, or check without the dataset"),
+            ),
+        }
+    }
+    Ok(Report { tasks: validate::check(&directories), problems })
 }
 
 fn summarise(project: &Project, report: Report) -> (Data, Vec<Problem>) {

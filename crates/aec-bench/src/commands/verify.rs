@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::arguments::{SandboxArgument, SandboxLevel, VerifyArguments};
+use crate::commands::selection::tasks_of_dataset;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
@@ -41,12 +42,12 @@ pub(crate) struct Row {
 }
 
 pub(crate) fn verify(context: &Context, arguments: &VerifyArguments) -> Result<Outcome, Failure> {
-    if !arguments.all && arguments.tasks.is_empty() {
-        let problem = Problem::error("no task was named").fix("name a task, or pass --all");
+    if !arguments.all && arguments.tasks.is_empty() && arguments.dataset.is_none() {
+        let problem = Problem::error("no task was named").fix("name a task, or pass --all or --dataset");
         return Err(Failure::usage(problem));
     }
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
-    let (tasks, mut problems) = find_tasks(&project, &arguments.tasks)?;
+    let (tasks, mut problems) = find_tasks(&project, &arguments.tasks, arguments.dataset.as_deref())?;
     let judge = judge(context, &arguments.sandbox);
     let rows = match &arguments.submission {
         Some(path) => judge_path(context, &project, &judge, &tasks, path)?,
@@ -107,12 +108,16 @@ pub(crate) fn judge_golden(judge: &Judge, tasks: &[Task]) -> Result<Vec<Row>, Fa
     Ok(rows)
 }
 
-/// The tasks that were named, or all of them, and what is wrong with those that do not load.
+/// The tasks that were named, or those of a dataset, or all of them, and what is wrong with those that do not load.
 pub(crate) fn find_tasks(
     project: &Project,
     queries: &[String],
+    dataset: Option<&str>,
 ) -> Result<(Vec<Task>, Vec<Problem>), Failure> {
     let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
+    if let Some(reference) = dataset {
+        return tasks_of_dataset(project, reference, catalogue);
+    }
     if queries.is_empty() {
         let problems = catalogue.problems.into_iter().filter(Problem::counts).collect();
         return Ok((catalogue.tasks, problems));

@@ -27,7 +27,7 @@ enum Syntax {
     Markdown,
 }
 
-const READERS: [Reader; 8] = [
+const READERS: [Reader; 10] = [
     Reader {
         file: "aec-bench.toml",
         command: &["config", "check"],
@@ -63,6 +63,27 @@ const READERS: [Reader; 8] = [
     Reader {
         file: "artefacts/datasets/set/1.0.0/manifest.json",
         command: &["task", "list", "--dataset", "set"],
+        syntax: Syntax::Json,
+        may_be_empty: false,
+    },
+    Reader {
+        file: "artefacts/datasets/set/1.0.0/manifest.json",
+        command: &["dataset", "verify", "--all"],
+        syntax: Syntax::Json,
+        may_be_empty: false,
+    },
+    Reader {
+        file: "tasks/suite-output.json",
+        command: &[
+            "dataset",
+            "create",
+            "--name",
+            "set",
+            "--version",
+            "1.0.0",
+            "--from-suite-output",
+            "tasks/suite-output.json",
+        ],
         syntax: Syntax::Json,
         may_be_empty: false,
     },

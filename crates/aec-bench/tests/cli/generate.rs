@@ -251,7 +251,7 @@ fn a_manifest_is_enough_to_make_everything_again() {
     assert_eq!((changed.code, changed.errors()[0].0.as_str()), (Some(1), "G020"));
     std::fs::write(&task, &original).unwrap();
     let mode = |mode: u32| {
-        std::fs::set_permissions(&task, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap()
+        std::fs::set_permissions(&task, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
     mode(0o644);
     assert_eq!(env.run(["generate", "replay", manifest]).code, Some(1));
@@ -289,7 +289,7 @@ fn a_manifest_that_lies_is_refused() {
         assert_eq!(run.code, Some(3), "{pointer}: {run:?}");
     }
     // Another draw is another task.
-    let mut changed = manifest.clone();
+    let mut changed = manifest;
     changed["instances"][0]["seed"] = 1.into();
     env.write(path, changed.to_string());
     assert_eq!(env.run(["generate", "replay", path]).code, Some(1));

@@ -4,6 +4,10 @@
 
 mod bad_input;
 mod config;
+mod dataset_archive;
+mod dataset_commands;
+mod dataset_findings;
+mod dataset_kill;
 mod documents;
 mod envelope;
 mod experiment;

@@ -198,6 +198,46 @@ fn what_cannot_be_had_is_explained() {
 }
 
 #[test]
+fn a_suite_becomes_a_dataset_with_the_same_hashes() {
+    let env = empty_project();
+    env.write("suite.toml", DOCUMENTED.replace("[\"electrical/*\", \"civil/*\"]", "[\"ground/*\"]"));
+    assert_eq!(env.run(["generate", "suite"]).code, Some(0));
+    let source = "tasks/generated/my-suite/generation-manifest.json";
+    let created = env.run([
+        "dataset",
+        "create",
+        "--name",
+        "ground",
+        "--version",
+        "1.0.0",
+        "--from-suite-output",
+        source,
+    ]);
+    assert_eq!(created.code, Some(0), "{created:?}");
+    let made: Value = serde_json::from_str(&env.read(source)).unwrap();
+    let frozen: Value =
+        serde_json::from_str(&env.read("artefacts/datasets/ground/1.0.0/manifest.json")).unwrap();
+    let hashes = |manifest: &Value, list: &str| {
+        let mut hashes: Vec<String> = manifest[list]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["content_hash"].as_str().unwrap().to_owned())
+            .collect();
+        hashes.sort();
+        hashes
+    };
+    assert_eq!(hashes(&made, "instances"), hashes(&frozen, "tasks"));
+    assert_eq!(frozen["source"]["seed"], 20_260_524);
+    let split = env.run(["dataset", "split", "ground@1.0.0", "--train-share", "0.7", "--seed", "1"]);
+    assert_eq!(split.code, Some(0), "{split:?}");
+    for name in ["ground", "ground-train", "ground-eval"] {
+        assert_eq!(env.run(["dataset", "verify", name]).code, Some(0), "{name}");
+        assert_eq!(env.run(["task", "list", "--dataset", &format!("{name}@1.0.0")]).code, Some(0), "{name}");
+    }
+}
+
+#[test]
 fn a_kill_leaves_no_half_a_suite() {
     let env = empty_project();
     env.write("suite.toml", DOCUMENTED.replace("[\"electrical/*\", \"civil/*\"]", "[\"ground/*\"]"));

@@ -51,7 +51,10 @@ impl Document {
                 }
                 Err(error) => error,
             };
-            decoded.problems.push(self.describe(&error));
+            // A required key that was cut out because of its own fault is not missing.
+            if !error.missing_key().is_some_and(|key| decoded.is_faulty(&key)) {
+                decoded.problems.push(self.describe(&error));
+            }
             decoded.faulty.push(dotted(&error.path));
             let root = pruned.get_or_insert_with(|| self.root.clone());
             if decoded.problems.len() == MOST_PROBLEMS || !cut(root, &error.path) {
@@ -95,8 +98,8 @@ impl Document {
             Kind::BadValue(message) => {
                 (Shared::BadValue, Problem::error(format!("`{key}` {message}")).fix("correct the value"))
             }
-            Kind::Missing(field) => {
-                let name = if key.is_empty() { (*field).to_owned() } else { format!("{key}.{field}") };
+            Kind::Missing(_) => {
+                let name = error.missing_key().unwrap_or_default();
                 (Shared::MissingKey, Problem::error(format!("`{name}` is missing")).fix("add the key"))
             }
         };
@@ -178,6 +181,13 @@ enum Kind {
 impl DecodeError {
     fn new(kind: Kind) -> Self {
         Self { kind, path: Vec::new(), offset: None }
+    }
+
+    /// The dotted key that is not there, when that is the error.
+    fn missing_key(&self) -> Option<String> {
+        let Kind::Missing(field) = self.kind else { return None };
+        let table = dotted(&self.path);
+        Some(if table.is_empty() { field.to_owned() } else { format!("{table}.{field}") })
     }
 
     /// Called on the way out of each level, so the path grows from its end.
@@ -454,6 +464,24 @@ mod tests {
     fn render(problem: &Problem) -> String {
         let fix = problem.fix.as_deref().unwrap_or_default();
         format!("{} {problem} ({fix})", problem.id.as_deref().unwrap_or_default())
+    }
+
+    #[test]
+    fn a_required_key_is_reported_once() {
+        #[derive(Debug, Deserialize)]
+        #[expect(dead_code, reason = "only its decoding is of interest")]
+        struct Strict {
+            name: String,
+            list: Vec<Inner>,
+        }
+        let problems = |text: &str| -> Vec<String> {
+            let document =
+                Document::parse(Path::new("f"), text.to_owned(), Syntax::Json, Family('X')).unwrap();
+            document.decode::<Strict>().problems.iter().map(render).collect()
+        };
+        assert_eq!(problems(r#"{"list": []}"#), ["X006 f:1:1: `name` is missing (add the key)"]);
+        let wrong = problems(r#"{"name": 5, "list": []}"#);
+        assert_eq!(wrong, ["X004 f:1:10: `name` must be text in quotes, not 5 (write text in quotes there)"]);
     }
 
     #[test]

@@ -1,0 +1,127 @@
+//! The selection flags that several commands share, as filters.
+
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_base::settings::Setting;
+use aec_base::text;
+use aec_task::catalogue::Catalogue;
+use aec_task::file::{Difficulty, Lifecycle, Visibility};
+use aec_task::id::TaskId;
+use aec_task::selection::{Selection, SelectionTable};
+use aec_task::task::Task;
+
+use crate::arguments::SelectionArguments;
+use crate::failure::Failure;
+
+impl SelectionArguments {
+    /// The flags as the `tasks` block of an experiment would have them.
+    pub(crate) fn table(&self, include_patterns: Vec<String>) -> SelectionTable {
+        // The argument parser has checked the words.
+        let difficulty = |name: &String| Difficulty::parse(name);
+        let visibility = |name: &String| Visibility::parse(name);
+        SelectionTable {
+            dataset: self.dataset.clone(),
+            include_patterns,
+            exclude_patterns: self.exclude.clone(),
+            domains: self.domain.clone(),
+            difficulties: self.difficulty.iter().filter_map(difficulty).collect(),
+            lifecycle: self.lifecycle(),
+            lifecycle_filter: None,
+            visibility: self.visibility.iter().filter_map(visibility).collect(),
+            tags: self.tag.clone(),
+        }
+    }
+
+    /// The stages that the flags allow: an empty list allows all, none at all means the usual default.
+    pub(crate) fn lifecycle(&self) -> Option<Vec<Lifecycle>> {
+        let stages = &self.lifecycle;
+        if stages.iter().any(|stage| stage == "any") {
+            return Some(Vec::new());
+        }
+        (!stages.is_empty()).then(|| stages.iter().filter_map(|stage| Lifecycle::parse(stage)).collect())
+    }
+
+    /// The filters on fields that have no flag of their own.
+    pub(crate) fn filters(&self) -> Result<Vec<FieldFilter>, Failure> {
+        self.filter.iter().map(|filter| FieldFilter::parse(filter)).collect()
+    }
+}
+
+/// The tasks of a dataset out of all tasks, what is missing, and what is wrong with those that do not load.
+pub(crate) fn tasks_of_dataset(
+    project: &Project,
+    reference: &str,
+    catalogue: Catalogue,
+) -> Result<(Vec<Task>, Vec<Problem>), Failure> {
+    let table = SelectionTable {
+        dataset: Some(reference.to_owned()),
+        lifecycle: Some(Vec::new()),
+        ..SelectionTable::default()
+    };
+    let selection = Selection::prepare(&table, &project.settings.path(Setting::Datasets))?;
+    let Catalogue { tasks, mut problems } = catalogue;
+    problems.retain(|problem| problem.counts() && concerns(problem, |id| selection.may_take(id)));
+    problems.extend(missing(&selection, &tasks));
+    Ok((tasks.into_iter().filter(|task| selection.takes(task)).collect(), problems))
+}
+
+/// Whether a problem of the catalogue is about a task that is wanted.
+pub(crate) fn concerns(problem: &Problem, wanted: impl Fn(&TaskId) -> bool) -> bool {
+    problem.about.as_deref().and_then(|id| TaskId::parse(id).ok()).is_some_and(|id| wanted(&id))
+}
+
+/// The problems of tasks that a dataset names and that are not there.
+pub(crate) fn missing(selection: &Selection, tasks: &[Task]) -> Vec<Problem> {
+    let problem = |id: &str| {
+        Problem::warning(format!("the dataset names `{}`, which is not here", text::printable(id)))
+            .fix("restore the task, or select without the dataset")
+    };
+    selection.missing_from(tasks).into_iter().map(problem).collect()
+}
+
+/// `FIELD=VALUE`: a field of the table, also one without a flag of its own.
+pub(crate) struct FieldFilter {
+    field: &'static str,
+    value: String,
+}
+
+const FIELDS: [&str; 8] =
+    ["task_id", "domain", "category", "difficulty", "visibility", "lifecycle", "standard", "tags"];
+
+impl FieldFilter {
+    fn parse(filter: &str) -> Result<Self, Failure> {
+        let shown = text::printable(filter);
+        let Some((field, value)) = filter.split_once('=') else {
+            return Err(Failure::usage(
+                Problem::error(format!("`{shown}` is not FIELD=VALUE"))
+                    .fix("write, say, --filter category=reasoning"),
+            ));
+        };
+        match FIELDS.iter().find(|known| **known == field) {
+            Some(field) => Ok(Self { field, value: value.to_owned() }),
+            None => {
+                let problem = Problem::error(format!("tasks have no field `{}`", text::printable(field)))
+                    .why(format!("the fields are {}", FIELDS.join(", ")));
+                Err(Failure::usage(match text::nearest(field, &FIELDS) {
+                    Some(near) => problem.fix(format!("did you mean `{near}`?")),
+                    None => problem.fix("name one of them"),
+                }))
+            }
+        }
+    }
+
+    /// Whether a task has the value.
+    pub(crate) fn takes(&self, task: &Task) -> bool {
+        let value = self.value.as_str();
+        match self.field {
+            "task_id" => task.id.is(value),
+            "domain" => task.domain == value,
+            "category" => task.category.as_deref().unwrap_or("unknown") == value,
+            "difficulty" => task.difficulty.map_or("unknown", Difficulty::name) == value,
+            "visibility" => task.visibility.map_or("unknown", Visibility::name) == value,
+            "lifecycle" => task.lifecycle.name() == value,
+            "standard" => task.standard.as_deref().unwrap_or("unknown") == value,
+            _ => task.tags.iter().any(|tag| tag == value),
+        }
+    }
+}

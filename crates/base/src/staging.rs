@@ -1,0 +1,178 @@
+//! Directories that appear whole or not at all: made in a hidden place beside their target, synced, then renamed
+//! without replacing anything.
+//!
+//! A process that is killed leaves its hidden directory behind. Each holds a lock on its own as long as it lives,
+//! so the next one that comes here can tell the abandoned ones and removes them.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
+
+/// How the names of hidden directories begin.
+const PREFIX: &str = ".aec-bench-staging-";
+
+/// A hidden directory that only this process writes to; removed with everything in it when dropped.
+#[derive(Debug)]
+pub struct Staging {
+    path: PathBuf,
+    /// Says that this process lives.
+    _lock: File,
+}
+
+impl Staging {
+    /// Makes a hidden directory in `parent`, which is created when it does not exist, and removes those that
+    /// killed processes have left there.
+    pub fn begin(parent: &Path) -> io::Result<Self> {
+        fs_err::create_dir_all(parent)?;
+        sweep(parent)?;
+        loop {
+            let directory =
+                tempfile::Builder::new().prefix(PREFIX).permissions(private()).tempdir_in(parent)?;
+            // Between its creation and the lock, somebody else may have taken it for an abandoned one.
+            if let Some(lock) = lock(directory.path())? {
+                return Ok(Self { path: directory.keep(), _lock: lock });
+            }
+        }
+    }
+
+    /// The hidden directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves something made here to its place. The error is [`io::ErrorKind::AlreadyExists`] when something is
+    /// there. What is moved must have been synced.
+    pub fn publish(&self, made: &Path, place: &Path) -> io::Result<()> {
+        rename_new(made, place)?;
+        sync_parent(place)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next one that comes here.
+        let _unused = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn private() -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(0o700)
+}
+
+/// Locks a directory; `None` when another process has it or has removed it.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    let file = match File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let same = |there: std::fs::Metadata, here: std::fs::Metadata| there.ino() == here.ino();
+    let still_there =
+        path.symlink_metadata().is_ok_and(|there| file.metadata().is_ok_and(|h| same(there, h)));
+    Ok(still_there.then_some(file))
+}
+
+/// Removes the hidden directories of processes that are no more.
+fn sweep(parent: &Path) -> io::Result<()> {
+    for entry in fs_err::read_dir(parent)? {
+        let entry = entry?;
+        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        if !ours || !entry.file_type()?.is_dir() {
+            continue;
+        }
+        if let Ok(Some(_lock)) = lock(&entry.path()) {
+            // Not being able to remove rubbish is no reason not to work.
+            let _unused = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Renames without replacing. The parent of the target is created.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    if let Some(parent) = to.parent() {
+        fs_err::create_dir_all(parent)?;
+    }
+    let name_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", to.display()));
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        // Some file systems do not know the flag. There a directory still replaces nothing but an empty one.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if from.is_dir() => {
+            match std::fs::rename(from, to) {
+                Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                    Err(name_path(io::ErrorKind::AlreadyExists.into()))
+                }
+                other => other.map_err(name_path),
+            }
+        }
+        Err(error) => Err(name_path(error.into())),
+    }
+}
+
+/// Makes a rename last.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Writes everything of the file system that holds `path` to disk: one call instead of one per file.
+pub fn sync_all(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(File::open(path)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs_err::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn publishing_never_replaces() {
+        let root = tempfile::tempdir().unwrap();
+        let parent = root.path().join("deep/er");
+        for (round, content) in ["one", "two"].into_iter().enumerate() {
+            let staging = Staging::begin(&parent).unwrap();
+            let made = staging.path().join("made");
+            fs_err::create_dir(&made).unwrap();
+            fs_err::write(made.join("file"), content).unwrap();
+            let published = staging.publish(&made, &parent.join("x/place"));
+            assert_eq!(published.is_ok(), round == 0);
+            if let Err(error) = published {
+                assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+            }
+        }
+        assert_eq!(fs_err::read(parent.join("x/place/file")).unwrap(), b"one");
+        assert_eq!(names(&parent), ["x"], "nothing hidden stays");
+    }
+
+    #[test]
+    fn abandoned_directories_are_removed_and_living_ones_stay() {
+        let root = tempfile::tempdir().unwrap();
+        let abandoned = root.path().join(format!("{PREFIX}abandoned"));
+        fs_err::create_dir_all(abandoned.join("deep")).unwrap();
+        let living = Staging::begin(root.path()).unwrap();
+        assert!(!abandoned.exists());
+        let second = Staging::begin(root.path()).unwrap();
+        assert!(living.path().is_dir() && second.path().is_dir());
+        drop((living, second));
+        assert!(names(root.path()).is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! Moments in UTC as text: `2026-04-12T00:00:00Z`.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A moment in UTC. What was read is kept as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(extend("format" = "date-time"))]
+pub struct Timestamp(String);
+
+/// The last second of the year 9999.
+const LATEST: u64 = 253_402_300_799;
+
+impl Timestamp {
+    /// The moment some seconds after the beginning of 1970; later than the year 9999 is the end of that year.
+    pub fn from_seconds(seconds: u64) -> Self {
+        let seconds = seconds.min(LATEST);
+        let (year, month, day) = date(seconds / 86_400);
+        let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+        Self(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
+    }
+
+    /// This moment.
+    pub fn now() -> Self {
+        Self::from_seconds(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    }
+
+    /// The moment as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Year, month and day of a number of days since the beginning of 1970. The calendar repeats every 400 years;
+/// years are counted from March, so that the leap day is the last one of its year.
+fn date(days: u64) -> (u64, u64, u64) {
+    const DAYS_TO_1970: u64 = 719_468;
+    const DAYS_OF_400_YEARS: u64 = 146_097;
+    let days = days + DAYS_TO_1970;
+    let era = days / DAYS_OF_400_YEARS;
+    let day_of_era = days % DAYS_OF_400_YEARS;
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        const WRONG: &str = "is not a moment in UTC such as 2026-04-12T00:00:00Z";
+        let shape = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
+        let head = text.as_bytes().get(..19).ok_or(WRONG)?;
+        if !head.iter().map(|byte| shape(*byte)).eq(*b"0000-00-00T00:00:00") {
+            return Err(WRONG);
+        }
+        let number = |from: usize| u32::from(head[from] - b'0') * 10 + u32::from(head[from + 1] - b'0');
+        let fits = (1..=12).contains(&number(5))
+            && (1..=31).contains(&number(8))
+            && number(11) < 24
+            && number(14) < 60
+            && number(17) <= 60;
+        let rest = &text[19..];
+        let zone = match rest.strip_prefix('.') {
+            Some(fraction) => {
+                let zone = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+                if zone.len() == fraction.len() {
+                    return Err(WRONG);
+                }
+                zone
+            }
+            None => rest,
+        };
+        if fits && text.len() <= 40 && matches!(zone, "Z" | "+00:00") { Ok(Self(text)) } else { Err(WRONG) }
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(timestamp: Timestamp) -> Self {
+        timestamp.0
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_moments() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_775_952_000, "2026-04-12T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (u64::MAX, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(Timestamp::from_seconds(seconds).as_str(), text);
+            assert_eq!(Timestamp::try_from(text.to_owned()).unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn only_moments_in_utc_are_read() {
+        for good in ["2026-04-12T00:00:00.123456Z", "2026-04-12T00:00:00+00:00"] {
+            assert!(Timestamp::try_from(good.to_owned()).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "2026-04-12",
+            "2026-04-12T00:00:00",
+            "2026-04-12T00:00:00+01:00",
+            "2026-13-12T00:00:00Z",
+            "2026-04-12T24:00:00Z",
+            "2026-04-12T00:00:00.Z",
+            "2026-04-12T00:00:00Zü",
+            "２026-04-12T00:00:00Z",
+        ] {
+            assert!(Timestamp::try_from(bad.to_owned()).is_err(), "{bad}");
+        }
+    }
+}

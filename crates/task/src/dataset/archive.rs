@@ -1,0 +1,195 @@
+//! Datasets as one file: `manifest.json` and the tasks in a tar archive, compressed with Zstandard. The same
+//! dataset gives the same bytes on every run.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use serde::Serialize;
+use tar::{EntryType, Header};
+
+use super::hash::{HashedFile, task_hash};
+use super::manifest::{MANIFEST_FILE, Manifest, ManifestTask};
+use super::verify::is_own_directory;
+use super::{finding, tree};
+use crate::id::TaskId;
+
+/// Where tasks lie in an archive, whatever the project calls its tasks root.
+pub const TASKS: &str = "tasks";
+
+/// The level of compression: higher ones take much longer and gain little on text that repeats.
+const LEVEL: i32 = 6;
+
+/// How much an archive may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the whole, unpacked.
+    pub total: u64,
+    /// Bytes of one file.
+    pub file: u64,
+    /// Bytes of the manifest.
+    pub manifest: u64,
+    /// Members.
+    pub members: usize,
+}
+
+/// The limits of this program.
+pub const LIMITS: Limits = Limits {
+    total: 8 * 1024 * 1024 * 1024,
+    file: tree::FILE_LIMIT,
+    manifest: super::manifest::MANIFEST_LIMIT,
+    members: 2_000_000,
+};
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Packed {
+    /// Tasks.
+    pub tasks: usize,
+    /// Files of tasks.
+    pub files: usize,
+    /// Bytes of these files.
+    pub bytes: u64,
+}
+
+/// Why there is no archive.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The tasks are not those of the dataset.
+    #[error("the tasks are not those of the dataset")]
+    Problems(Vec<Problem>),
+    /// The operating system said no.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// The name of a task's file in an archive.
+fn member(id: &TaskId, path: &str) -> String {
+    format!("{TASKS}/{id}/{path}")
+}
+
+/// Whether a file's name fits into an archive.
+pub(super) fn fits(id: &TaskId, path: &str) -> bool {
+    let name = member(id, path);
+    name.len() <= 100 || Header::new_ustar().set_path(&name).is_ok()
+}
+
+/// The manifest as an archive has it: paths do not tell where the project keeps its tasks.
+fn portable(manifest: &Manifest) -> Option<Manifest> {
+    let mut portable = manifest.clone();
+    for task in &mut portable.tasks {
+        let id = task.id()?;
+        task.task_id = id.dotted();
+        task.task_path = format!("{TASKS}/{id}");
+    }
+    portable.tasks.sort_by(|a, b| a.task_id.cmp(&b.task_id));
+    Some(portable)
+}
+
+/// A task's files as they were when its hash was computed.
+struct ReadTask {
+    id: TaskId,
+    files: Vec<(HashedFile, Vec<u8>)>,
+}
+
+/// Writes a dataset and its tasks. What is packed is what was hashed, so a task that changes meanwhile is found.
+pub fn export(project_root: &Path, manifest: &Manifest, to: impl Write) -> Result<Packed, ExportError> {
+    /// Tasks that are in memory at once.
+    const AT_ONCE: usize = 64;
+    let not_an_id =
+        || ExportError::Problems(vec![finding(15, "a task has no id").fix("create the dataset anew")]);
+    let portable = portable(manifest).ok_or_else(not_an_id)?;
+    let mut encoder = zstd::Encoder::new(to, LEVEL)?;
+    encoder.include_checksum(true)?;
+    let mut builder = tar::Builder::new(encoder);
+    let text = portable.to_json().map_err(io::Error::other)?;
+    append(&mut builder, MANIFEST_FILE, false, text.as_bytes())?;
+
+    let mut entries: Vec<(TaskId, &ManifestTask)> =
+        manifest.tasks.iter().filter_map(|entry| Some((entry.id()?, entry))).collect();
+    // Members are sorted by their whole names, in which a slash follows the id.
+    entries.sort_by_cached_key(|(id, _)| format!("{id}/"));
+    let mut packed = Packed::default();
+    let mut problems = Vec::new();
+    for some in entries.chunks(AT_ONCE) {
+        for result in parallel::map(some, 4, |(id, entry)| read_task(project_root, id, entry)) {
+            match result {
+                Ok(task) if problems.is_empty() => pack(&mut builder, &task, &mut packed)?,
+                Ok(_) => {}
+                Err(found) => problems.extend(found),
+            }
+        }
+        if packed.bytes > LIMITS.total {
+            let gigabytes = LIMITS.total >> 30;
+            problems.push(
+                finding(41, format!("an archive holds at most {gigabytes} GiB, and the tasks have more"))
+                    .fix("split the dataset"),
+            );
+            break;
+        }
+    }
+    if !problems.is_empty() {
+        return Err(ExportError::Problems(problems));
+    }
+    builder.into_inner()?.finish()?.flush()?;
+    Ok(packed)
+}
+
+fn pack<W: Write>(builder: &mut tar::Builder<W>, task: &ReadTask, packed: &mut Packed) -> io::Result<()> {
+    packed.tasks += 1;
+    for (file, content) in &task.files {
+        packed.files += 1;
+        packed.bytes += content.len() as u64;
+        append(builder, &member(&task.id, &file.path), file.executable, content)?;
+    }
+    Ok(())
+}
+
+/// Everything in a header that is not the name, the size and the executable bit is always the same.
+fn append<W: Write>(
+    builder: &mut tar::Builder<W>,
+    name: &str,
+    executable: bool,
+    content: &[u8],
+) -> io::Result<()> {
+    let mut header = Header::new_ustar();
+    header.set_path(name)?;
+    header.set_mode(if executable { 0o755 } else { 0o644 });
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_entry_type(EntryType::Regular);
+    header.set_size(content.len() as u64);
+    header.set_cksum();
+    builder.append(&header, content)
+}
+
+fn read_task(project_root: &Path, id: &TaskId, entry: &ManifestTask) -> Result<ReadTask, Vec<Problem>> {
+    let directory = project_root.join(&entry.task_path);
+    let about = |problem: Problem| problem.about(id.as_str());
+    if !is_own_directory(&directory, id) {
+        let problem = finding(21, format!("the task `{id}` is not here")).fix("restore the task");
+        return Err(vec![about(problem.in_file(directory))]);
+    }
+    let mut files = Vec::new();
+    let mut problems = Vec::new();
+    for file in tree::files(&directory)? {
+        match tree::read_content(&file) {
+            Ok(read) => files.push(read),
+            Err(problem) => problems.push(about(problem)),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut hashed: Vec<HashedFile> = files.iter().map(|(file, _)| file.clone()).collect();
+    if task_hash(&mut hashed) != entry.content_hash {
+        return Err(vec![about(
+            finding(20, format!("the task `{id}` has changed since the dataset was made"))
+                .fix("restore the task, or create a new version of the dataset")
+                .in_file(directory),
+        )]);
+    }
+    Ok(ReadTask { id: id.clone(), files })
+}
