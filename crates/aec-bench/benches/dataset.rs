@@ -8,10 +8,9 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
+use aec_test::bench::{Place, is_asked_for, milliseconds};
 
 /// The most that `dataset create` and `dataset verify` may take together at 5,000 tasks.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -19,8 +18,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 const ROUNDS: usize = 5;
 
 fn main() {
-    // `cargo test --benches` runs this too; there it only shows that it starts.
-    if !std::env::args().any(|argument| argument == "--bench") {
+    if !is_asked_for() {
         return;
     }
     let sizes = std::env::var("AEC_BENCH_TASKS").unwrap_or_else(|_| "500 5000".to_owned());
@@ -33,18 +31,11 @@ fn main() {
 }
 
 fn measure(size: usize) {
-    let directory = project(size);
-    let median_of = |arguments: &dyn Fn(usize) -> Vec<String>| {
-        let mut times: Vec<Duration> = (0..=ROUNDS).map(|round| run(&directory, &arguments(round))).collect();
-        // The first run warms up.
-        times.remove(0);
-        median(&mut times)
-    };
-    let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<String>>();
-    let create = median_of(&|round| words(&format!("dataset create --name set --version 1.0.{round}")));
+    let place = project(size);
+    let create = place.median(ROUNDS, |round| format!("dataset create --name set --version 1.0.{round}"));
     println!("{size:>8} tasks");
     println!("  create             {:9.1} ms", milliseconds(create));
-    let verify = median_of(&|_| words("dataset verify set"));
+    let verify = place.median(ROUNDS, |_| "dataset verify set".to_owned());
     println!("  verify             {:9.1} ms", milliseconds(verify));
     println!("  both               {:9.1} ms", milliseconds(create + verify));
     let lines = [
@@ -55,32 +46,23 @@ fn measure(size: usize) {
         ("import, all kept", "dataset import set.tar.zst"),
     ];
     for (name, line) in lines {
-        println!("  {name:<18} {:9.1} ms", milliseconds(median_of(&|_| words(line))));
+        println!("  {name:<18} {:9.1} ms", milliseconds(place.median(ROUNDS, |_| line.to_owned())));
     }
-    let archive = directory.join("set.tar.zst");
-    let import = median_of(&|round| {
-        let other = directory.join(format!("other-{round}"));
-        std::fs::create_dir(&other).unwrap();
-        run(&other, &words("init --no-example"));
-        vec![
-            "--project".into(),
-            other.display().to_string(),
-            "dataset".into(),
-            "import".into(),
-            archive.display().to_string(),
-        ]
-    });
+    let archive = place.path().join("set.tar.zst");
+    for round in 0..=ROUNDS {
+        place.run(&format!("init --no-example other-{round}"));
+    }
+    let import =
+        place.median(ROUNDS, |round| format!("--project other-{round} dataset import {}", archive.display()));
     println!("  import, all new    {:9.1} ms", milliseconds(import));
     println!("  archive            {:9} KB", std::fs::metadata(archive).unwrap().len() / 1000);
-    std::fs::remove_dir_all(directory).unwrap();
 }
 
 /// A project with tasks of ten files, one of them 50 KB that is the same in all.
-fn project(size: usize) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("aec-bench-dataset-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    run(&directory, &["init".into(), "--no-example".into()]);
-    let tasks = directory.join("tasks");
+fn project(size: usize) -> Place {
+    let place = Place::new(env!("CARGO_BIN_EXE_aec-bench"), "dataset");
+    place.run("init --no-example");
+    let tasks = place.path().join("tasks");
     aec_test::tree::write_tree(&tasks, size);
     let verifier = lines(1430, |line| format!("# line {line:05} of the same verifier"));
     for (number, task) in task_directories(&tasks).into_iter().enumerate() {
@@ -97,7 +79,7 @@ fn project(size: usize) -> PathBuf {
             std::fs::write(task.join(file), content).unwrap();
         }
     }
-    directory
+    place
 }
 
 fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
@@ -116,26 +98,4 @@ fn task_directories(root: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// Runs a command that must succeed, or find something.
-fn run(directory: &Path, arguments: &[String]) -> Duration {
-    let mut command = Command::new(PROGRAM);
-    command.args(arguments).current_dir(directory).env("HOME", directory);
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    let started = Instant::now();
-    let output = command.output().unwrap();
-    let time = started.elapsed();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {said}");
-    time
-}
-
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
 }

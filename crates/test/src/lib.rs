@@ -7,6 +7,7 @@
     reason = "a test stops at the first thing that cannot be arranged"
 )]
 
+pub mod bench;
 pub mod environment;
 pub mod tree;
 

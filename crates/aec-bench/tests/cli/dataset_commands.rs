@@ -221,7 +221,11 @@ fn suites_are_recorded() {
     let nowhere = json(&env, "dataset create --name set --version 1.0.1 -c suite.toml");
     assert_eq!((nowhere.code, nowhere.errors()[0].0.as_str()), (Some(3), "D036"));
 
-    let output = json!({"suite": "my-suite", "seed": 7, "instances": [{"task": "civil/x-0", "index": 0}, {"task": "civil/x-2"}]});
+    let output = json!({
+        "schema_version": 1,
+        "suite": {"name": "my-suite", "seed": 7, "config": {"name": "my-suite", "output": null}},
+        "instances": [{"task": "civil/x-0", "index": 0}, {"task": "civil/x-2"}],
+    });
     env.write("tasks/generated/my-suite/manifest.json", output.to_string());
     let line = "dataset create --name set --version 1.1.0 --from-suite-output tasks/generated/my-suite/manifest.json";
     assert_eq!(run(&env, line).code, Some(0));
@@ -229,7 +233,7 @@ fn suites_are_recorded() {
     assert_eq!(ids(&made), ["generated.my-suite.civil.x-0", "generated.my-suite.civil.x-2"]);
     assert_eq!(
         made["source"],
-        json!({"method": "suite_config", "suite_config": {"suite": "my-suite", "seed": 7}, "seed": 7})
+        json!({"method": "suite_config", "suite_config": {"name": "my-suite"}, "seed": 7})
     );
     for (instances, id) in [
         (json!([{"task": "civil/none"}]), "D036"),

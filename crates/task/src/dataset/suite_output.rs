@@ -1,4 +1,5 @@
-//! What a generated suite says of itself: a JSON file with `instances[].task`, the tasks it consists of.
+//! What a generated suite says of itself: its manifest has `instances[].task`, the tasks it consists of, and `suite`,
+//! what it was made from.
 
 use std::path::{Path, PathBuf};
 
@@ -25,8 +26,15 @@ pub struct SuiteOutput {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OutputFile {
-    seed: Option<i64>,
+    suite: Option<SuiteSource>,
     instances: Vec<Instance>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SuiteSource {
+    seed: Option<i64>,
+    config: Map<String, Value>,
 }
 
 #[derive(Default, Deserialize)]
@@ -75,9 +83,14 @@ pub fn read(path: &Path) -> Result<SuiteOutput, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut rest = document.decode::<Map<String, Value>>().value.unwrap_or_default();
-    rest.remove("instances");
-    let source = Source { method: SourceMethod::SuiteConfig, suite_config: Some(rest), seed: output.seed };
+    let (seed, config) = match output.suite {
+        Some(mut suite) => {
+            remove_absent(&mut suite.config);
+            (suite.seed, Some(suite.config))
+        }
+        None => (None, None),
+    };
+    let source = Source { method: SourceMethod::SuiteConfig, suite_config: config, seed };
     Ok(SuiteOutput { tasks, source })
 }
 
