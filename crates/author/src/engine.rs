@@ -1,7 +1,8 @@
 //! Engines at work: warm Python processes in rooms, one import and many calls for each template.
 //!
-//! `python/engine.py` waits in a room and runs every request in a fork of itself, so one template leaves nothing
-//! behind for the next. Time and memory are limited; an engine that breaks a limit costs its own request only.
+//! `python/engine.py` waits in a room and runs every request in a fork of itself that can start no process and write no
+//! file, so one template leaves nothing behind for the next. Time and memory are limited; an engine that breaks a limit
+//! costs its own request only.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -143,7 +144,6 @@ impl Engines {
             let deadline = Duration::from_secs((calls.len() as u64 + 2) * CALL_SECONDS);
             // A worker that did not answer to the end is not used again.
             let answer = worker.ask(&request, Instant::now() + deadline)?;
-            worker.clean()?;
             self.put(worker);
             match answer {
                 Answer { results: Some(results), .. } if results.len() == calls.len() => {
@@ -178,7 +178,7 @@ impl Engines {
         let place = match self.isolation {
             Isolation::Room => {
                 let mut spec = RoomSpec {
-                    writable: vec!["/work".to_owned()],
+                    writable: Vec::new(),
                     sealed: Vec::new(),
                     show: Vec::new(),
                     programs: Vec::new(),
@@ -189,7 +189,7 @@ impl Engines {
                 let mut room = Room::open(&spec)?;
                 let command = [&["python3"], arguments.as_slice()].concat();
                 room.settle(&command, &env, &theirs.into())?;
-                Place::Room(Box::new(room))
+                Place::Room { _keeps: Box::new(room) }
             }
             Isolation::None => {
                 let mut command = Command::new(&python.path);
@@ -220,7 +220,7 @@ struct Worker {
 
 #[derive(Debug)]
 enum Place {
-    Room(Box<Room>),
+    Room { _keeps: Box<Room> },
     Host(Child),
 }
 
@@ -259,14 +259,6 @@ impl Worker {
             }
         }
         Ok(())
-    }
-
-    /// Ends whatever the engine left running.
-    fn clean(&mut self) -> Result<(), SandboxError> {
-        match &mut self.place {
-            Place::Room(room) => room.wipe().map(drop),
-            Place::Host(_) => Ok(()),
-        }
     }
 }
 

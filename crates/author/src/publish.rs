@@ -1,29 +1,23 @@
-//! Publishing whole directories: written beside their place under a hidden name, then renamed in one step.
+//! Publishing whole directories: written in a hidden place beside their own, then renamed in one step.
 //!
-//! Whoever looks sees nothing or everything, also after a kill. What a killed process left under a hidden name is
-//! taken away by the next one; a lock tells the living from the dead.
+//! Whoever looks sees nothing or everything, also after a kill.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use aec_base::staging;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::instance::{Files, is_executable};
 
-const PREFIX: &str = ".aec-staging-";
-const LOCK: &str = ".lock";
-
 /// A directory that is being written.
 #[derive(Debug)]
 pub(crate) struct Staging {
-    /// Holds the lock and the tree.
-    holder: PathBuf,
+    hidden: staging::Staging,
     tree: PathBuf,
     target: PathBuf,
-    _lock: File,
 }
 
 /// What publishing did.
@@ -41,19 +35,12 @@ pub enum Published {
 impl Staging {
     /// Begins a directory that will be `target`.
     pub(crate) fn begin(target: &Path) -> io::Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let parent =
             target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-        fs_err::create_dir_all(parent)?;
-        remove_dead(parent);
-        let name = format!("{PREFIX}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let holder = parent.join(name);
-        fs_err::create_dir(&holder)?;
-        let lock = fs_err::File::create(holder.join(LOCK))?.into_file();
-        lock.lock()?;
-        let tree = holder.join("tree");
+        let hidden = staging::Staging::begin(parent)?;
+        let tree = hidden.path().join("tree");
         fs_err::create_dir(&tree)?;
-        Ok(Self { holder, tree, target: target.to_path_buf(), _lock: lock })
+        Ok(Self { hidden, tree, target: target.to_path_buf() })
     }
 
     /// Writes the files of one task, or others, below a path.
@@ -82,11 +69,11 @@ impl Staging {
 
     /// Makes the directory visible. One that is there already must be the same, unless it may be replaced.
     pub(crate) fn publish(self, replace: bool) -> io::Result<Option<Published>> {
-        sync(&self.tree)?;
-        match renameat_with(CWD, &self.tree, CWD, &self.target, RenameFlags::NOREPLACE) {
+        staging::sync_all(&self.tree)?;
+        match self.hidden.publish(&self.tree, &self.target) {
             Ok(()) => return Ok(Some(Published::Created)),
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
         }
         if same_tree(&self.tree, &self.target)? {
             return Ok(Some(Published::Unchanged));
@@ -95,7 +82,8 @@ impl Staging {
             return Ok(None);
         }
         renameat_with(CWD, &self.tree, CWD, &self.target, RenameFlags::EXCHANGE)?;
-        // What was there is now in the staging directory and goes with it.
+        staging::sync_parent(&self.target)?;
+        // What was there is now in the hidden place and goes with it.
         Ok(Some(Published::Replaced))
     }
 
@@ -108,43 +96,6 @@ impl Staging {
         }
         Ok(different)
     }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        // What cannot be removed now is removed by the next run.
-        fs_err::remove_dir_all(&self.holder).ok();
-    }
-}
-
-fn sync(tree: &Path) -> io::Result<()> {
-    let directory = fs_err::File::open(tree)?;
-    rustix::fs::syncfs(directory.file())?;
-    Ok(())
-}
-
-/// Removes staging directories whose process is gone.
-fn remove_dead(parent: &Path) {
-    let Ok(entries) = fs_err::read_dir(parent) else { return };
-    for entry in entries.filter_map(Result::ok) {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
-        }
-        // Without a lock file the process died between two steps, or is between them now; the lock decides.
-        let lock = File::open(entry.path().join(LOCK));
-        let dead = match lock {
-            Ok(lock) => lock.try_lock().is_ok(),
-            Err(_) => !process_lives(&entry.file_name().to_string_lossy()),
-        };
-        if dead {
-            fs_err::remove_dir_all(entry.path()).ok();
-        }
-    }
-}
-
-fn process_lives(name: &str) -> bool {
-    let pid = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-    pid.is_some_and(|pid| Path::new("/proc").join(pid).exists())
 }
 
 fn link_missing(

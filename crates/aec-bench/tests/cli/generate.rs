@@ -325,7 +325,7 @@ fn a_kill_leaves_nothing_or_everything() {
 }
 
 pub(crate) fn is_hidden(path: &Path) -> bool {
-    path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b".aec-staging"))
+    path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(b".aec-bench-staging"))
 }
 
 #[test]
