@@ -27,7 +27,7 @@ enum Syntax {
     Markdown,
 }
 
-const READERS: [Reader; 10] = [
+const READERS: [Reader; 13] = [
     Reader {
         file: "aec-bench.toml",
         command: &["config", "check"],
@@ -58,6 +58,24 @@ const READERS: [Reader; 10] = [
         file: "tasks/civil/x/instruction.md",
         command: &["task", "validate", "--all"],
         syntax: Syntax::Markdown,
+        may_be_empty: false,
+    },
+    Reader {
+        file: "templates/x/params.toml",
+        command: &["generate", "validate-template", "templates/x"],
+        syntax: Syntax::Toml,
+        may_be_empty: false,
+    },
+    Reader {
+        file: "generation-manifest.json",
+        command: &["generate", "replay", "generation-manifest.json"],
+        syntax: Syntax::Json,
+        may_be_empty: false,
+    },
+    Reader {
+        file: "seeds/x.json",
+        command: &["task", "new", "--from-seed", "seeds/x.json"],
+        syntax: Syntax::Json,
         may_be_empty: false,
     },
     Reader {

@@ -48,3 +48,38 @@ fn the_exit_codes_are_documented() {
         assert!(page.contains(code), "{code}");
     }
 }
+
+/// The numbers of the problems that a source file makes.
+fn problem_numbers(source: &str) -> Vec<u32> {
+    let makers = ["FAMILY.number(", "self.find(", "fault(", "fault(template, ", ".problem("];
+    let mut numbers = Vec::new();
+    for maker in makers {
+        for rest in source.split(maker).skip(1) {
+            let digits: String = rest.trim_start().chars().take_while(char::is_ascii_digit).collect();
+            numbers.extend(digits.parse::<u32>());
+        }
+    }
+    numbers
+}
+
+#[test]
+fn every_problem_of_templates_and_manifests_is_documented() {
+    let source = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../author/src");
+    let (templates, generation) = (document("docs/templates.md"), document("docs/generation.md"));
+    let mut found = 0;
+    for path in crate::template::walk(&source) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        // Manifests and suites have their own families.
+        let (page, letter) = match name {
+            "manifest.rs" | "produce.rs" | "replay.rs" => (&generation, 'G'),
+            "suite.rs" => (&generation, 'S'),
+            _ => (&templates, 'P'),
+        };
+        for number in problem_numbers(&text) {
+            found += 1;
+            assert!(page.contains(&format!("`{letter}{number:03}`")), "{letter}{number:03} of {name}");
+        }
+    }
+    assert!(found > 50, "{found}");
+}
