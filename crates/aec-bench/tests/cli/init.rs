@@ -188,6 +188,6 @@ fn quickstart_makes_a_project_checks_it_and_can_be_repeated() {
     assert_eq!((again["created"].as_bool(), again["tasks_checked"].as_u64()), (Some(false), Some(4)));
     env.write("aec-bench-quickstart/tasks/electrical/voltage-drop/instruction.md", "");
     let broken = env.run(["quickstart"]);
-    assert_eq!(broken.code, Some(4));
+    assert_eq!(broken.code, Some(1));
     assert!(broken.stderr.contains("[T011]"), "{broken:?}");
 }
