@@ -29,6 +29,7 @@ pub struct ParamsFile {
     /// Tiers: their own keys, and limits of parameters.
     pub difficulty: IndexMap<String, OpenTable>,
     /// Expressions that must hold: a list, or a table with `rules`.
+    #[schemars(with = "serde_json::Value")]
     pub constraints: ConstraintsTable,
     /// Worked examples.
     pub examples: Vec<ExampleTable>,
@@ -322,7 +323,7 @@ pub struct CellTable {
 }
 
 /// `constraints`.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct ConstraintsTable {
     /// The expressions.
     pub rules: Vec<String>,

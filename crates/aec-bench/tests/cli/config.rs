@@ -251,36 +251,11 @@ jobs       = "jobs"
 backend = "modal"
 "#;
 
-const DOCUMENTED_SUITE: &str = r#"name = "my-suite"
-seed = 20260524
-
-[coverage]
-difficulties = { easy = 0.3333333333, medium = 0.3333333333, hard = 0.3333333334 }
-min_tasks_per_discipline = 3
-
-[templates]
-include = ["electrical/*", "civil/*"]
-user_dirs = []
-
-[visibility]
-mix = { all_given = 0.78, partial = 0.22 }
-
-[tool_mode]
-mix = { with_tool = 1.0 }
-
-[instances]
-per_task = 3
-total_max = 200
-
-[output]
-dir = "tasks/generated/my-suite"
-"#;
-
 #[test]
 fn the_documented_files_are_read_as_written() {
     let env = world();
     env.write("aec-bench.toml", DOCUMENTED_PROJECT);
-    env.write("suite.toml", DOCUMENTED_SUITE);
+    env.write("suite.toml", crate::suite::DOCUMENTED);
     assert_eq!(env.run(["config", "check"]).code, Some(0));
     let data = env.run(["--json", "config", "view"]).data();
     for (key, value) in [
@@ -309,8 +284,8 @@ fn the_documented_files_are_read_as_written() {
         ("total_max = 200", "total_max = 0", "S005"),
         ("dir = \"tasks/generated/my-suite\"", "dir = 1", "S004"),
     ] {
-        let text = DOCUMENTED_SUITE.replace(line, wrong);
-        assert_ne!(text, DOCUMENTED_SUITE);
+        let text = crate::suite::DOCUMENTED.replace(line, wrong);
+        assert_ne!(text, crate::suite::DOCUMENTED);
         env.write("suite.toml", text);
         let errors = env.run(["--json", "config", "check"]).errors();
         assert_eq!(errors[0].0, id, "{wrong}: {errors:?}");

@@ -53,3 +53,19 @@ fn schemas_can_be_listed_and_written() {
         insta::assert_snapshot!(format!("schema_{noun}"), written);
     }
 }
+
+#[test]
+fn the_schema_of_templates_accepts_the_library() {
+    let schema = validator("template");
+    let library = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../library");
+    let mut count = 0;
+    for path in crate::template::walk(&library).into_iter().filter(|path| path.ends_with("params.toml")) {
+        let table: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+        let value = serde_json::to_value(table).unwrap();
+        let errors: Vec<String> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+        count += 1;
+    }
+    assert!(count >= 66);
+    assert!(!schema.is_valid(&json!({"meta": {"nam": "x"}})));
+}

@@ -8,7 +8,7 @@ use crate::generate::{contents, is_hidden};
 use crate::template::walk;
 
 /// The file as it is documented.
-const DOCUMENTED: &str = r#"name = "my-suite"
+pub(crate) const DOCUMENTED: &str = r#"name = "my-suite"
 seed = 20260524
 
 [coverage]
