@@ -16,8 +16,8 @@ use serde_json::Value as Json;
 use crate::expression::{Expression, FUNCTIONS};
 use crate::grid::{Decimal, Grid, Limit};
 use crate::params::{
-    ARCHETYPE_KEYS, ArchetypeTable, Matching, OpenTable, OutputKind, ParamKind, ParamTable, ParamsFile,
-    Scalar, TIER_KEYS, ToolModes,
+    ARCHETYPE_KEYS, ArchetypeTable, FIRST_VERSION, Matching, OpenTable, OutputKind, ParamKind, ParamTable,
+    ParamsFile, Scalar, TIER_KEYS, ToolModes,
 };
 use crate::template::{Archetype, FAMILY, Origin, Quantity, Template};
 use crate::value::Value;
@@ -161,7 +161,7 @@ impl Check<'_> {
             let what = format!("the template is called `{}`, its directory `{last}`", meta.name);
             self.find(12, "meta.name", what, "give both the same name");
         }
-        let version = meta.version.as_deref().unwrap_or("1.0.0");
+        let version = meta.version.as_deref().unwrap_or(FIRST_VERSION);
         Version::parse(version).unwrap_or_else(|error| {
             let what = format!("`{}` is not MAJOR.MINOR.PATCH: {error}", text::printable(version));
             self.bad_value("meta.version", what, "write a version such as 1.0.0");

@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use aec_base::document::{Document, Syntax};
 use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::text;
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
+use crate::params::MetaTable;
 use crate::template::{FAMILY, Origin, PARAMS_FILE, Template};
 
 /// How deep below a root templates are looked for.
@@ -18,6 +23,25 @@ const SMALL: usize = 4;
 #[folder = "../../library"]
 #[exclude = "*__pycache__*"]
 struct Embedded;
+
+/// What a list says of a template.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// What it says of itself.
+    pub meta: MetaTable,
+    /// Names of its tiers.
+    pub tiers: Vec<String>,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// The part of `params.toml` that a list needs.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Head {
+    meta: MetaTable,
+    difficulty: IndexMap<String, IgnoredAny>,
+}
 
 /// Templates by `discipline/name`, and what is wrong with those that cannot be used.
 #[derive(Debug, Default)]
@@ -33,12 +57,11 @@ impl Library {
     /// one of the same name.
     pub fn load(roots: &[PathBuf]) -> Self {
         let mut sources: Vec<Source> = embedded().into_values().map(Source::Embedded).collect();
-        for root in roots {
-            let mut found = Vec::new();
-            collect(root, 0, &mut found);
-            found.sort();
-            sources.extend(found.into_iter().map(Source::Directory));
-        }
+        sources.extend(directories(roots));
+        Self::from_sources(sources)
+    }
+
+    fn from_sources(sources: Vec<Source>) -> Self {
         let mut library = Self::default();
         let mut templates: BTreeMap<String, Template> = BTreeMap::new();
         for result in parallel::map(&sources, SMALL, Source::read) {
@@ -62,6 +85,39 @@ impl Library {
         }
         library.templates = templates.into_values().collect();
         library
+    }
+
+    /// What a list of the templates says. The built-in ones are known to be sound, so they are not checked again.
+    pub fn list(roots: &[PathBuf]) -> (Vec<Listed>, Vec<Problem>) {
+        let paths: Vec<String> =
+            Embedded::iter().filter(|path| path.ends_with(PARAMS_FILE)).map(Into::into).collect();
+        let built_in = parallel::map(&paths, SMALL, |path| {
+            let text = String::from_utf8_lossy(&Embedded::get(path)?.data).into_owned();
+            let document = Document::parse(Path::new(path), text, Syntax::Toml, FAMILY).ok()?;
+            let Head { meta, difficulty } = document.decode().value?;
+            Some(Listed { meta, tiers: difficulty.into_keys().collect(), origin: Origin::Library })
+        });
+        let own = Self::from_sources(directories(roots));
+        let mut listed: BTreeMap<(String, String), Listed> = BTreeMap::new();
+        let mine = own.templates.into_iter().map(|template| Listed {
+            meta: MetaTable {
+                name: template.name,
+                version: Some(template.version.to_string()),
+                description: template.description,
+                long_description: template.long_description,
+                discipline: template.discipline,
+                category: template.category,
+                standards: template.standards,
+                tags: template.tags,
+                tool_mode: Some(template.tool_modes),
+            },
+            tiers: template.tiers.into_keys().collect(),
+            origin: template.origin,
+        });
+        for one in built_in.into_iter().flatten().chain(mine) {
+            listed.insert((one.meta.discipline.clone(), one.meta.name.clone()), one);
+        }
+        (listed.into_values().collect(), own.problems)
     }
 
     /// The template that a person names: `name` or `discipline/name`.
@@ -114,6 +170,17 @@ impl Source {
             Self::Directory(directory) => Template::read(directory),
         }
     }
+}
+
+fn directories(roots: &[PathBuf]) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for root in roots {
+        let mut found = Vec::new();
+        collect(root, 0, &mut found);
+        found.sort();
+        sources.extend(found.into_iter().map(Source::Directory));
+    }
+    sources
 }
 
 /// The files of the built-in templates by `discipline/name`.

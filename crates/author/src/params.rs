@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// A table whose keys are partly names of parameters.
 pub type OpenTable = IndexMap<String, serde_json::Value>;
 
+/// The version of a template that names none.
+pub const FIRST_VERSION: &str = "1.0.0";
+
 /// `params.toml`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use aec_author::library::Library;
-use aec_author::template::{Origin, Template};
+use aec_author::library::{Library, Listed};
+use aec_author::params::{FIRST_VERSION, ToolModes};
+use aec_author::template::Origin;
 use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_base::text;
@@ -30,10 +31,10 @@ struct Row {
 const FIELDS: [&str; 5] = ["name", "discipline", "category", "tool_mode", "difficulty"];
 
 pub(crate) fn list(context: &Context, arguments: &ListTemplatesArguments) -> Result<Outcome, Failure> {
-    let library = library(context, &arguments.templates)?;
+    let (templates, problems) = Library::list(&roots(context, &arguments.templates)?);
     let filters =
         arguments.filter.iter().map(|filter| parse_filter(filter)).collect::<Result<Vec<_>, _>>()?;
-    let mut rows: Vec<Row> = library.templates.iter().map(row).collect();
+    let mut rows: Vec<Row> = templates.into_iter().map(row).collect();
     rows.retain(|row| arguments.discipline.is_empty() || arguments.discipline.contains(&row.discipline));
     rows.retain(|row| filters.iter().all(|(field, value)| fits(row, field, value)));
     let total = rows.len();
@@ -54,7 +55,7 @@ pub(crate) fn list(context: &Context, arguments: &ListTemplatesArguments) -> Res
         }
         table.render()
     })?;
-    let problems: Vec<Problem> = library.problems.into_iter().filter(Problem::counts).collect();
+    let problems: Vec<Problem> = problems.into_iter().filter(Problem::counts).collect();
     let outcome = outcome.problems(problems);
     Ok(match rows.len() {
         shown if shown < total => {
@@ -67,27 +68,32 @@ pub(crate) fn list(context: &Context, arguments: &ListTemplatesArguments) -> Res
 
 /// The templates at hand: built in, of the project, and of directories that were named.
 pub(crate) fn library(context: &Context, arguments: &TemplatesArgument) -> Result<Library, Failure> {
+    Ok(Library::load(&roots(context, arguments)?))
+}
+
+fn roots(context: &Context, arguments: &TemplatesArgument) -> Result<Vec<PathBuf>, Failure> {
     let project = context.project(Vec::new())?;
     let mut roots = vec![project.settings.path(Setting::Templates)];
     for directory in &arguments.user_dir {
         roots.push(context.absolute(directory)?);
     }
-    Ok(Library::load(&roots))
+    Ok(roots)
 }
 
-fn row(template: &Template) -> Row {
+fn row(template: Listed) -> Row {
+    let Listed { meta, tiers, origin } = template;
     Row {
-        name: template.name.clone(),
-        discipline: template.discipline.clone(),
-        category: template.category.clone(),
-        version: template.version.to_string(),
-        tool_mode: template.tool_modes.name(),
-        difficulties: template.tiers.keys().cloned().collect(),
-        origin: match &template.origin {
+        name: meta.name,
+        discipline: meta.discipline,
+        category: meta.category,
+        version: meta.version.unwrap_or_else(|| FIRST_VERSION.to_owned()),
+        tool_mode: meta.tool_mode.map_or("both", ToolModes::name),
+        difficulties: tiers,
+        origin: match origin {
             Origin::Library => None,
-            Origin::Directory(directory) => Some(directory.clone()),
+            Origin::Directory(directory) => Some(directory),
         },
-        description: template.description.clone(),
+        description: meta.description,
     }
 }
 
