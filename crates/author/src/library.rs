@@ -58,13 +58,13 @@ impl Library {
     pub fn load(roots: &[PathBuf]) -> Self {
         let mut sources: Vec<Source> = embedded().into_values().map(Source::Embedded).collect();
         sources.extend(directories(roots));
-        Self::from_sources(sources)
+        Self::from_sources(&sources)
     }
 
-    fn from_sources(sources: Vec<Source>) -> Self {
+    fn from_sources(sources: &[Source]) -> Self {
         let mut library = Self::default();
         let mut templates: BTreeMap<String, Template> = BTreeMap::new();
-        for result in parallel::map(&sources, SMALL, Source::read) {
+        for result in parallel::map(sources, SMALL, Source::read) {
             let template = match result {
                 Ok(template) => template,
                 Err(problems) => {
@@ -97,7 +97,7 @@ impl Library {
             let Head { meta, difficulty } = document.decode().value?;
             Some(Listed { meta, tiers: difficulty.into_keys().collect(), origin: Origin::Library })
         });
-        let own = Self::from_sources(directories(roots));
+        let own = Self::from_sources(&directories(roots));
         let mut listed: BTreeMap<(String, String), Listed> = BTreeMap::new();
         let mine = own.templates.into_iter().map(|template| Listed {
             meta: MetaTable {
