@@ -127,6 +127,10 @@ fn remake(
             problem.fix("the manifest has been changed; take the original").in_file(path),
         ])
     };
+    // The path is written to, so it must stay below the output.
+    if !instance.task.split('/').all(|part| aec_base::name::check(part).is_ok()) {
+        return Err(wrong("its path cannot be that of a task"));
+    }
     let mut found = None;
     for (_, template) in templates.iter().filter(|(source, _)| source.template == instance.template) {
         let tier = template.tiers.get(&instance.difficulty).filter(|tier| tier.problems.is_empty());

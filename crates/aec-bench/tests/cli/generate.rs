@@ -273,7 +273,9 @@ fn a_manifest_that_lies_is_refused() {
     assert_eq!(env.run(["generate", "task", "heat-load"]).code, Some(0));
     let path = "tasks/mechanical/hvac/heat-load/generation-manifest.json";
     let manifest: Value = serde_json::from_str(&env.read(path)).unwrap();
-    let cases: [(&str, Value); 6] = [
+    let cases: [(&str, Value); 8] = [
+        ("/instances/0/task", "../../outside".into()),
+        ("/instances/0/task", "/tmp/outside".into()),
         ("/schema_version", 7.into()),
         ("/templates/0/content_hash", format!("sha256:{}", "0".repeat(64)).into()),
         ("/templates/0/version", Value::Null),
@@ -285,8 +287,9 @@ fn a_manifest_that_lies_is_refused() {
         let mut changed = manifest.clone();
         *changed.pointer_mut(pointer).unwrap() = value;
         env.write("lies.json", changed.to_string());
-        let run = env.run(["generate", "replay", "lies.json"]);
+        let run = env.run(["generate", "replay", "lies.json", "--output", "deep/out"]);
         assert_eq!(run.code, Some(3), "{pointer}: {run:?}");
+        assert!(!env.path("outside").exists() && !env.path("deep/out").exists(), "{pointer}");
     }
     // Another draw is another task.
     let mut changed = manifest;
