@@ -76,8 +76,10 @@ fn each_attack_works_on_a_judge_without_its_defence() {
         ("13", &[Weakness::SameRoom, Weakness::WorkspaceFirstInPath]),
         ("15", &[Weakness::SameRoom, Weakness::TestsPresent, Weakness::FollowLinks]),
     ] {
-        let reward = naive_reward(&judge, &task, cheater(name), weaknesses);
-        assert!(reward > 0.0, "{name} should have worked without its defence, but earned {reward}");
+        // An attack that is a race (03) loses some rounds: the reward may be read while it is being rewritten.
+        // One round won is enough to show that it is real.
+        let won = (0..20).any(|_| naive_reward(&judge, &task, cheater(name), weaknesses) > 0.0);
+        assert!(won, "{name} should have worked without its defence");
     }
 }
 
