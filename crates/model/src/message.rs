@@ -1,0 +1,322 @@
+//! What is asked of a model and what it answers, free of any provider's spelling.
+//!
+//! These types are stored in cassettes and trajectories, so their serde form is a public format.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Output tokens that a call may produce when nobody says otherwise. A call without a limit has no price.
+pub const DEFAULT_MAX_TOKENS: u32 = 16_384;
+
+/// One request to a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Request {
+    /// The conversation so far, oldest first.
+    pub messages: Vec<Message>,
+    /// Tools that the model may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Tool>,
+    /// Whether it must call one.
+    #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
+    pub tool_choice: ToolChoice,
+    /// How the answer is drawn.
+    #[serde(default)]
+    pub sampling: Sampling,
+}
+
+/// One turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+}
+
+impl Message {
+    /// A message of one text.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, parts: vec![Part::Text { text: text.into() }] }
+    }
+
+    /// All text of the message, parts separated by line breaks.
+    pub fn joined_text(&self) -> String {
+        join_text(&self.parts)
+    }
+}
+
+/// Who speaks. Results of tools are parts of a user message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Standing instructions.
+    System,
+    /// The harness, on behalf of the task.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A picture, in base64.
+    Image {
+        /// Such as `image/png`.
+        media_type: String,
+        /// The bytes in base64.
+        data: String,
+    },
+    /// What the model thought before it answered.
+    Reasoning {
+        /// The thought as far as the provider shows it.
+        text: String,
+        /// What the provider wants back unchanged with the next request: a signature or an encrypted thought.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Value>,
+    },
+    /// The model calls a tool.
+    ToolCall(ToolCall),
+    /// What a tool returned.
+    ToolResult {
+        /// Id of the call.
+        call_id: String,
+        /// Text and images.
+        parts: Vec<Part>,
+        /// Whether the tool failed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+impl Part {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// All text of some parts, separated by line breaks.
+pub fn join_text(parts: &[Part]) -> String {
+    let texts: Vec<&str> = parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    texts.join("\n")
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCall {
+    /// Names the call within the conversation.
+    pub id: String,
+    /// Which tool.
+    pub name: String,
+    /// Arguments as the model wrote them. They should be a JSON object; a harness that finds something else
+    /// tells the model.
+    pub arguments: String,
+}
+
+impl ToolCall {
+    /// The arguments as an object, if they are one.
+    pub fn object(&self) -> Option<Map<String, Value>> {
+        if self.arguments.trim().is_empty() {
+            return Some(Map::new());
+        }
+        match serde_json::from_str(&self.arguments) {
+            Ok(Value::Object(object)) => Some(object),
+            _ => None,
+        }
+    }
+}
+
+/// A tool that the model may call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// Whether the model must call a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// It must not.
+    None,
+    /// It must call some tool.
+    Required,
+    /// It must call this one.
+    Tool(String),
+}
+
+impl ToolChoice {
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
+/// How an answer is drawn. What is absent is left to the provider.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Sampling {
+    /// Most output tokens, thoughts included; [`DEFAULT_MAX_TOKENS`] when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Randomness.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Nucleus.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Texts that end the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Seed, where the provider has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// How hard a reasoning model thinks: `low`, `medium`, `high` or what the provider offers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<String>,
+    /// Tokens a model may think with, where the provider counts them apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_tokens: Option<u32>,
+    /// Further keys of the provider's own request body, sent as they are.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+impl Sampling {
+    /// The limit that is sent.
+    pub fn output_limit(&self) -> u32 {
+        self.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS)
+    }
+}
+
+/// A model's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reply {
+    /// Text, thoughts and tool calls in the order in which they came.
+    pub parts: Vec<Part>,
+    /// Why it ended.
+    pub stop: Stop,
+    /// What it took; absent when the provider did not say.
+    pub usage: Option<Usage>,
+    /// The model as the provider names it.
+    pub model: Option<String>,
+    /// The provider's id of the answer.
+    pub id: Option<String>,
+    /// What the provider said beside this, as it said it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+impl Reply {
+    /// All text, parts separated by line breaks.
+    pub fn text(&self) -> String {
+        join_text(&self.parts)
+    }
+
+    /// The tool calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            _ => None,
+        })
+    }
+
+    /// Whether it holds text or a tool call.
+    pub fn says_something(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            Part::Text { text } => !text.trim().is_empty(),
+            Part::ToolCall(_) => true,
+            _ => false,
+        })
+    }
+
+    /// The turn to append to the conversation.
+    pub fn into_message(self) -> Message {
+        Message { role: Role::Assistant, parts: self.parts }
+    }
+}
+
+/// Why an answer ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// The model was done.
+    End,
+    /// It waits for tools.
+    ToolCalls,
+    /// The limit of output tokens was reached.
+    Length,
+    /// One of the given texts came.
+    StopText,
+    /// The provider's filter stepped in, or the model refused in the provider's own form.
+    ContentFilter,
+    /// Something else, in the provider's words.
+    Other(String),
+}
+
+/// What a call took, in tokens. The counters are disjoint: their sum is everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usage {
+    /// Input that no cache knew.
+    pub input: u64,
+    /// Input read from the provider's cache.
+    pub cache_read: u64,
+    /// Input written to the provider's cache.
+    pub cache_write: u64,
+    /// Output that is part of the answer, and thoughts where the provider does not count them apart.
+    pub output: u64,
+    /// Thoughts.
+    pub reasoning: u64,
+}
+
+impl Usage {
+    /// All tokens.
+    pub fn total(&self) -> u64 {
+        [self.input, self.cache_read, self.cache_write, self.output, self.reasoning]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
+    /// All input tokens.
+    pub fn all_input(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// All output tokens.
+    pub fn all_output(&self) -> u64 {
+        self.output.saturating_add(self.reasoning)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            output: self.output.saturating_add(other.output),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+        }
+    }
+}
