@@ -89,7 +89,7 @@ pub enum Part {
         /// Id of the call.
         call_id: String,
         /// Text and images.
-        parts: Vec<Part>,
+        parts: Vec<Self>,
         /// Whether the tool failed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,

@@ -1,0 +1,44 @@
+//! What happens during a call, for logs, trajectories and cassettes. A replayed call gives the same events.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::message::Usage;
+use crate::money::MicroDollars;
+
+/// One thing that happened during a call. Durations are as they were when the call was live.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum CallEvent {
+    /// A request went out.
+    Attempt {
+        /// Counted from 1.
+        attempt: u32,
+        /// Which endpoint, by its label.
+        endpoint: String,
+    },
+    /// It failed.
+    Failed {
+        /// Counted from 1.
+        attempt: u32,
+        /// How.
+        failure: Failure,
+        /// How long the attempt took.
+        elapsed_ms: u64,
+        /// How long until the next one; absent when there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait_ms: Option<u64>,
+    },
+    /// It was answered.
+    Answered {
+        /// Counted from 1.
+        attempt: u32,
+        /// How long the attempt took.
+        elapsed_ms: u64,
+        /// What it took.
+        usage: Option<Usage>,
+        /// What it cost; absent when the model has no price.
+        cost: Option<MicroDollars>,
+    },
+}

@@ -1,0 +1,4 @@
+//! To come.
+
+pub mod anthropic;
+pub mod openai;
