@@ -1,6 +1,8 @@
 //! Secrets: which variables hold them, how files refer to them, and how their values are kept out of
 //! everything that is printed or stored.
 
+use std::fmt;
+
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::env::Env;
@@ -15,6 +17,28 @@ pub fn is_secret_name(name: &str) -> bool {
     name.to_ascii_uppercase().split(['_', '-', '.']).any(|word| {
         WORDS.contains(&word) || word.ends_with("APIKEY") || word.ends_with("TOKEN") && word.len() > 5
     })
+}
+
+/// A value that must not be printed. Whoever needs it says so.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a value.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value itself.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
 }
 
 /// Replaces known secret values in text by the names of their variables.
@@ -34,6 +58,16 @@ impl Redactor {
         }
         redactor.compile();
         redactor
+    }
+
+    /// Knows these values too, whatever their names say.
+    #[must_use]
+    pub fn with<'a>(mut self, secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        for (name, value) in secrets {
+            self.learn(name, value);
+        }
+        self.compile();
+        self
     }
 
     fn learn(&mut self, name: &str, value: &str) {
@@ -145,6 +179,9 @@ mod tests {
         assert_eq!(redactor.scrub("sk-12345\"q-longer".into()), "[B_TOKEN redacted]");
         assert_eq!(redactor.scrub("{\"k\":\"sk-12345\\\"q\"}".into()), "{\"k\":\"[A_KEY redacted]\"}");
         assert_eq!(redactor.scrub("123 stays".into()), "123 stays");
+        let redactor = redactor.with([("PLAIN", "another-value")]);
+        assert_eq!(redactor.scrub("another-value sk-12345\"q".into()), "[PLAIN redacted] [A_KEY redacted]");
+        assert_eq!(format!("{:?}", Secret::new("hidden")), "[redacted]");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 mod bare;
 mod cgroup;
 mod channel;
+mod doorway;
 mod filter;
 pub mod host;
 mod mounts;

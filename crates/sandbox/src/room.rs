@@ -211,6 +211,17 @@ impl Room {
         Ok(std::mem::replace(&mut self.directories, fresh))
     }
 
+    /// A socket that listens on the room's own loopback, for a service that commands may use although they have no
+    /// network. Sockets stay in the network they were made in, so the caller accepts connections from inside the
+    /// room, and from nowhere else.
+    pub fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError> {
+        self.channel.send(&Request::Listen, &[])?;
+        match receive(&self.channel)? {
+            (Reply::Done, mut sockets) if sockets.len() == 1 => Ok(sockets.remove(0).into()),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+
     /// Starts a command that stays when the room is wiped. It talks through the socket that is its stdin.
     pub fn settle(
         &mut self,

@@ -14,6 +14,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use seccompiler::BpfProgram;
 
 use crate::channel::Channel;
+use crate::doorway;
 use crate::filter;
 use crate::mounts::{self, StepError};
 use crate::spec::{Enforce, ROOM_UID, Reply, Request, RoomSpec};
@@ -151,6 +152,10 @@ impl<'a> First<'a> {
                 Request::Settle { argv, env, cwd } => {
                     self.resident = Some(self.start(&argv, &env, &cwd, &descriptors)?);
                     self.say(&Reply::Done)?;
+                }
+                Request::Listen => {
+                    let listener = doorway::open(!self.spec.network).map_err(fail("listen on loopback"))?;
+                    self.channel.send(&Reply::Done, &[listener.as_fd()]).map_err(fail("answer"))?;
                 }
                 Request::Kill => {
                     if let Some(pid) = self.running {

@@ -102,6 +102,8 @@ pub(crate) enum Request {
     /// Start a resident: a command that stays when the room is wiped. Its descriptors as above. Answered by
     /// [`Reply::Done`].
     Settle { argv: Vec<String>, env: Vec<(String, String)>, cwd: String },
+    /// Listen on the room's own loopback. Answered by [`Reply::Done`] with the listening socket.
+    Listen,
     /// Kill the process group of the running command.
     Kill,
     /// Kill every process but the resident, then make all directories empty again. Answered by [`Reply::Ready`].

@@ -88,6 +88,30 @@ fn there_is_no_network() {
 }
 
 #[test]
+fn a_doorway_leads_to_its_opener_and_nowhere_else() {
+    let mut room = open();
+    let mut other = open();
+    let listener = room.listen().unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let host_port = host.local_addr().unwrap().port();
+    let greeting = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"hello from outside\n").unwrap();
+    });
+    let read = |port: u16| format!("exec 3<>/dev/tcp/127.0.0.1/{port} && cat <&3");
+    assert_eq!(out(&mut room, &format!("bash -c '{}'", read(port))), "hello from outside");
+    greeting.join().unwrap();
+    for (room, port, why) in [
+        (&mut room, host_port, "the host's own loopback is another network"),
+        (&mut other, port, "so is the one of another room"),
+    ] {
+        assert_ne!(sh(room, &format!("bash -c '{}'", read(port))).exit, Exit::Code(0), "{why}");
+    }
+    assert_eq!(out(&mut room, "cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '"), "lo");
+}
+
+#[test]
 fn odd_system_calls_are_refused() {
     let mut room = open();
     let program = r"
