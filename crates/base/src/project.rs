@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Decoded, Document, Family, Syntax};
 use crate::env::Env;
 use crate::problem::Problem;
-use crate::settings::{Backend, Candidate, Origin, SETTINGS, Setting, SettingPath, Settings};
+use crate::settings::{Backend, Candidate, Dollars, Origin, SETTINGS, Setting, SettingPath, Settings};
 use crate::user::UserConfig;
 
 /// The file that makes a directory a project.
@@ -27,6 +27,8 @@ pub struct ProjectFile {
     pub paths: PathsTable,
     /// How trials run.
     pub compute: ComputeTable,
+    /// What models may cost. What is absent is not limited.
+    pub budget: BudgetTable,
 }
 
 /// `[project]`.
@@ -59,6 +61,32 @@ pub struct PathsTable {
     pub workspaces: Option<SettingPath>,
     /// Generated environment packages and their results (default `prime-rl`).
     pub prime: Option<SettingPath>,
+    /// Addresses at which models answer (default `configs/endpoints.toml`).
+    pub endpoints: Option<SettingPath>,
+    /// The project's own prices of models (default `configs/prices.toml`).
+    pub prices: Option<SettingPath>,
+    /// Model calls kept by `--cache` (default `artefacts/cache/models`).
+    pub model_cache: Option<SettingPath>,
+    /// What models cost, by day (default `artefacts/spend`).
+    pub spend: Option<SettingPath>,
+}
+
+/// `[budget]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BudgetTable {
+    /// Most dollars that one trial may cost.
+    pub trial_usd: Option<Dollars>,
+    /// Most tokens that one trial may take.
+    pub trial_tokens: Option<u64>,
+    /// Most dollars that one run may cost.
+    pub experiment_usd: Option<Dollars>,
+    /// Most tokens that one run may take.
+    pub experiment_tokens: Option<u64>,
+    /// Most dollars that a day (UTC) may cost.
+    pub day_usd: Option<Dollars>,
+    /// Most tokens that a day (UTC) may take.
+    pub day_tokens: Option<u64>,
 }
 
 /// `[compute]`.
@@ -70,11 +98,19 @@ pub struct ComputeTable {
 }
 
 impl ProjectFile {
-    fn value(&self, setting: Setting) -> Option<&str> {
-        let paths = &self.paths;
+    fn value(&self, setting: Setting) -> Option<String> {
+        let (paths, budget) = (&self.paths, &self.budget);
+        let dollars = |amount: Option<Dollars>| amount.map(|amount| amount.get().to_string());
+        let tokens = |count: Option<u64>| count.map(|count| count.to_string());
         let path = match setting {
-            Setting::ProjectName => return self.project.name.as_deref(),
-            Setting::Backend => return self.compute.backend.map(Backend::name),
+            Setting::ProjectName => return self.project.name.clone(),
+            Setting::Backend => return self.compute.backend.map(|backend| backend.name().to_owned()),
+            Setting::TrialDollars => return dollars(budget.trial_usd),
+            Setting::TrialTokens => return tokens(budget.trial_tokens),
+            Setting::ExperimentDollars => return dollars(budget.experiment_usd),
+            Setting::ExperimentTokens => return tokens(budget.experiment_tokens),
+            Setting::DayDollars => return dollars(budget.day_usd),
+            Setting::DayTokens => return tokens(budget.day_tokens),
             Setting::Tasks => &paths.tasks,
             Setting::Templates => &paths.templates,
             Setting::Seeds => &paths.seeds,
@@ -84,8 +120,12 @@ impl ProjectFile {
             Setting::Jobs => &paths.jobs,
             Setting::Workspaces => &paths.workspaces,
             Setting::Prime => &paths.prime,
+            Setting::Endpoints => &paths.endpoints,
+            Setting::Prices => &paths.prices,
+            Setting::ModelCache => &paths.model_cache,
+            Setting::Spend => &paths.spend,
         };
-        path.as_ref().map(SettingPath::as_str)
+        path.as_ref().map(|path| path.as_str().to_owned())
     }
 
     /// Reads and checks a project file.
@@ -148,7 +188,7 @@ impl Project {
             match ProjectFile::read(path) {
                 Ok((content, document)) => {
                     candidates.extend(SETTINGS.iter().filter_map(|spec| {
-                        let value = content.value(spec.setting)?.to_owned();
+                        let value = content.value(spec.setting)?;
                         let origin = Origin::Project(document.place(spec.key));
                         Some(Candidate { setting: spec.setting, value, origin })
                     }));

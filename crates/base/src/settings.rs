@@ -35,6 +35,26 @@ pub enum Setting {
     Prime,
     /// Where trials run.
     Backend,
+    /// Addresses at which models answer.
+    Endpoints,
+    /// The project's own prices.
+    Prices,
+    /// Model calls kept by `--cache`.
+    ModelCache,
+    /// What the project spends on models, by day.
+    Spend,
+    /// Most dollars that one trial may cost.
+    TrialDollars,
+    /// Most tokens that one trial may take.
+    TrialTokens,
+    /// Most dollars that one experiment may cost.
+    ExperimentDollars,
+    /// Most tokens that one experiment may take.
+    ExperimentTokens,
+    /// Most dollars that a day may cost.
+    DayDollars,
+    /// Most tokens that a day may take.
+    DayTokens,
 }
 
 /// What the table says of one setting.
@@ -57,7 +77,7 @@ pub struct SettingSpec {
 }
 
 /// Every setting, in the order in which they are shown.
-pub const SETTINGS: [SettingSpec; 11] = [
+pub const SETTINGS: [SettingSpec; 21] = [
     spec(Setting::ProjectName, "project.name", "", "display name of the project"),
     spec(Setting::Tasks, "paths.tasks", "tasks", "task catalogue").user("tasks_root").flag("--tasks-root"),
     spec(Setting::Templates, "paths.templates", "templates", "the project's own templates"),
@@ -78,7 +98,28 @@ pub const SETTINGS: [SettingSpec; 11] = [
     spec(Setting::Backend, "compute.backend", "local", "where trials run")
         .flag("--backend")
         .experiment("compute.backend"),
+    spec(Setting::Endpoints, "paths.endpoints", "configs/endpoints.toml", "addresses at which models answer")
+        .flag("--endpoints"),
+    spec(Setting::Prices, "paths.prices", "configs/prices.toml", "the project's own prices of models"),
+    spec(Setting::ModelCache, "paths.model_cache", "artefacts/cache/models", "model calls kept by `--cache`"),
+    spec(Setting::Spend, "paths.spend", "artefacts/spend", "what models cost, by day"),
+    spec(Setting::TrialDollars, "budget.trial_usd", NO_LIMIT, "most dollars that one trial may cost"),
+    spec(Setting::TrialTokens, "budget.trial_tokens", NO_LIMIT, "most tokens that one trial may take"),
+    spec(Setting::ExperimentDollars, "budget.experiment_usd", NO_LIMIT, "most dollars that one run may cost")
+        .flag("--max-cost"),
+    spec(
+        Setting::ExperimentTokens,
+        "budget.experiment_tokens",
+        NO_LIMIT,
+        "most tokens that one run may take",
+    )
+    .flag("--max-total-tokens"),
+    spec(Setting::DayDollars, "budget.day_usd", NO_LIMIT, "most dollars that a day (UTC) may cost"),
+    spec(Setting::DayTokens, "budget.day_tokens", NO_LIMIT, "most tokens that a day (UTC) may take"),
 ];
+
+/// The value of a limit that nobody set.
+pub const NO_LIMIT: &str = "none";
 
 const fn spec(setting: Setting, key: &'static str, default: &'static str, help: &'static str) -> SettingSpec {
     SettingSpec { setting, key, user_key: None, experiment_key: None, flag: None, default, help }
@@ -177,6 +218,38 @@ impl From<SettingPath> for String {
     }
 }
 
+/// An amount of dollars in a settings file: finite and not negative.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(extend("minimum" = 0))]
+pub struct Dollars(f64);
+
+impl Dollars {
+    /// The amount.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl TryFrom<f64> for Dollars {
+    type Error = &'static str;
+
+    fn try_from(amount: f64) -> Result<Self, Self::Error> {
+        // More than this is a typing error, and would not fit in micro-dollars for long.
+        if (0.0..=1e9).contains(&amount) {
+            Ok(Self(amount))
+        } else {
+            Err("is not an amount between 0 and 10^9 dollars")
+        }
+    }
+}
+
+impl From<Dollars> for f64 {
+    fn from(amount: Dollars) -> Self {
+        amount.0
+    }
+}
+
 /// The rung of the ladder that decided a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "rung", rename_all = "lowercase")]
@@ -252,6 +325,18 @@ impl Settings {
     /// A path setting, as an absolute path.
     pub fn path(&self, setting: Setting) -> PathBuf {
         self.root.join(&self.get(setting).value)
+    }
+}
+
+impl Settings {
+    /// A limit in dollars, if there is one.
+    pub fn dollars(&self, setting: Setting) -> Option<f64> {
+        self.get(setting).value.parse().ok()
+    }
+
+    /// A limit in tokens, if there is one.
+    pub fn tokens(&self, setting: Setting) -> Option<u64> {
+        self.get(setting).value.parse().ok()
     }
 }
 

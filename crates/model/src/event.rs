@@ -29,6 +29,9 @@ pub enum CallEvent {
         /// How long until the next one; absent when there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
+        /// What it may have cost all the same; absent when nothing, or when the model has no price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        charged: Option<MicroDollars>,
     },
     /// It was answered.
     Answered {

@@ -1,0 +1,383 @@
+//! The one way to call a model: routing, limits, retries, money and cassettes around one attempt.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aec_base::secret::Redactor;
+use tokio::time::Instant;
+
+use crate::bill::Bill;
+use crate::cassette::{Call, Played};
+use crate::dialect::refusal;
+use crate::event::CallEvent;
+use crate::failure::{Failure, FailureKind};
+use crate::message::{Reply, Request};
+use crate::meter::Account;
+use crate::money::MicroDollars;
+use crate::offline::Offline;
+use crate::price::{Price, PriceList};
+use crate::replicas::Replicas;
+use crate::retry::{self, History, RetryBudget, RetryPolicy};
+use crate::routing::{ClientTable, RouteError, Routes, Target};
+use crate::tape::Tape;
+use crate::transport::Transport;
+
+/// What a client is made of.
+#[derive(Debug, Default)]
+pub struct Setup {
+    /// Where models answer.
+    pub routes: Routes,
+    /// What they charge.
+    pub prices: PriceList,
+    /// When to try again.
+    pub retry: RetryPolicy,
+    /// Whether calls go out, are recorded, or come from a recording.
+    pub tape: Tape,
+}
+
+/// Calls models. Cheap to clone; all clones share limits and connections.
+#[derive(Clone)]
+pub struct Client(Arc<Shared>);
+
+struct Shared {
+    transport: Transport,
+    routes: Routes,
+    prices: PriceList,
+    retry: RetryPolicy,
+    retries: RetryBudget,
+    redactor: Redactor,
+    tape: Tape,
+    destinations: Mutex<HashMap<String, Arc<Destination>>>,
+}
+
+#[derive(Debug)]
+enum Destination {
+    Replicas(Replicas),
+    Offline(Offline, Option<Price>),
+}
+
+/// A model that can be called.
+#[derive(Clone)]
+pub struct Model {
+    client: Client,
+    name: Arc<str>,
+    destination: Arc<Destination>,
+}
+
+/// On whose behalf a call is made.
+#[derive(Clone)]
+pub struct Scope {
+    /// Keeps calls of one trial apart from equal calls of another, on cassettes.
+    pub label: String,
+    /// Who pays.
+    pub account: Account,
+    /// When the answer is of no use any more.
+    pub deadline: Option<Instant>,
+    /// Hears what happens while it happens.
+    pub observer: Option<Observer>,
+}
+
+/// Hears what happens.
+pub type Observer = Arc<dyn Fn(&CallEvent) + Send + Sync>;
+
+impl Scope {
+    /// A scope without deadline and observer.
+    pub fn new(label: impl Into<String>, account: Account) -> Self {
+        Self { label: label.into(), account, deadline: None, observer: None }
+    }
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Called {
+    /// The answer, or what went wrong.
+    pub outcome: Result<Reply, Failure>,
+    /// Everything that happened, in order.
+    pub events: Vec<CallEvent>,
+}
+
+impl Client {
+    /// A client. Nothing is opened before the first call.
+    pub fn new(setup: Setup, redactor: Redactor) -> Result<Self, Failure> {
+        let Setup { routes, prices, retry, tape } = setup;
+        Ok(Self(Arc::new(Shared {
+            transport: Transport::new()?,
+            routes,
+            prices,
+            retry,
+            retries: RetryBudget::default(),
+            redactor,
+            tape,
+            destinations: Mutex::default(),
+        })))
+    }
+
+    /// The model of this name, or what an endpoint id stands for.
+    pub fn model(&self, name: &str, client: Option<&ClientTable>) -> Result<Model, RouteError> {
+        let key = format!("{name}\n{client:?}");
+        let mut known = self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner);
+        let destination = match known.get(&key) {
+            Some(destination) => Arc::clone(destination),
+            None => {
+                let destination = Arc::new(self.open(name, client)?);
+                known.insert(key, Arc::clone(&destination));
+                destination
+            }
+        };
+        drop(known);
+        Ok(Model { client: self.clone(), name: name.into(), destination })
+    }
+
+    fn open(&self, name: &str, client: Option<&ClientTable>) -> Result<Destination, RouteError> {
+        match self.0.routes.resolve(name, client)? {
+            Target::Offline(model) => Ok(Destination::Offline(model, self.0.prices.find("offline", name, None))),
+            Target::Endpoints(endpoints) => match Replicas::new(endpoints, &self.0.prices) {
+                Ok(replicas) => Ok(Destination::Replicas(replicas)),
+                Err(failure) => Err(RouteError {
+                    what: self.scrub(failure).message,
+                    fix: "correct the endpoint's address and key".to_owned(),
+                }),
+            },
+        }
+    }
+
+    fn scrub(&self, mut failure: Failure) -> Failure {
+        failure.message = self.0.redactor.scrub(failure.message);
+        failure
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Model").field(&self.name).finish()
+    }
+}
+
+impl Model {
+    /// The name under which it was asked for.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What one call can cost at most, if the price is known everywhere it may be asked.
+    pub fn prices(&self) -> Vec<Option<&Price>> {
+        match &*self.destination {
+            Destination::Offline(_, price) => vec![price.as_ref()],
+            Destination::Replicas(replicas) => {
+                replicas.list().iter().map(|replica| replica.price.as_ref()).collect()
+            }
+        }
+    }
+
+    /// Asks the model. Dropping the future ends the call, and with it what is paid for it.
+    pub async fn call(&self, request: &Request, scope: &Scope) -> Called {
+        let mut journal = Journal { events: Vec::new(), observer: scope.observer.as_ref() };
+        match &self.client.0.tape {
+            Tape::Live => {
+                let (outcome, _) = self.bounded(request, scope, &mut journal).await;
+                Called { outcome, events: journal.events }
+            }
+            Tape::Replay(player) => match player.play(&scope.label, &self.name, request) {
+                Ok(played) => self.replayed(played, request, scope, journal).await,
+                Err(miss) => {
+                    let failure = Failure::lasting(FailureKind::Replay, miss.to_string());
+                    Called { outcome: Err(self.client.scrub(failure)), events: journal.events }
+                }
+            },
+            Tape::Record(recorder) => {
+                let ticket = recorder.begin(&scope.label, &self.name, request);
+                let (outcome, endpoint) = self.bounded(request, scope, &mut journal).await;
+                let call = Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
+                let outcome = self.kept(recorder.record(ticket, &call), outcome);
+                Called { outcome, events: journal.events }
+            }
+            Tape::Cache(cache) => match cache.look_up(&scope.label, &self.name, request) {
+                Ok(played) => self.replayed(played, request, scope, journal).await,
+                Err(ticket) => {
+                    let (outcome, endpoint) = self.bounded(request, scope, &mut journal).await;
+                    let call = Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
+                    let outcome = self.kept(cache.record(ticket, &call), outcome);
+                    Called { outcome, events: journal.events }
+                }
+            },
+        }
+    }
+
+    /// An answer that was to be recorded and could not be is a failure: a recording with holes is found out only
+    /// when it is replayed.
+    fn kept(&self, written: std::io::Result<()>, outcome: Result<Reply, Failure>) -> Result<Reply, Failure> {
+        match written {
+            Ok(()) => outcome,
+            Err(error) => {
+                Err(Failure::lasting(FailureKind::Replay, format!("the call cannot be recorded: {error}")))
+            }
+        }
+    }
+
+    async fn replayed(&self, played: Played, request: &Request, scope: &Scope, mut journal: Journal<'_>) -> Called {
+        let price = self.prices().first().copied().flatten();
+        match Bill::open(&scope.account, &self.name, price, request).await {
+            Ok(bill) => bill.close_replayed(&played.events),
+            Err(refusal) => {
+                let failure = Failure::lasting(FailureKind::Budget, refusal.to_string());
+                return Called { outcome: Err(failure), events: journal.events };
+            }
+        }
+        for event in played.events {
+            journal.add(event);
+        }
+        Called { outcome: played.outcome, events: journal.events }
+    }
+
+    /// A live call that ends at its deadline.
+    async fn bounded(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        journal: &mut Journal<'_>,
+    ) -> (Result<Reply, Failure>, String) {
+        let Some(deadline) = scope.deadline else { return self.live(request, scope, journal).await };
+        match tokio::time::timeout_at(deadline, self.live(request, scope, journal)).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                let failure = Failure::lasting(FailureKind::Cancelled, "the time for the call was up");
+                (Err(failure), String::new())
+            }
+        }
+    }
+
+    async fn live(
+        &self,
+        request: &Request,
+        scope: &Scope,
+        journal: &mut Journal<'_>,
+    ) -> (Result<Reply, Failure>, String) {
+        match &*self.destination {
+            Destination::Offline(model, price) => {
+                let outcome = self.offline(model, price.as_ref(), request, scope, journal).await;
+                (outcome, "offline".to_owned())
+            }
+            Destination::Replicas(replicas) => self.remote(replicas, request, scope, journal).await,
+        }
+    }
+
+    async fn offline(
+        &self,
+        model: &Offline,
+        price: Option<&Price>,
+        request: &Request,
+        scope: &Scope,
+        journal: &mut Journal<'_>,
+    ) -> Result<Reply, Failure> {
+        let bill = Bill::open(&scope.account, &self.name, price, request).await.map_err(refused)?;
+        journal.add(CallEvent::Attempt { attempt: 1, endpoint: "offline".to_owned() });
+        let outcome = model.answer(request).and_then(inspected);
+        let cost = bill.close(outcome.as_ref());
+        match &outcome {
+            Ok(reply) => journal.add(CallEvent::Answered { attempt: 1, elapsed_ms: 0, usage: reply.usage, cost }),
+            Err(failure) => journal.add(CallEvent::Failed {
+                attempt: 1,
+                failure: failure.clone(),
+                elapsed_ms: 0,
+                wait_ms: None,
+                charged: None,
+            }),
+        }
+        outcome
+    }
+
+    async fn remote(
+        &self,
+        replicas: &Replicas,
+        request: &Request,
+        scope: &Scope,
+        journal: &mut Journal<'_>,
+    ) -> (Result<Reply, Failure>, String) {
+        let shared = &self.client.0;
+        let mut history = History::default();
+        let mut failovers = 0;
+        for attempt in 1.. {
+            let chosen = replicas.choose().await;
+            let replica = chosen.replica;
+            let label = replica.line.endpoint.label.clone();
+            let mut pass = replica.gate.enter(crate::bill::expected_tokens(request)).await;
+            let bill = match Bill::open(&scope.account, &self.name, replica.price.as_ref(), request).await {
+                Ok(bill) => bill,
+                Err(refusal) => return (Err(refused(refusal)), label),
+            };
+            journal.add(CallEvent::Attempt { attempt, endpoint: label.clone() });
+            let lessons = replica.line.lessons();
+            let started = Instant::now();
+            let outcome = shared.transport.attempt(&replica.line, request, bill.progress()).await;
+            let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let cost = bill.close(outcome.as_ref());
+            if let Ok(Reply { usage: Some(usage), .. }) = &outcome {
+                pass.used_tokens(usage.total());
+            }
+            drop(pass);
+            let usage = outcome.as_ref().ok().and_then(|reply| reply.usage);
+            let failure = match outcome.and_then(inspected) {
+                Ok(reply) => {
+                    chosen.worked();
+                    shared.retries.earn();
+                    journal.add(CallEvent::Answered { attempt, elapsed_ms, usage, cost });
+                    return (Ok(reply), label);
+                }
+                Err(failure) => self.client.scrub(failure),
+            };
+            let has_other = replicas.has_other(replica);
+            chosen.failed(&failure, has_other);
+            let wait = if replica.line.lessons() != lessons {
+                // The server said how it wants to be asked.
+                Some(std::time::Duration::ZERO)
+            } else if failure.kind == FailureKind::Auth && has_other && failovers < replicas.list().len() {
+                failovers += 1;
+                Some(std::time::Duration::ZERO)
+            } else {
+                history
+                    .next(&failure, &shared.retry, retry::chance())
+                    .filter(|_| failure.kind == FailureKind::Rate || shared.retries.spend())
+            };
+            let wait_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+            journal.add(CallEvent::Failed { attempt, failure: failure.clone(), elapsed_ms, wait_ms, charged: cost.filter(|cost| *cost > MicroDollars::ZERO) });
+            match wait {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return (Err(failure), label),
+            }
+        }
+        (Err(Failure::lasting(FailureKind::Cancelled, "no attempt is left")), String::new())
+    }
+}
+
+fn refused(refusal: crate::meter::Refusal) -> Failure {
+    Failure::lasting(FailureKind::Budget, refusal.to_string())
+}
+
+fn inspected(reply: Reply) -> Result<Reply, Failure> {
+    match refusal::inspect(&reply) {
+        Some(failure) => Err(failure),
+        None => Ok(reply),
+    }
+}
+
+/// Keeps events and tells them.
+struct Journal<'a> {
+    events: Vec<CallEvent>,
+    observer: Option<&'a Observer>,
+}
+
+impl Journal<'_> {
+    fn add(&mut self, event: CallEvent) {
+        if let Some(observer) = self.observer {
+            observer(&event);
+        }
+        self.events.push(event);
+    }
+}

@@ -1,0 +1,311 @@
+//! Where a model answers: address, wire format, credentials, limits. Vendors differ only in this data.
+
+use std::time::Duration;
+
+use aec_base::secret::Secret;
+use http::{HeaderName, HeaderValue};
+use reqwest::Url;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dialect::{Dialect, LimitKey, anthropic, bedrock, converse, openai};
+use crate::message::Request;
+
+/// One address at which a model answers.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// Its name in events and messages, such as `openai` or `qwen3#2`.
+    pub label: String,
+    /// Whose prices apply.
+    pub provider: Provider,
+    /// The id under which the endpoints file knows it.
+    pub endpoint_id: Option<String>,
+    /// The wire format.
+    pub format: Format,
+    /// Address below which the format's path lies.
+    pub base_url: Url,
+    /// Path to use instead of the format's own.
+    pub path: Option<String>,
+    /// The model as the provider names it.
+    pub model: String,
+    /// Whether the body names the model.
+    pub model_in_body: bool,
+    /// Spelling of the output limit.
+    pub limit_key: LimitKey,
+    /// How it lets us in.
+    pub credential: Credential,
+    /// Further headers. Values are never printed.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Whether answers are streamed.
+    pub stream: StreamMode,
+    /// Whether prompt caching is asked for.
+    pub cache_prompt: bool,
+    /// How much it may be asked.
+    pub limits: Limits,
+    /// How long it may take.
+    pub timeouts: Timeouts,
+}
+
+impl Endpoint {
+    /// An endpoint with nothing special about it.
+    pub fn new(provider: Provider, format: Format, base_url: Url, model: impl Into<String>) -> Self {
+        Self {
+            label: provider.name().to_owned(),
+            provider,
+            endpoint_id: None,
+            format,
+            base_url,
+            path: None,
+            model: model.into(),
+            model_in_body: matches!(format, Format::OpenAiChat | Format::AnthropicMessages),
+            limit_key: match provider {
+                Provider::OpenAi | Provider::Azure => LimitKey::MaxCompletionTokens,
+                _ => LimitKey::MaxTokens,
+            },
+            credential: Credential::None,
+            headers: Vec::new(),
+            stream: StreamMode::Auto,
+            cache_prompt: true,
+            limits: Limits::default(),
+            timeouts: Timeouts::default(),
+        }
+    }
+
+    /// The address without anything that could be secret.
+    pub fn shown_url(&self) -> String {
+        let mut url = self.base_url.clone();
+        url.set_query(None);
+        url.set_fragment(None);
+        // Addresses with a user are refused when they are read; this is the second line.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.to_string()
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.base_url)
+    }
+}
+
+/// Whether an address is on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// Whose service it is, for prices and for the rules of its wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// `OpenAI`.
+    OpenAi,
+    /// Azure `OpenAI` and Azure AI Foundry.
+    Azure,
+    /// Anthropic.
+    Anthropic,
+    /// Amazon Bedrock.
+    Bedrock,
+    /// Together AI.
+    Together,
+    /// Prime Intellect.
+    Prime,
+    /// Part of this program.
+    Offline,
+    /// Anybody else.
+    Other,
+}
+
+impl Provider {
+    /// The name in the price file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::Azure => "azure",
+            Self::Anthropic => "anthropic",
+            Self::Bedrock => "bedrock",
+            Self::Together => "together",
+            Self::Prime => "prime",
+            Self::Offline => "offline",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whose service lies at an address.
+    pub fn of_host(host: &str) -> Self {
+        let host = host.to_ascii_lowercase();
+        let below = |domain: &str| host == domain || host.ends_with(&format!(".{domain}"));
+        if below("api.openai.com") {
+            Self::OpenAi
+        } else if below("api.anthropic.com") {
+            Self::Anthropic
+        } else if below("openai.azure.com")
+            || below("services.ai.azure.com")
+            || below("cognitiveservices.azure.com")
+        {
+            Self::Azure
+        } else if below("api.together.ai") || below("api.together.xyz") {
+            Self::Together
+        } else if below("pinference.ai") {
+            Self::Prime
+        } else if host.starts_with("bedrock-runtime") && below("amazonaws.com") {
+            Self::Bedrock
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// A wire format by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// `OpenAI` chat completions.
+    #[serde(rename = "openai_chat_completions")]
+    OpenAiChat,
+    /// Anthropic messages.
+    AnthropicMessages,
+    /// Bedrock with Anthropic bodies.
+    BedrockInvoke,
+    /// Bedrock's own format.
+    BedrockConverse,
+}
+
+impl Format {
+    /// What speaks it.
+    pub fn dialect(self) -> &'static dyn Dialect {
+        match self {
+            Self::OpenAiChat => &openai::OpenAiChat,
+            Self::AnthropicMessages => &anthropic::AnthropicMessages,
+            Self::BedrockInvoke => &bedrock::BedrockInvoke,
+            Self::BedrockConverse => &converse::BedrockConverse,
+        }
+    }
+
+    /// The name in files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai_chat_completions",
+            Self::AnthropicMessages => "anthropic_messages",
+            Self::BedrockInvoke => "bedrock_invoke",
+            Self::BedrockConverse => "bedrock_converse",
+        }
+    }
+}
+
+/// How an endpoint lets us in.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// It asks for nothing.
+    None,
+    /// A header with a key.
+    Key {
+        /// The variable that holds the key.
+        variable: String,
+        /// The key.
+        value: Secret,
+        /// Where it goes.
+        placement: KeyPlacement,
+    },
+    /// Requests are signed.
+    Aws {
+        /// What signs them.
+        credentials: crate::sign::AwsCredentials,
+        /// Part of the signature.
+        region: String,
+    },
+    /// None of these variables is set.
+    Missing {
+        /// Any of them would do.
+        variables: Vec<String>,
+    },
+}
+
+/// Where a key goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyPlacement {
+    /// `authorization: Bearer …`
+    Bearer,
+    /// `x-api-key: …`
+    XApiKey,
+    /// `api-key: …`
+    ApiKey,
+}
+
+impl Credential {
+    /// The variables it comes from.
+    pub fn variables(&self) -> Vec<String> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Key { variable, .. } => vec![variable.clone()],
+            Self::Aws { .. } => vec!["AWS_ACCESS_KEY_ID".to_owned(), "AWS_SECRET_ACCESS_KEY".to_owned()],
+            Self::Missing { variables } => variables.clone(),
+        }
+    }
+}
+
+/// Whether answers are streamed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamMode {
+    /// When the answer may be long, or the server insists.
+    #[default]
+    Auto,
+    /// Every time.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl StreamMode {
+    /// Whether to stream the answer to this request. A long answer that is not streamed says nothing for
+    /// minutes, which is the same as a dead connection.
+    pub fn streams(self, request: &Request) -> bool {
+        const LONG: u32 = 4096;
+        match self {
+            Self::Auto => request.sampling.output_limit() > LONG,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}
+
+/// How much an endpoint may be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most calls at once.
+    pub max_concurrency: u32,
+    /// Calls at once to begin with.
+    pub first_concurrency: u32,
+    /// Calls in a minute.
+    pub requests_per_minute: Option<u32>,
+    /// Tokens in a minute.
+    pub tokens_per_minute: Option<u32>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_concurrency: 4096,
+            first_concurrency: 64,
+            requests_per_minute: None,
+            tokens_per_minute: None,
+        }
+    }
+}
+
+/// How long an endpoint may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until the first byte of an answer, or all of it when it is not streamed.
+    pub answer: Duration,
+    /// Between two pieces of a stream.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { answer: Duration::from_secs(600), idle: Duration::from_secs(120) }
+    }
+}

@@ -1,0 +1,309 @@
+//! How many calls an endpoint gets at once and per minute.
+//!
+//! Concurrency adapts: it doubles with every round of answers until the endpoint first complains, shrinks by
+//! three tenths when it does, and then grows by one with every round of answers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use crate::endpoint::Limits;
+
+/// Complaints within this time are one complaint: all calls in flight meet the same limit.
+const ONE_COMPLAINT: Duration = Duration::from_secs(1);
+
+/// What stands before an endpoint.
+#[derive(Debug)]
+pub struct Gate {
+    semaphore: Arc<Semaphore>,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Calls at once.
+    limit: u32,
+    /// Permits to withhold because the limit fell while they were out.
+    debt: u32,
+    /// Answers since the limit last grew.
+    answers: u32,
+    /// Nobody has complained yet.
+    doubling: bool,
+    last_complaint: Option<Instant>,
+    /// Nobody goes through before this.
+    closed_until: Option<Instant>,
+    requests: Option<Allowance>,
+    tokens: Option<Allowance>,
+}
+
+/// A place among the calls in flight. Dropping it gives the place back.
+#[derive(Debug)]
+pub struct Pass {
+    gate: Arc<Gate>,
+    permit: Option<OwnedSemaphorePermit>,
+    /// Tokens that were counted in advance.
+    expected_tokens: u64,
+}
+
+impl Gate {
+    /// A gate with these limits.
+    pub fn new(limits: Limits) -> Arc<Self> {
+        let limit = limits.first_concurrency.clamp(1, limits.max_concurrency.max(1));
+        Arc::new(Self {
+            semaphore: Arc::new(Semaphore::new(limit as usize)),
+            limits,
+            state: Mutex::new(State {
+                limit,
+                debt: 0,
+                answers: 0,
+                doubling: true,
+                last_complaint: None,
+                closed_until: None,
+                requests: limits.requests_per_minute.map(|rate| Allowance::new(rate.into())),
+                tokens: limits.tokens_per_minute.map(|rate| Allowance::new(rate.into())),
+            }),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls at once that it lets through now.
+    pub fn limit(&self) -> u32 {
+        self.state().limit
+    }
+
+    /// Places that are free now.
+    pub fn free(&self) -> usize {
+        self.semaphore.available_permits()
+    }
+
+    /// Waits for a place, for the end of a pause that the provider asked for, and for the rate limits.
+    pub async fn enter(self: &Arc<Self>, expected_tokens: u64) -> Pass {
+        // The semaphore is never closed; if it were, going through is better than never.
+        let permit = Arc::clone(&self.semaphore).acquire_owned().await.ok();
+        let mut pass = Pass { gate: Arc::clone(self), permit, expected_tokens: 0 };
+        let at = self.state().appointment(expected_tokens);
+        pass.expected_tokens = expected_tokens;
+        if let Some(at) = at {
+            tokio::time::sleep_until(at).await;
+        }
+        // A pause may have been asked for in the meantime.
+        loop {
+            let closed_until = self.state().closed_until;
+            match closed_until {
+                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
+                _ => return pass,
+            }
+        }
+    }
+
+    /// The endpoint is doing well.
+    pub fn answered(&self) {
+        let mut state = self.state();
+        state.answers += 1;
+        if state.answers < state.limit || state.limit >= self.limits.max_concurrency {
+            return;
+        }
+        state.answers = 0;
+        let more = if state.doubling { state.limit } else { 1 };
+        let limit = state.limit.saturating_add(more).min(self.limits.max_concurrency);
+        let mut added = limit - state.limit;
+        state.limit = limit;
+        let forgiven = added.min(state.debt);
+        state.debt -= forgiven;
+        added -= forgiven;
+        self.semaphore.add_permits(added as usize);
+    }
+
+    /// The endpoint asks for less, and perhaps for a pause.
+    pub fn complained(&self, pause: Option<Duration>) {
+        let now = Instant::now();
+        let mut state = self.state();
+        if let Some(pause) = pause {
+            let until = now + pause;
+            state.closed_until = Some(state.closed_until.map_or(until, |known| known.max(until)));
+        }
+        if state.last_complaint.is_some_and(|last| now - last < ONE_COMPLAINT) {
+            return;
+        }
+        state.last_complaint = Some(now);
+        state.doubling = false;
+        state.answers = 0;
+        let limit = (state.limit * 7 / 10).max(1);
+        let taken_away = (state.limit - limit) as usize;
+        state.limit = limit;
+        let idle = self.semaphore.forget_permits(taken_away);
+        state.debt += u32::try_from(taken_away - idle).unwrap_or(0);
+    }
+}
+
+impl Pass {
+    /// Corrects the count of tokens per minute by what it really was.
+    pub fn used_tokens(&mut self, tokens: u64) {
+        let mut state = self.gate.state();
+        if let Some(allowance) = &mut state.tokens {
+            allowance.correct(self.expected_tokens, tokens);
+        }
+        drop(state);
+        self.expected_tokens = tokens;
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let mut state = self.gate.state();
+        if state.debt > 0
+            && let Some(permit) = self.permit.take()
+        {
+            state.debt -= 1;
+            permit.forget();
+        }
+    }
+}
+
+impl State {
+    /// When a call of this size may go, if not at once.
+    fn appointment(&mut self, tokens: u64) -> Option<Instant> {
+        let now = Instant::now();
+        let requests = self.requests.as_mut().and_then(|allowance| allowance.take(1, now));
+        let tokens = self.tokens.as_mut().and_then(|allowance| allowance.take(tokens, now));
+        requests.max(tokens)
+    }
+}
+
+/// So many of something per minute, evenly spread, with a burst of a tenth of a minute.
+#[derive(Debug)]
+struct Allowance {
+    seconds_each: f64,
+    burst: Duration,
+    /// When everything that was promised will have been earned.
+    earned_at: Option<Instant>,
+}
+
+impl Allowance {
+    fn new(per_minute: u64) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "limits are far below 2^53")]
+        let seconds_each = 60.0 / per_minute.max(1) as f64;
+        Self { seconds_each, burst: Duration::from_secs(6), earned_at: None }
+    }
+
+    fn time_for(&self, count: u64) -> Duration {
+        #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^53")]
+        Duration::from_secs_f64((self.seconds_each * count as f64).min(86_400.0))
+    }
+
+    /// Takes some; when they may be used, if not now.
+    fn take(&mut self, count: u64, now: Instant) -> Option<Instant> {
+        let earned_at = self.earned_at.filter(|at| *at > now).unwrap_or(now);
+        self.earned_at = Some(earned_at + self.time_for(count));
+        let ahead = earned_at - now;
+        (ahead > self.burst).then(|| now + (ahead - self.burst))
+    }
+
+    fn correct(&mut self, expected: u64, actual: u64) {
+        let Some(earned_at) = self.earned_at else { return };
+        self.earned_at = if actual >= expected {
+            Some(earned_at + self.time_for(actual - expected))
+        } else {
+            earned_at.checked_sub(self.time_for(expected - actual))
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(first: u32, max: u32) -> Limits {
+        Limits { max_concurrency: max, first_concurrency: first, ..Limits::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_limit_doubles_until_the_first_complaint_and_then_creeps() {
+        let gate = Gate::new(limits(2, 100));
+        for _ in 0..2 {
+            gate.answered();
+        }
+        assert_eq!((gate.limit(), gate.free()), (4, 4));
+        for _ in 0..4 {
+            gate.answered();
+        }
+        assert_eq!(gate.limit(), 8);
+        gate.complained(None);
+        assert_eq!((gate.limit(), gate.free()), (5, 5));
+        gate.complained(None);
+        assert_eq!(gate.limit(), 5, "calls in flight together complain once");
+        tokio::time::advance(ONE_COMPLAINT).await;
+        gate.complained(None);
+        assert_eq!(gate.limit(), 3);
+        for _ in 0..3 {
+            gate.answered();
+        }
+        assert_eq!((gate.limit(), gate.free()), (4, 4));
+        for _ in 0..20 {
+            tokio::time::advance(ONE_COMPLAINT).await;
+            gate.complained(None);
+        }
+        assert_eq!(gate.limit(), 1, "never nobody");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn places_that_are_out_are_withheld_when_they_come_back() {
+        let gate = Gate::new(limits(10, 10));
+        let mut passes = Vec::new();
+        for _ in 0..10 {
+            passes.push(gate.enter(0).await);
+        }
+        gate.complained(None);
+        assert_eq!((gate.limit(), gate.free()), (7, 0));
+        passes.truncate(7);
+        assert_eq!(gate.free(), 0, "three of them are gone");
+        passes.clear();
+        assert_eq!(gate.free(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_passes_during_a_pause() {
+        let gate = Gate::new(limits(10, 10));
+        gate.complained(Some(Duration::from_secs(5)));
+        let before = Instant::now();
+        gate.enter(0).await;
+        assert_eq!(before.elapsed().as_secs(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_per_minute() {
+        let mut limits = limits(1000, 1000);
+        limits.requests_per_minute = Some(60);
+        let gate = Gate::new(limits);
+        let before = Instant::now();
+        for _ in 0..66 {
+            gate.enter(0).await;
+        }
+        let elapsed = before.elapsed().as_secs_f64();
+        assert!((58.9..=59.1).contains(&elapsed), "60 per minute after a burst of six: {elapsed}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tokens_per_minute_follow_what_was_really_used() {
+        let mut limits = limits(1000, 1000);
+        limits.tokens_per_minute = Some(60_000);
+        let gate = Gate::new(limits);
+        let before = Instant::now();
+        for _ in 0..20 {
+            let mut pass = gate.enter(6000).await;
+            pass.used_tokens(600);
+        }
+        assert!(before.elapsed().as_secs() <= 7, "12,000 tokens, not 120,000: {:?}", before.elapsed());
+        for _ in 0..10 {
+            let mut pass = gate.enter(600).await;
+            pass.used_tokens(12_000);
+        }
+        assert!(before.elapsed().as_secs() >= 100, "{:?}", before.elapsed());
+    }
+}

@@ -1,0 +1,85 @@
+//! Who may use the gateway for what. A token names a grant; a grant names models, a budget and nothing else.
+
+use std::collections::HashMap;
+use std::io::{self, Read as _};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use aec_base::digest::Digest;
+use aec_base::secret::Secret;
+
+use crate::client::{Model, Scope};
+
+/// What the holder of a token may do.
+#[derive(Debug)]
+pub struct Grant {
+    /// Models that may be called, by the names under which they may be asked for.
+    pub models: Vec<Model>,
+    /// On whose behalf calls are made and who pays.
+    pub scope: Scope,
+    /// Most calls at once.
+    pub max_in_flight: u32,
+}
+
+impl Grant {
+    /// Calls at once that one trial may reasonably make.
+    pub const USUAL_IN_FLIGHT: u32 = 64;
+
+    pub(super) fn model(&self, name: &str) -> Option<&Model> {
+        self.models.iter().find(|model| model.name() == name)
+    }
+}
+
+/// All grants, by the digest of their tokens: the tokens themselves are not kept.
+#[derive(Debug, Default)]
+pub(super) struct Grants(RwLock<HashMap<Digest, Arc<Holder>>>);
+
+/// A grant in use.
+#[derive(Debug)]
+pub(super) struct Holder {
+    pub(super) grant: Grant,
+    in_flight: AtomicU32,
+}
+
+/// A call in flight. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct InFlight(Arc<Holder>);
+
+impl Grants {
+    pub(super) fn issue(&self, grant: Grant) -> io::Result<Secret> {
+        let mut random = [0_u8; 32];
+        fs_err::File::open("/dev/urandom")?.read_exact(&mut random)?;
+        // The digest of random bytes is as random, and comes with its hexadecimal form.
+        let token = format!("aec-{}", Digest::of(&random).hex());
+        let holder = Arc::new(Holder { grant, in_flight: AtomicU32::new(0) });
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(Digest::of(token.as_bytes()), holder);
+        Ok(Secret::new(token))
+    }
+
+    pub(super) fn revoke(&self, token: &Secret) -> bool {
+        let digest = Digest::of(token.reveal().as_bytes());
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&digest).is_some()
+    }
+
+    pub(super) fn find(&self, token: &str) -> Option<Arc<Holder>> {
+        let digest = Digest::of(token.as_bytes());
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned()
+    }
+}
+
+impl Holder {
+    /// Begins a call, if there are not too many.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<InFlight> {
+        let limit = self.grant.max_in_flight;
+        let entered = self.in_flight.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            (now < limit).then_some(now + 1)
+        });
+        entered.is_ok().then(|| InFlight(Arc::clone(self)))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+    }
+}

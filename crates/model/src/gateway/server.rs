@@ -1,0 +1,287 @@
+//! The gateway as a server: agents speak to it as they would to a provider, and never see a key.
+//!
+//! An answer is always complete before it is sent: that is what makes retries, cassettes and budgets the same here
+//! as everywhere. A client that asked for a stream gets signs of life until then, and the answer as a stream.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aec_base::secret::Secret;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use futures_util::stream;
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Value, json};
+
+use super::grant::{Grant, Grants, Holder, InFlight};
+use super::{Inbound, anthropic, openai};
+use crate::client::Called;
+use crate::failure::{Failure, FailureKind};
+
+/// Largest request; pictures are the reason that it is not smaller.
+const LARGEST_REQUEST: usize = 32 * 1024 * 1024;
+
+/// How long an answer may take before a streaming client gets its first sign of life. Failures before this have
+/// their own status.
+const FIRST_SIGN: Duration = Duration::from_secs(5);
+
+/// Time between signs of life.
+const NEXT_SIGN: Duration = Duration::from_secs(10);
+
+/// Lets those who hold a token call the models that the token names.
+#[derive(Clone, Debug, Default)]
+pub struct Gateway(Arc<Grants>);
+
+/// Whose format a client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speech {
+    OpenAi,
+    Anthropic,
+}
+
+impl Gateway {
+    /// A gateway that nobody may use yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a token for a grant.
+    pub fn issue(&self, grant: Grant) -> io::Result<Secret> {
+        self.0.issue(grant)
+    }
+
+    /// Ends a token; whether there was one.
+    pub fn revoke(&self, token: &Secret) -> bool {
+        self.0.revoke(token)
+    }
+
+    /// Everything it answers.
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/health", get(async || "ok\n"))
+            .route("/v1/models", get(models))
+            .route("/models", get(models))
+            .route("/v1/chat/completions", post(chat))
+            .route("/chat/completions", post(chat))
+            .route("/v1/messages", post(messages))
+            .layer(DefaultBodyLimit::max(LARGEST_REQUEST))
+            .with_state(Arc::clone(&self.0))
+    }
+
+    /// Serves connections until `stop` is done, then lets those under way finish.
+    pub async fn serve<L>(&self, listener: L, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()>
+    where
+        L: axum::serve::Listener,
+        L::Addr: std::fmt::Debug,
+    {
+        axum::serve(listener, self.router()).with_graceful_shutdown(stop).await
+    }
+}
+
+/// Variables by which the usual libraries find the gateway.
+pub fn environment(address: std::net::SocketAddr, token: &Secret) -> Vec<(String, String)> {
+    let own = |name: &str, value: String| (name.to_owned(), value);
+    vec![
+        own("OPENAI_BASE_URL", format!("http://{address}/v1")),
+        own("OPENAI_API_KEY", token.reveal().to_owned()),
+        own("ANTHROPIC_BASE_URL", format!("http://{address}")),
+        own("ANTHROPIC_API_KEY", token.reveal().to_owned()),
+    ]
+}
+
+/// The token that a request carries, wherever its library puts keys.
+fn holder(grants: &Grants, headers: &HeaderMap) -> Option<Arc<Holder>> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = text("authorization").and_then(|value| {
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    [bearer, text("x-api-key"), text("api-key")].into_iter().flatten().find_map(|token| grants.find(token))
+}
+
+async fn models(State(grants): State<Arc<Grants>>, headers: HeaderMap) -> Response {
+    let Some(holder) = holder(&grants, &headers) else { return Speech::OpenAi.refuse(&no_token()) };
+    let list: Vec<Value> = holder
+        .grant
+        .models
+        .iter()
+        .map(|model| json!({ "id": model.name(), "object": "model", "created": 0, "owned_by": "aec-bench" }))
+        .collect();
+    whole(StatusCode::OK, &json!({ "object": "list", "data": list }))
+}
+
+async fn chat(State(grants): State<Arc<Grants>>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(Speech::OpenAi, &grants, &headers, &body).await
+}
+
+async fn messages(State(grants): State<Arc<Grants>>, headers: HeaderMap, body: Bytes) -> Response {
+    answer(Speech::Anthropic, &grants, &headers, &body).await
+}
+
+async fn answer(speech: Speech, grants: &Grants, headers: &HeaderMap, body: &Bytes) -> Response {
+    let Some(holder) = holder(grants, headers) else { return speech.refuse(&no_token()) };
+    let inbound = match speech {
+        Speech::OpenAi => openai::decode_request(body),
+        Speech::Anthropic => anthropic::decode_request(body),
+    };
+    let inbound = match inbound {
+        Ok(inbound) => inbound,
+        Err(what) => return speech.refuse(&Failure::lasting(FailureKind::Request, what)),
+    };
+    let Some(model) = holder.grant.model(&inbound.model).cloned() else {
+        let known: Vec<&str> = holder.grant.models.iter().map(crate::client::Model::name).collect();
+        let what = format!("this token is for {}, not for another model", aec_base::text::one_of(&known));
+        return speech.refuse(&Failure::lasting(FailureKind::Auth, what).status(403));
+    };
+    let Some(in_flight) = holder.enter() else {
+        let what = format!("more than {} calls at once", holder.grant.max_in_flight);
+        let failure = Failure::passing(FailureKind::Rate, what);
+        return speech.refuse(&failure.retry_after(Some(Duration::from_secs(1))));
+    };
+    let reply = Answer { speech, model: inbound.model.clone(), include_usage: inbound.include_usage };
+    let streaming = inbound.stream;
+    let scope = holder.grant.scope.clone();
+    let mut call: CallFuture = Box::pin(async move {
+        let Inbound { request, .. } = inbound;
+        let called = model.call(&request, &scope).await;
+        drop::<InFlight>(in_flight);
+        Called { outcome: called.outcome.map_err(discreet), ..called }
+    });
+    if !streaming {
+        return reply.whole(call.await);
+    }
+    match tokio::time::timeout(FIRST_SIGN, &mut call).await {
+        Ok(called) => reply.streamed(called),
+        Err(_) => reply.patient(call),
+    }
+}
+
+type CallFuture = Pin<Box<dyn Future<Output = Called> + Send>>;
+
+/// What a provider says about a key is not for those who must not know it.
+fn discreet(failure: Failure) -> Failure {
+    match failure.kind {
+        FailureKind::Auth => {
+            Failure::lasting(FailureKind::Auth, "the provider refused the gateway's credentials").status(403)
+        }
+        _ => failure,
+    }
+}
+
+fn no_token() -> Failure {
+    Failure::lasting(FailureKind::Auth, "a token of this gateway is needed").status(401)
+}
+
+/// How a reply is to be written.
+#[derive(Clone, Debug)]
+struct Answer {
+    speech: Speech,
+    model: String,
+    include_usage: bool,
+}
+
+impl Answer {
+    fn whole(&self, called: Called) -> Response {
+        match called.outcome {
+            Ok(reply) => {
+                let body = match self.speech {
+                    Speech::OpenAi => openai::encode_reply(&reply, &self.model, now()),
+                    Speech::Anthropic => anthropic::encode_reply(&reply, &self.model),
+                };
+                whole(StatusCode::OK, &body)
+            }
+            Err(failure) => self.speech.refuse(&failure),
+        }
+    }
+
+    fn streamed(&self, called: Called) -> Response {
+        match called.outcome {
+            Ok(_) => events(Body::from(self.text(called))),
+            Err(failure) => self.speech.refuse(&failure),
+        }
+    }
+
+    /// Signs of life until the call has ended, then the answer. Dropping the response drops the call.
+    fn patient(self, call: CallFuture) -> Response {
+        let pieces = stream::unfold((Some(call), false), move |(call, begun)| {
+            let answer = self.clone();
+            async move {
+                let mut call = call?;
+                if !begun {
+                    return Some((answer.sign_of_life(), (Some(call), true)));
+                }
+                match tokio::time::timeout(NEXT_SIGN, &mut call).await {
+                    Ok(called) => Some((answer.text(called), (None, true))),
+                    Err(_) => Some((answer.sign_of_life(), (Some(call), true))),
+                }
+            }
+        });
+        events(Body::from_stream(futures_util::StreamExt::map(pieces, |text| Ok::<_, Infallible>(Bytes::from(text)))))
+    }
+
+    fn sign_of_life(&self) -> String {
+        // A comment, which every reader of event streams skips.
+        ": waiting for the model\n\n".to_owned()
+    }
+
+    fn text(&self, called: Called) -> String {
+        match called.outcome {
+            Ok(reply) => match self.speech {
+                Speech::OpenAi => openai::encode_stream(&reply, &self.model, now(), self.include_usage).concat(),
+                Speech::Anthropic => anthropic::encode_stream(&reply, &self.model).concat(),
+            },
+            Err(failure) => {
+                let (_, body) = self.speech.failure(&failure);
+                match self.speech {
+                    Speech::OpenAi => format!("data: {body}\n\n"),
+                    Speech::Anthropic => format!("event: error\ndata: {body}\n\n"),
+                }
+            }
+        }
+    }
+}
+
+impl Speech {
+    fn failure(self, failure: &Failure) -> (u16, Value) {
+        match self {
+            Self::OpenAi => openai::encode_failure(failure),
+            Self::Anthropic => anthropic::encode_failure(failure),
+        }
+    }
+
+    fn refuse(self, failure: &Failure) -> Response {
+        let (status, body) = self.failure(failure);
+        let mut response = whole(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), &body);
+        if let Some(wait) = failure.retry_after_ms {
+            response.headers_mut().insert("retry-after-ms", wait.into());
+            response.headers_mut().insert(header::RETRY_AFTER, wait.div_ceil(1000).into());
+        }
+        response
+    }
+}
+
+fn whole(status: StatusCode, body: &Value) -> Response {
+    respond(status, "application/json", Body::from(body.to_string()))
+}
+
+fn events(body: Body) -> Response {
+    respond(StatusCode::OK, "text/event-stream", body)
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
+    response
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,179 @@
+//! When to try again, and after how long.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::failure::{Failure, FailureKind};
+
+/// The rules of trying again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Attempts in all; rate limits do not count, since waiting is what they ask for.
+    pub attempts: u32,
+    /// Attempts in all while the model says nothing: each of them is paid for.
+    pub empty_attempts: u32,
+    /// First wait.
+    pub base: Duration,
+    /// Longest wait of our own choice.
+    pub longest: Duration,
+    /// Longest wait that a provider may ask for; more is a failure.
+    pub longest_asked: Duration,
+    /// Longest time in all that one call spends waiting for rate limits.
+    pub patience: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            attempts: 8,
+            empty_attempts: 3,
+            base: Duration::from_millis(500),
+            longest: Duration::from_secs(30),
+            longest_asked: Duration::from_secs(120),
+            patience: Duration::from_secs(900),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// One attempt and no more.
+    pub fn once() -> Self {
+        Self { attempts: 1, patience: Duration::ZERO, ..Self::default() }
+    }
+}
+
+/// What one call has been through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct History {
+    failures: u32,
+    rate_limits: u32,
+    empty: u32,
+    waited_for_rates: Duration,
+}
+
+impl History {
+    /// Takes note of a failure; the wait until the next attempt, or nothing if there is no use in one.
+    pub fn next(&mut self, failure: &Failure, policy: &RetryPolicy, chance: f64) -> Option<Duration> {
+        if !failure.retryable {
+            return None;
+        }
+        let asked = failure.retry_after_ms.map(Duration::from_millis);
+        if asked.is_some_and(|asked| asked > policy.longest_asked) {
+            return None;
+        }
+        let count = if failure.kind == FailureKind::Rate {
+            self.rate_limits += 1;
+            self.rate_limits
+        } else {
+            self.failures += 1;
+            self.empty += u32::from(failure.kind == FailureKind::Empty);
+            if self.failures >= policy.attempts || self.empty >= policy.empty_attempts {
+                return None;
+            }
+            self.failures
+        };
+        let own = policy.base.saturating_mul(1 << (count - 1).min(16)).min(policy.longest);
+        let wait = match asked {
+            // Later than asked by a little, so that all who were told the same do not come at once.
+            Some(asked) => asked + asked.max(policy.base).mul_f64(chance * 0.25),
+            None => own.mul_f64(0.5 + chance * 0.5),
+        };
+        if failure.kind == FailureKind::Rate {
+            self.waited_for_rates += wait;
+            if self.waited_for_rates > policy.patience {
+                return None;
+            }
+        }
+        Some(wait)
+    }
+}
+
+/// A number in [0, 1) that differs from call to call. It only spreads waits, so its quality does not matter.
+pub(crate) fn chance() -> f64 {
+    let bits = RandomState::new().hash_one(0u8) >> 11;
+    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
+    let fraction = bits as f64 / (1u64 << 53) as f64;
+    fraction
+}
+
+/// Retries that are left, shared by all calls: an outage must not multiply the load on a provider that is down.
+/// Answers earn retries, retries spend them. Rate limits are not counted; they carry their own wait.
+#[derive(Debug)]
+pub struct RetryBudget(Mutex<f64>);
+
+impl RetryBudget {
+    const FULL: f64 = 1000.0;
+    const EARNED_BY_AN_ANSWER: f64 = 0.5;
+
+    /// Takes note of an answer.
+    pub fn earn(&self) {
+        if let Ok(mut left) = self.0.lock() {
+            *left = (*left + Self::EARNED_BY_AN_ANSWER).min(Self::FULL);
+        }
+    }
+
+    /// Whether one more retry may be made.
+    pub fn spend(&self) -> bool {
+        let Ok(mut left) = self.0.lock() else { return true };
+        let allowed = *left >= 1.0;
+        if allowed {
+            *left -= 1.0;
+        }
+        allowed
+    }
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self(Mutex::new(Self::FULL))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(failure: &Failure, policy: &RetryPolicy, chance: f64) -> Vec<u128> {
+        let mut history = History::default();
+        std::iter::from_fn(|| history.next(failure, policy, chance).map(|wait| wait.as_millis())).collect()
+    }
+
+    #[test]
+    fn waits_double_and_end() {
+        let policy = RetryPolicy { attempts: 8, ..RetryPolicy::default() };
+        let failure = Failure::passing(FailureKind::Server, "x");
+        assert_eq!(waits(&failure, &policy, 1.0), [500, 1000, 2000, 4000, 8000, 16000, 30000]);
+        assert_eq!(waits(&failure, &policy, 0.0), [250, 500, 1000, 2000, 4000, 8000, 15000]);
+        assert!(waits(&Failure::lasting(FailureKind::Server, "x"), &policy, 0.0).is_empty());
+        assert!(waits(&failure, &RetryPolicy::once(), 0.0).is_empty());
+    }
+
+    #[test]
+    fn rate_limits_are_waited_for_as_asked_and_not_for_ever() {
+        let policy = RetryPolicy { patience: Duration::from_secs(10), attempts: 2, ..RetryPolicy::default() };
+        let asked =
+            |ms| Failure::passing(FailureKind::Rate, "x").retry_after(Some(Duration::from_millis(ms)));
+        assert_eq!(waits(&asked(3000), &policy, 0.0), [3000, 3000, 3000]);
+        assert_eq!(waits(&asked(3000), &policy, 1.0), [3750, 3750]);
+        assert!(waits(&asked(121_000), &policy, 0.0).is_empty(), "longer than anybody should wait");
+        let soon = waits(&asked(0), &policy, 1.0);
+        assert_eq!(soon[0], 125, "even `now` is spread");
+    }
+
+    #[test]
+    fn silence_is_not_paid_for_eight_times() {
+        let failure = Failure::passing(FailureKind::Empty, "x");
+        assert_eq!(waits(&failure, &RetryPolicy::default(), 0.0).len(), 2);
+    }
+
+    #[test]
+    fn an_outage_spends_the_retries() {
+        let budget = RetryBudget::default();
+        assert_eq!((0..2000).filter(|_| budget.spend()).count(), 1000);
+        budget.earn();
+        assert!(!budget.spend());
+        budget.earn();
+        assert!(budget.spend());
+    }
+}

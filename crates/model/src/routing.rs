@@ -1,0 +1,416 @@
+//! From the name of a model to the place where it answers: the endpoints file first, then the rules of names.
+
+use std::path::PathBuf;
+
+use aec_base::env::Env;
+use aec_base::problem::Problem;
+use aec_base::secret::Secret;
+use reqwest::Url;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::dialect::LimitKey;
+use crate::endpoint::{Credential, Endpoint, Format, KeyPlacement, Provider, StreamMode};
+use crate::offline::Offline;
+use crate::registry::Registry;
+use crate::sign::AwsCredentials;
+
+/// Version of Azure's interface when nobody names one.
+pub const AZURE_API_VERSION: &str = "2024-10-21";
+
+/// What decides where a model answers.
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    /// Variables, for keys and addresses.
+    pub env: Env,
+    /// The endpoints file.
+    pub registry: Registry,
+    /// Where relative paths of scripts begin.
+    pub directory: PathBuf,
+}
+
+/// Where a model answers.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// At any of these addresses.
+    Endpoints(Vec<Endpoint>),
+    /// In this program.
+    Offline(Offline),
+}
+
+/// How an agent's model is called when its name alone does not say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientTable {
+    /// Whose interface.
+    pub kind: Option<ClientKind>,
+    /// Its particulars.
+    pub settings: ClientSettings,
+}
+
+/// Whose interface a model is called through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientKind {
+    /// Amazon Bedrock.
+    Bedrock,
+    /// Anthropic.
+    AnthropicApi,
+    /// Azure.
+    #[serde(rename = "azure_openai_chat")]
+    AzureOpenAiChat,
+    /// `OpenAI`.
+    #[serde(rename = "openai_chat")]
+    OpenAiChat,
+    /// Together.
+    TogetherChat,
+}
+
+/// Particulars of an interface. Addresses and keys are not among them: they belong into the endpoints file, since
+/// an experiment that somebody sends must not decide where keys go.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientSettings {
+    /// Azure deployment; the model's name when absent.
+    pub deployment: Option<String>,
+    /// Version of Azure's interface.
+    pub api_version: Option<String>,
+    /// AWS region.
+    pub region: Option<String>,
+    /// Whether answers are streamed.
+    pub stream_mode: Option<StreamMode>,
+}
+
+/// A model that cannot be called.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct RouteError {
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub fix: String,
+}
+
+impl RouteError {
+    fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { what: what.into(), fix: fix.into() }
+    }
+}
+
+impl From<RouteError> for Problem {
+    fn from(error: RouteError) -> Self {
+        Self::error(error.what).fix(error.fix)
+    }
+}
+
+impl Routes {
+    /// Where a model answers. An endpoint id comes before every rule of names.
+    pub fn resolve(&self, model: &str, client: Option<&ClientTable>) -> Result<Target, RouteError> {
+        let model = model.trim();
+        if model.is_empty() {
+            return Err(RouteError::new("the model has no name", "name a model or an endpoint id"));
+        }
+        let client = client.filter(|client| client.kind.is_some());
+        if client.is_none() {
+            if let Some(replicas) = self.registry.find(model) {
+                return Ok(Target::Endpoints(replicas.to_vec()));
+            }
+            if let Some(name) = model.strip_prefix("offline/") {
+                return Offline::open(name, &self.directory).map(Target::Offline);
+            }
+        }
+        let settings = client.map(|client| client.settings.clone()).unwrap_or_default();
+        let (provider, name) = match client.and_then(|client| client.kind) {
+            Some(kind) => (kind.provider(), without_prefix(model)),
+            None => self.provider(model)?,
+        };
+        let mut endpoint = match provider {
+            Provider::Bedrock => self.bedrock(name, &settings)?,
+            Provider::Azure => self.azure(name, &settings)?,
+            Provider::Together => self.plain(
+                Provider::Together,
+                "https://api.together.ai/v1",
+                ("TOGETHER_BASE_URL", "TOGETHER_API_KEY"),
+                name,
+            )?,
+            Provider::Anthropic => self.plain(
+                Provider::Anthropic,
+                "https://api.anthropic.com",
+                ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
+                name,
+            )?,
+            _ => self.plain(
+                Provider::OpenAi,
+                "https://api.openai.com/v1",
+                ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
+                name,
+            )?,
+        };
+        if let Some(stream) = settings.stream_mode {
+            endpoint.stream = stream;
+        }
+        Ok(Target::Endpoints(vec![endpoint]))
+    }
+
+    /// Whose model it is, and its name there.
+    fn provider<'a>(&self, model: &'a str) -> Result<(Provider, &'a str), RouteError> {
+        let lower = model.to_ascii_lowercase();
+        if let Some((prefix, _)) = lower.split_once(':') {
+            let provider = match prefix {
+                "bedrock" => Some(Provider::Bedrock),
+                "together" => Some(Provider::Together),
+                "openai" => Some(Provider::OpenAi),
+                "azure" => Some(Provider::Azure),
+                "anthropic" => Some(Provider::Anthropic),
+                _ => None,
+            };
+            if let Some(provider) = provider {
+                return Ok((provider, without_prefix(model)));
+            }
+        }
+        if is_bedrock(&lower) {
+            return Ok((Provider::Bedrock, model));
+        }
+        if lower.starts_with("claude-") {
+            return Ok((Provider::Anthropic, model));
+        }
+        let azure = self.env.get("AZURE_OPENAI_ENDPOINT").is_some();
+        let azure_key = self.env.get("AZURE_OPENAI_API_KEY").is_some();
+        if is_openai(&lower) {
+            // Half of Azure's settings and no other key: the missing half is what the user wants to hear of.
+            let openai = self.env.get("OPENAI_API_KEY").is_some();
+            let use_azure = azure && azure_key || (azure || azure_key) && !openai;
+            return Ok((if use_azure { Provider::Azure } else { Provider::OpenAi }, model));
+        }
+        // Deployments may have any name.
+        if azure && azure_key && !model.contains(':') {
+            return Ok((Provider::Azure, model));
+        }
+        Err(self.unknown(model))
+    }
+
+    fn unknown(&self, model: &str) -> RouteError {
+        let ids: Vec<&str> = self.registry.ids().collect();
+        let fix = match aec_base::text::nearest(model, &ids) {
+            Some(near) => format!("did you mean the endpoint `{near}`?"),
+            None => "add it to configs/endpoints.toml with its address, or say whose it is with a prefix: openai:, \
+                     azure:, anthropic:, bedrock: or together:"
+                .to_owned(),
+        };
+        RouteError::new(format!("nothing says where the model `{model}` answers"), fix)
+    }
+
+    /// A key in one variable, an address that another may replace.
+    fn plain(
+        &self,
+        provider: Provider,
+        address: &str,
+        (address_variable, key_variable): (&str, &str),
+        model: &str,
+    ) -> Result<Endpoint, RouteError> {
+        let url = match self.env.get(address_variable) {
+            Some(text) => parse_address(text, address_variable)?,
+            None => parse_address(address, "the built-in address")?,
+        };
+        let (format, placement) = match provider {
+            Provider::Anthropic => (Format::AnthropicMessages, KeyPlacement::XApiKey),
+            _ => (Format::OpenAiChat, KeyPlacement::Bearer),
+        };
+        let mut endpoint = Endpoint::new(provider, format, url, model);
+        endpoint.credential = self.key(&[key_variable], placement);
+        Ok(endpoint)
+    }
+
+    fn key(&self, variables: &[&str], placement: KeyPlacement) -> Credential {
+        let found = variables.iter().find_map(|name| Some((*name, self.env.get(name)?)));
+        match found {
+            Some((name, value)) => {
+                Credential::Key { variable: name.to_owned(), value: Secret::new(value), placement }
+            }
+            None => Credential::Missing { variables: variables.iter().map(|name| (*name).to_owned()).collect() },
+        }
+    }
+
+    fn azure(&self, model: &str, settings: &ClientSettings) -> Result<Endpoint, RouteError> {
+        const VARIABLE: &str = "AZURE_OPENAI_ENDPOINT";
+        let Some(address) = self.env.get(VARIABLE) else {
+            let what = format!("`{model}` is called through Azure, and {VARIABLE} is not set");
+            return Err(RouteError::new(what, "set it to the resource's address, or set OPENAI_API_KEY instead"));
+        };
+        let mut url = parse_address(address, VARIABLE)?;
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&path);
+        let deployment = settings.deployment.as_deref().unwrap_or(model);
+        let mut endpoint = Endpoint::new(Provider::Azure, Format::OpenAiChat, url, deployment);
+        endpoint.credential = self.key(&["AZURE_OPENAI_API_KEY"], KeyPlacement::ApiKey);
+        if !path.ends_with("/openai/v1") {
+            let version = settings
+                .api_version
+                .as_deref()
+                .or_else(|| self.env.get("AZURE_OPENAI_API_VERSION"))
+                .or_else(|| self.env.get("AGENT_API_VERSION"))
+                .unwrap_or(AZURE_API_VERSION);
+            azure_resource(&mut endpoint, version);
+        }
+        Ok(endpoint)
+    }
+
+    fn bedrock(&self, model: &str, settings: &ClientSettings) -> Result<Endpoint, RouteError> {
+        let explicit = self
+            .env
+            .get("AWS_BEDROCK_ENDPOINT")
+            .map(|address| parse_address(address, "AWS_BEDROCK_ENDPOINT"))
+            .transpose()?;
+        let region = settings
+            .region
+            .clone()
+            .or_else(|| self.env.get("AWS_REGION").map(str::to_owned))
+            .or_else(|| self.env.get("AWS_DEFAULT_REGION").map(str::to_owned))
+            .or_else(|| explicit.as_ref().and_then(region_of));
+        let bearer = self.key(&["AWS_BEARER_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"], KeyPlacement::Bearer);
+        let has_bearer = matches!(bearer, Credential::Key { .. });
+        let no_region = || {
+            let what = format!("`{model}` is called through Bedrock, and the region is not known");
+            RouteError::new(what, "set AWS_REGION, or AWS_BEDROCK_ENDPOINT with a bearer token")
+        };
+        let url = match (explicit, &region) {
+            (Some(url), _) => url,
+            (None, Some(region)) => {
+                let plain = region.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+                if !plain || region.is_empty() {
+                    let what = "the AWS region is not one: letters, digits and - are allowed";
+                    return Err(RouteError::new(what, "set AWS_REGION to a region such as ap-southeast-2"));
+                }
+                parse_address(&format!("https://bedrock-runtime.{region}.amazonaws.com"), "AWS_REGION")?
+            }
+            (None, None) => return Err(no_region()),
+        };
+        let mut endpoint = Endpoint::new(Provider::Bedrock, bedrock_format(model), url, model);
+        endpoint.credential = match region {
+            _ if has_bearer => bearer,
+            Some(region) => aws_credential(&self.env, &region),
+            None => return Err(no_region()),
+        };
+        Ok(endpoint)
+    }
+}
+
+impl ClientKind {
+    fn provider(self) -> Provider {
+        match self {
+            Self::Bedrock => Provider::Bedrock,
+            Self::AnthropicApi => Provider::Anthropic,
+            Self::AzureOpenAiChat => Provider::Azure,
+            Self::OpenAiChat => Provider::OpenAi,
+            Self::TogetherChat => Provider::Together,
+        }
+    }
+}
+
+/// The model without a provider's prefix.
+fn without_prefix(model: &str) -> &str {
+    const PREFIXES: [&str; 5] = ["bedrock", "together", "openai", "azure", "anthropic"];
+    match model.split_once(':') {
+        Some((prefix, rest)) if PREFIXES.contains(&prefix.to_ascii_lowercase().as_str()) => rest,
+        _ => model,
+    }
+}
+
+fn is_openai(lower: &str) -> bool {
+    ["gpt-", "gpt4", "chatgpt-", "o1-", "o3-", "o4-", "ft:gpt-"].iter().any(|start| lower.starts_with(start))
+        || ["o1", "o3", "o4"].contains(&lower)
+}
+
+/// Bedrock ids begin with a vendor, perhaps with regions before it (`au.anthropic.…`), or are ARNs.
+fn is_bedrock(lower: &str) -> bool {
+    const REGIONS: [&str; 9] = ["us", "eu", "au", "ap", "apac", "jp", "ca", "us-gov", "global"];
+    const VENDORS: [&str; 10] = [
+        "anthropic.claude",
+        "amazon.",
+        "meta.llama",
+        "mistral.",
+        "cohere.",
+        "ai21.",
+        "deepseek.",
+        "qwen.",
+        "openai.gpt-oss",
+        "writer.",
+    ];
+    let id = match lower.split_once('.') {
+        Some((region, rest)) if REGIONS.contains(&region) => rest,
+        _ => lower,
+    };
+    lower.starts_with("arn:aws") && lower.contains(":bedrock:")
+        || VENDORS.iter().any(|vendor| id.starts_with(vendor))
+}
+
+/// Claude has its own body on Bedrock; everything else speaks Converse.
+pub(crate) fn bedrock_format(model: &str) -> Format {
+    if model.contains("anthropic.") && !model.starts_with("arn:") {
+        Format::BedrockInvoke
+    } else {
+        Format::BedrockConverse
+    }
+}
+
+/// The region in the name of a Bedrock host.
+pub(crate) fn region_of(url: &Url) -> Option<String> {
+    let host = url.host_str()?;
+    let region = host.strip_prefix("bedrock-runtime.").or_else(|| host.strip_prefix("bedrock-runtime-fips."))?;
+    region.split('.').next().map(str::to_owned)
+}
+
+/// What signs requests, from the variables.
+pub(crate) fn aws_credential(env: &Env, region: &str) -> Credential {
+    match (env.get("AWS_ACCESS_KEY_ID"), env.get("AWS_SECRET_ACCESS_KEY")) {
+        (Some(id), Some(secret)) => Credential::Aws {
+            credentials: AwsCredentials {
+                access_key_id: id.to_owned(),
+                secret_access_key: Secret::new(secret),
+                session_token: env.get("AWS_SESSION_TOKEN").map(Secret::new),
+            },
+            region: region.to_owned(),
+        },
+        _ => Credential::Missing {
+            variables: ["AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]
+                .map(str::to_owned)
+                .to_vec(),
+        },
+    }
+}
+
+/// Makes an endpoint one of an Azure resource: the deployment is in the path, not in the body.
+pub(crate) fn azure_resource(endpoint: &mut Endpoint, version: &str) {
+    let deployment = percent_encode(&endpoint.model);
+    endpoint.path = Some(format!("/openai/deployments/{deployment}/chat/completions"));
+    endpoint.base_url.query_pairs_mut().clear().append_pair("api-version", version);
+    endpoint.model_in_body = false;
+    let lower = endpoint.model.to_ascii_lowercase();
+    let reasons = ["o1", "o3", "o4", "gpt-5"].iter().any(|start| lower.starts_with(start));
+    endpoint.limit_key = if reasons { LimitKey::MaxCompletionTokens } else { LimitKey::MaxTokens };
+}
+
+/// A text as one segment of a path.
+fn percent_encode(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+        encoded
+    })
+}
+
+fn parse_address(text: &str, variable: &str) -> Result<Url, RouteError> {
+    let url = Url::parse(text).ok().filter(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+    });
+    url.ok_or_else(|| {
+        // The value is not repeated: it may hold a secret.
+        RouteError::new(format!("{variable} is not an http or https address"), "set it to an address without a user in it")
+    })
+}
