@@ -33,30 +33,16 @@ const FILTERED: [&str; 5] = [
     "guardrail",
 ];
 
+/// Phrases by which providers say that an account is empty. Some report it as a rate limit; waiting does not
+/// fill it.
+const EXHAUSTED: [&str; 3] = ["insufficient_quota", "credit balance is too low", "billing_hard_limit"];
+
 /// The failure behind an answer whose status is not a success.
 pub fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8], now: SystemTime) -> Failure {
     let text = String::from_utf8_lossy(body);
     let said = error_text(&text);
-    let lower = said.to_lowercase();
-    let has = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
     let message = format!("HTTP {}: {}", status.as_u16(), excerpt(&said));
-    // An exhausted account is reported as a rate limit by some; waiting does not fill it.
-    let exhausted = has(&["insufficient_quota", "credit balance is too low", "billing_hard_limit"]);
-    let (kind, mut retryable) = match status.as_u16() {
-        400 | 403 | 422 if has(&FILTERED) => (FailureKind::ContentFilter, false),
-        400 | 413 | 422 if has(&OVERLONG) || status == StatusCode::PAYLOAD_TOO_LARGE => {
-            (FailureKind::Overlong, false)
-        }
-        // Bedrock says so with 400 or 429.
-        400 if has(&["throttlingexception"]) => (FailureKind::Rate, true),
-        400 | 429 if exhausted => (FailureKind::Auth, false),
-        401..=403 => (FailureKind::Auth, false),
-        429 => (FailureKind::Rate, true),
-        408 | 409 | 425 => (FailureKind::Server, true),
-        500..=599 => (FailureKind::Server, status != StatusCode::NOT_IMPLEMENTED),
-        300..=399 => (FailureKind::Protocol, false),
-        _ => (FailureKind::Request, false),
-    };
+    let (kind, mut retryable) = classify(status.as_u16(), &said.to_lowercase());
     match headers.get("x-should-retry").and_then(|value| value.to_str().ok()) {
         Some("false") => retryable = false,
         Some("true") if matches!(kind, FailureKind::Rate | FailureKind::Server) => retryable = true,
@@ -67,26 +53,95 @@ pub fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8], now: System
         .retry_after(retry_after(headers, now))
 }
 
+/// The failure that an error object stands for when the status was a success: inside a body, or amid a stream.
+/// Such an object may name the status that it would have had; otherwise its words decide, and what they leave
+/// open is the provider's fault and may pass.
+pub fn refused_within(error: &Value) -> Failure {
+    let said = error_words(error).unwrap_or_else(|| error.to_string());
+    let lower = said.to_lowercase();
+    let named = ["code", "status", "status_code"].into_iter().find_map(|key| {
+        let value = error.get(key)?;
+        let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
+        u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+    });
+    let status = named.unwrap_or_else(|| {
+        let has = |phrases: &[&str]| contains_any(&lower, phrases);
+        if has(&["rate_limit", "rate limit", "too many requests", "too_many_requests", "throttl"]) {
+            429
+        } else if has(&[
+            "authentication",
+            "api_key",
+            "api key",
+            "permission",
+            "unauthorized",
+            "access_denied",
+        ]) {
+            401
+        } else if has(&["invalid_request", "bad_request", "badrequest", "not_found"])
+            || has(&OVERLONG)
+            || has(&FILTERED)
+            || has(&EXHAUSTED)
+        {
+            400
+        } else {
+            500
+        }
+    });
+    let (kind, retryable) = classify(status, &lower);
+    let message = format!("an error in place of an answer: {}", excerpt(&said));
+    Failure { kind, message, status: None, retryable, retry_after_ms: None }
+}
+
+fn contains_any(text: &str, phrases: &[&str]) -> bool {
+    phrases.iter().any(|phrase| text.contains(phrase))
+}
+
+/// What a status and the provider's words, in lower case, mean: the kind, and whether trying again can help.
+fn classify(status: u16, lower: &str) -> (FailureKind, bool) {
+    let has = |phrases: &[&str]| contains_any(lower, phrases);
+    match status {
+        400 | 403 | 422 if has(&FILTERED) => (FailureKind::ContentFilter, false),
+        400 | 413 | 422 if has(&OVERLONG) || status == 413 => (FailureKind::Overlong, false),
+        // Bedrock says so with 400 or 429.
+        400 if has(&["throttlingexception"]) => (FailureKind::Rate, true),
+        400 | 429 if has(&EXHAUSTED) => (FailureKind::Auth, false),
+        401..=403 => (FailureKind::Auth, false),
+        429 => (FailureKind::Rate, true),
+        408 | 409 | 425 => (FailureKind::Server, true),
+        500..=599 => (FailureKind::Server, status != 501),
+        300..=399 => (FailureKind::Protocol, false),
+        _ => (FailureKind::Request, false),
+    }
+}
+
 /// The provider's own words: the message and code inside an error object, or the text as it is.
 fn error_text(body: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
-    let error = value.get("error").unwrap_or(&value);
+    error_words(value.get("error").unwrap_or(&value)).unwrap_or_else(|| body.to_owned())
+}
+
+/// Message and codes of an error object, if it has any.
+fn error_words(error: &Value) -> Option<String> {
     if let Some(text) = error.as_str() {
-        return text.to_owned();
+        return Some(text.to_owned());
     }
     let field = |name: &str| error.get(name).and_then(Value::as_str);
     let mut words: Vec<&str> = Vec::new();
     words.extend(field("message").or_else(|| field("Message")));
     words.extend(["code", "type", "__type"].into_iter().filter_map(field));
     if words.is_empty() {
-        return body.to_owned();
+        return None;
     }
     if let Some(inner) = error.pointer("/innererror/code").and_then(Value::as_str) {
         words.push(inner);
     }
     words.dedup();
     let (message, codes) = words.split_at(1);
-    if codes.is_empty() { message[0].to_owned() } else { format!("{} ({})", message[0], codes.join(", ")) }
+    Some(if codes.is_empty() {
+        message[0].to_owned()
+    } else {
+        format!("{} ({})", message[0], codes.join(", "))
+    })
 }
 
 /// How long the provider asks to wait: milliseconds, seconds or a date.
@@ -200,6 +255,36 @@ mod tests {
         for (status, body, kind, retryable) in cases {
             let failure = failure(status, body);
             assert_eq!((failure.kind, failure.retryable), (kind, retryable), "{status} {body}: {failure}");
+        }
+    }
+
+    #[test]
+    fn errors_inside_a_success_have_their_kind() {
+        use FailureKind as K;
+        let cases = [
+            (r#"{"message":"Provider returned error","code":502,"metadata":{}}"#, K::Server, true),
+            (r#"{"message":"slow down","code":"429"}"#, K::Rate, true),
+            (r#"{"message":"Key limit exceeded","code":403}"#, K::Auth, false),
+            (r#"{"message":"This model's maximum context length is 4096","code":400}"#, K::Overlong, false),
+            (r#"{"message":"prompt is too long","type":"invalid_request_error"}"#, K::Overlong, false),
+            (r#"{"message":"The server had an error","type":"server_error","code":null}"#, K::Server, true),
+            (
+                r#"{"message":"Rate limit reached","type":"tokens","code":"rate_limit_exceeded"}"#,
+                K::Rate,
+                true,
+            ),
+            (r#"{"message":"no money","code":"insufficient_quota"}"#, K::Auth, false),
+            (r#"{"type":"authentication_error","message":"bad key"}"#, K::Auth, false),
+            (r#"{"type":"overloaded_error","message":"Overloaded"}"#, K::Server, true),
+            (r#"{"type":"invalid_request_error","message":"no such parameter"}"#, K::Request, false),
+            (r#"{"message":"x","code":"content_filter"}"#, K::ContentFilter, false),
+            (r#"{"message":"x","code":99999999999}"#, K::Server, true),
+            (r#""it broke""#, K::Server, true),
+            (r"17", K::Server, true),
+        ];
+        for (error, kind, retryable) in cases {
+            let failure = refused_within(&serde_json::from_str(error).unwrap());
+            assert_eq!((failure.kind, failure.retryable), (kind, retryable), "{error}: {failure}");
         }
     }
 

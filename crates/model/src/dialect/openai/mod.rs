@@ -1,0 +1,51 @@
+//! The chat-completions format of OpenAI, which most other vendors and servers speak as well, each a little
+//! differently. What is sent is plain; what is accepted is everything that has one sensible meaning.
+
+mod decode;
+mod encode;
+pub(crate) mod reasoning;
+mod stream;
+mod usage;
+
+use serde_json::{Map, Value};
+
+use super::{Dialect, StreamReader, Wire};
+use crate::failure::{Failure, FailureKind};
+use crate::message::{Reply, Request};
+
+/// The chat-completions format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenAiChat;
+
+impl Dialect for OpenAiChat {
+    fn path(&self, _wire: &Wire) -> String {
+        "/chat/completions".to_owned()
+    }
+
+    fn headers(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    fn encode(&self, request: &Request, wire: &Wire) -> Map<String, Value> {
+        encode::body(request, wire)
+    }
+
+    fn decode(&self, body: &[u8]) -> Result<Reply, Failure> {
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(body)) => decode::reply(body),
+            Ok(_) => Err(malformed("the body", "an object")),
+            Err(error) => {
+                Err(Failure::passing(FailureKind::Protocol, format!("the answer is not JSON: {error}")))
+            }
+        }
+    }
+
+    fn reader(&self) -> Box<dyn StreamReader> {
+        Box::<stream::Reader>::default()
+    }
+}
+
+/// An answer whose field is not what the format says. A second answer may be better.
+fn malformed(field: &str, expected: &str) -> Failure {
+    Failure::passing(FailureKind::Protocol, format!("malformed answer: {field} is not {expected}"))
+}

@@ -1,0 +1,223 @@
+//! JSON from somebody who is not trusted: no key twice, no key that nobody asked for, no value of another type.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Parses JSON in which no object has a key twice. Two readers of such an object could see different things.
+pub(super) fn parse(bytes: &[u8]) -> Result<Value, String> {
+    let Strict(value) =
+        serde_json::from_slice(bytes).map_err(|error| format!("the body is not sound JSON: {error}"))?;
+    Ok(value)
+}
+
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StrictVisitor).map(Self)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is not finite"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key {key:?} occurs twice")));
+            }
+            let Strict(value) = entries.next_value()?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// An object whose keys are taken one by one; what is left in the end is refused. A null is an absent value.
+pub(super) struct Fields {
+    object: Map<String, Value>,
+    place: String,
+}
+
+impl Fields {
+    /// The fields of a value that has to be an object. The place is empty for the whole body.
+    pub(super) fn of(value: Value, place: impl Into<String>) -> Result<Self, String> {
+        let place = place.into();
+        match value {
+            Value::Object(object) => Ok(Self { object, place }),
+            _ if place.is_empty() => Err("the body is not an object".to_owned()),
+            _ => Err(format!("`{place}` is not an object")),
+        }
+    }
+
+    /// Where a key stands, for messages.
+    pub(super) fn place(&self, key: &str) -> String {
+        if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
+    }
+
+    /// The objection that a value is not what it should be.
+    pub(super) fn objection(&self, key: &str, expected: &str) -> String {
+        format!("`{}` is not {expected}", self.place(key))
+    }
+
+    /// The objection that a key has to be there.
+    pub(super) fn missing(&self, key: &str) -> String {
+        format!("`{}` is missing", self.place(key))
+    }
+
+    /// Takes a value of any type.
+    pub(super) fn take(&mut self, key: &str) -> Option<Value> {
+        self.object.shift_remove(key).filter(|value| !value.is_null())
+    }
+
+    fn take_as<T>(
+        &mut self,
+        key: &str,
+        expected: &str,
+        read: impl FnOnce(Value) -> Option<T>,
+    ) -> Result<Option<T>, String> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(value) => read(value).map(Some).ok_or_else(|| self.objection(key, expected)),
+        }
+    }
+
+    /// Takes a text.
+    pub(super) fn text(&mut self, key: &str) -> Result<Option<String>, String> {
+        self.take_as(key, "a text", |value| match value {
+            Value::String(text) => Some(text),
+            _ => None,
+        })
+    }
+
+    /// Takes a text that has to be there and not be empty.
+    pub(super) fn name(&mut self, key: &str) -> Result<String, String> {
+        match self.text(key)? {
+            Some(name) if !name.is_empty() => Ok(name),
+            Some(_) => Err(self.objection(key, "given")),
+            None => Err(self.missing(key)),
+        }
+    }
+
+    /// Takes true or false.
+    pub(super) fn flag(&mut self, key: &str) -> Result<Option<bool>, String> {
+        self.take_as(key, "true or false", |value| value.as_bool())
+    }
+
+    /// Takes a number.
+    pub(super) fn number(&mut self, key: &str) -> Result<Option<f64>, String> {
+        self.take_as(key, "a number", |value| value.as_f64())
+    }
+
+    /// Takes a whole number.
+    pub(super) fn whole(&mut self, key: &str) -> Result<Option<i64>, String> {
+        self.take_as(key, "a whole number", |value| value.as_i64())
+    }
+
+    /// Takes a list.
+    pub(super) fn list(&mut self, key: &str) -> Result<Option<Vec<Value>>, String> {
+        self.take_as(key, "a list", |value| match value {
+            Value::Array(items) => Some(items),
+            _ => None,
+        })
+    }
+
+    /// Takes an object with fields of its own.
+    pub(super) fn fields(&mut self, key: &str) -> Result<Option<Self>, String> {
+        let place = self.place(key);
+        self.take(key).map(|value| Self::of(value, place)).transpose()
+    }
+
+    /// Refuses what is left.
+    pub(super) fn finish(self) -> Result<(), String> {
+        match self.object.keys().next() {
+            None => Ok(()),
+            Some(key) => Err(format!("`{}` is not supported here; leave it out", self.place(key))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn sound_json_is_read_as_it_is() {
+        let text = r#"{"a":[1,-2,1.5,"x\n",true,null,{}],"b":{"c":{"d":18446744073709551615}}}"#;
+        assert_eq!(parse(text.as_bytes()).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn keys_occur_once_at_any_depth() {
+        for text in [r#"{"a":1,"a":1}"#, r#"[{"b":{"a":1,"c":2,"a":3}}]"#, r#"{"a":1,"\u0061":2}"#] {
+            assert!(parse(text.as_bytes()).unwrap_err().contains("the key \"a\" occurs twice"), "{text}");
+        }
+    }
+
+    #[test]
+    fn unsound_json_is_refused() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for text in ["", "{", "{} {}", "{\"a\":1e999}", "nul", "\"\\ud800\"", &deep] {
+            assert!(parse(text.as_bytes()).is_err(), "{}", &text[..text.len().min(20)]);
+        }
+        assert!(parse(b"\"\xff\"").is_err());
+    }
+
+    #[test]
+    fn what_is_left_is_named() {
+        let mut fields = Fields::of(json!({"a": 1, "b": null, "c": {"d": 2}}), "").unwrap();
+        assert_eq!(fields.whole("a"), Ok(Some(1)));
+        assert_eq!(fields.text("b"), Ok(None));
+        let inner = fields.fields("c").unwrap().unwrap();
+        assert!(inner.finish().unwrap_err().contains("`c.d`"));
+        fields.finish().unwrap();
+    }
+}
