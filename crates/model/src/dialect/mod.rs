@@ -8,11 +8,15 @@ use crate::failure::Failure;
 use crate::message::{Reply, Request};
 
 pub mod anthropic;
+pub mod aws_events;
 pub mod bedrock;
 pub mod converse;
 pub mod events;
+mod fields;
 pub mod openai;
 pub mod refusal;
+pub mod reported;
+mod turns;
 
 /// How one call differs from another of the same dialect: what the endpoint knows and the request does not.
 #[derive(Clone, Debug, Default)]

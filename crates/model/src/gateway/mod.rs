@@ -1,9 +1,14 @@
-//! The server side of the wire formats: requests of agents inside a room become ours, and our replies become what
-//! their SDKs expect. An agent is not trusted, so a request is read strictly and says nothing that is not understood.
+//! The local gateway: agents speak to it as they would to a provider, and reach the models that their token names.
+//! An agent is not trusted, so a request is read strictly and says nothing that is not understood.
 
 pub mod anthropic;
+mod grant;
 pub mod openai;
+mod server;
 mod strict;
+
+pub use grant::Grant;
+pub use server::{Gateway, environment};
 
 use crate::message::Request;
 

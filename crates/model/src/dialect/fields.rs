@@ -1,0 +1,166 @@
+//! Reading JSON objects that a provider sent: known fields are taken out and checked, what is left is unknown.
+
+use serde_json::{Map, Value};
+
+use crate::failure::{Failure, FailureKind, excerpt};
+
+/// An object and the place where it was found.
+pub(crate) struct Fields {
+    at: String,
+    map: Map<String, Value>,
+}
+
+/// The failure of an answer in which something is not what its format says.
+pub(crate) fn malformed(at: &str, wanted: &str) -> Failure {
+    Failure::passing(FailureKind::Protocol, format!("`{at}` in the provider's answer is not {wanted}"))
+}
+
+/// The JSON of a body or an event.
+pub(crate) fn parse(bytes: &[u8], what: &str) -> Result<Value, Failure> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]);
+        let message = format!("{what} is not JSON ({error}): {}", excerpt(&text));
+        Failure::passing(FailureKind::Protocol, message)
+    })
+}
+
+impl Fields {
+    /// The fields of an object; `at` names it in messages and is empty for the outermost one.
+    pub(crate) fn of(value: Value, at: impl Into<String>) -> Result<Self, Failure> {
+        let at = at.into();
+        match value {
+            Value::Object(map) => Ok(Self { at, map }),
+            _ if at.is_empty() => {
+                Err(Failure::passing(FailureKind::Protocol, "the provider's answer is not a JSON object"))
+            }
+            _ => Err(malformed(&at, "an object")),
+        }
+    }
+
+    /// The name of a field in messages.
+    pub(crate) fn path(&self, key: &str) -> String {
+        if self.at.is_empty() { key.to_owned() } else { format!("{}.{key}", self.at) }
+    }
+
+    /// Takes a field out; null is as good as absent.
+    pub(crate) fn take(&mut self, key: &str) -> Option<Value> {
+        // Not `remove`, which would shuffle the fields that stay.
+        self.map.shift_remove(key).filter(|value| !value.is_null())
+    }
+
+    /// Takes a field out that must be there.
+    pub(crate) fn need(&mut self, key: &str) -> Result<Value, Failure> {
+        self.take(key).ok_or_else(|| malformed(&self.path(key), "there"))
+    }
+
+    /// A text.
+    pub(crate) fn text(&mut self, key: &str) -> Result<Option<String>, Failure> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(malformed(&self.path(key), "a text")),
+        }
+    }
+
+    /// A text that must be there.
+    pub(crate) fn need_text(&mut self, key: &str) -> Result<String, Failure> {
+        self.text(key)?.ok_or_else(|| malformed(&self.path(key), "a text"))
+    }
+
+    /// A number of things.
+    pub(crate) fn count(&mut self, key: &str) -> Result<Option<u64>, Failure> {
+        match self.take(key) {
+            None => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(count) => Ok(Some(count)),
+                None => Err(malformed(&self.path(key), "a count")),
+            },
+        }
+    }
+
+    /// A number of things that must be there.
+    pub(crate) fn need_count(&mut self, key: &str) -> Result<u64, Failure> {
+        self.count(key)?.ok_or_else(|| malformed(&self.path(key), "a count"))
+    }
+
+    /// An object.
+    pub(crate) fn object(&mut self, key: &str) -> Result<Option<Self>, Failure> {
+        let at = self.path(key);
+        self.take(key).map(|value| Self::of(value, at)).transpose()
+    }
+
+    /// An object that must be there.
+    pub(crate) fn need_object(&mut self, key: &str) -> Result<Self, Failure> {
+        self.object(key)?.ok_or_else(|| malformed(&self.path(key), "an object"))
+    }
+
+    /// A list that must be there.
+    pub(crate) fn need_list(&mut self, key: &str) -> Result<Vec<Value>, Failure> {
+        match self.take(key) {
+            Some(Value::Array(list)) => Ok(list),
+            _ => Err(malformed(&self.path(key), "a list")),
+        }
+    }
+
+    /// Puts a field back.
+    pub(crate) fn put(&mut self, key: &str, value: impl Into<Value>) {
+        self.map.insert(key.to_owned(), value.into());
+    }
+
+    /// Whether a field is there.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.map.get(key).is_some_and(|value| !value.is_null())
+    }
+
+    /// What nobody took; nulls say nothing and are left out.
+    pub(crate) fn rest(mut self) -> Map<String, Value> {
+        self.map.retain(|_, value| !value.is_null());
+        self.map
+    }
+}
+
+/// Adds what is not null; a later value replaces an earlier one.
+pub(crate) fn merge(target: &mut Map<String, Value>, source: Map<String, Value>) {
+    for (key, value) in source {
+        if !value.is_null() {
+            target.insert(key, value);
+        }
+    }
+}
+
+/// Appends to a text that grows piece by piece.
+pub(crate) fn append(block: &mut Map<String, Value>, key: &str, piece: &str) {
+    match block.get_mut(key) {
+        Some(Value::String(text)) => text.push_str(piece),
+        _ => {
+            block.insert(key.to_owned(), Value::from(piece));
+        }
+    }
+}
+
+/// Appends to a list that grows piece by piece.
+pub(crate) fn push(block: &mut Map<String, Value>, key: &str, item: Value) {
+    match block.get_mut(key) {
+        Some(Value::Array(list)) => list.push(item),
+        _ => {
+            block.insert(key.to_owned(), Value::Array(vec![item]));
+        }
+    }
+}
+
+/// Arguments of a tool call that came in pieces: JSON if they are, else the text as it is. A model that is cut
+/// off by its limit leaves half an object.
+pub(crate) fn arguments(text: String) -> Value {
+    if text.trim().is_empty() {
+        return Value::Object(Map::new());
+    }
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+/// Arguments of a tool call as text.
+pub(crate) fn arguments_text(input: Value) -> String {
+    match input {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
