@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use crate::bill::Bill;
 use crate::cassette::{Call, Played};
 use crate::dialect::refusal;
+use crate::endpoint::Endpoint;
 use crate::event::CallEvent;
 use crate::failure::{Failure, FailureKind};
-use crate::message::{Reply, Request};
+use crate::message::{Message, Reply, Request, Role, Sampling};
 use crate::meter::Account;
 use crate::money::MicroDollars;
 use crate::offline::Offline;
@@ -97,6 +98,26 @@ pub struct Called {
     pub events: Vec<CallEvent>,
 }
 
+/// What a check found out about one endpoint.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The endpoint; absent for models inside this program.
+    pub endpoint: Option<Endpoint>,
+    /// What it charges, if known.
+    pub price: Option<Price>,
+    /// What became of the call, if one was made.
+    pub called: Option<Called>,
+}
+
+/// The cheapest question that every model can answer; models that think need room for it.
+fn short_request() -> Request {
+    Request {
+        messages: vec![Message::text(Role::User, "Answer with the one word: ready")],
+        sampling: Sampling { max_tokens: Some(512), ..Sampling::default() },
+        ..Request::default()
+    }
+}
+
 impl Client {
     /// A client. Nothing is opened before the first call.
     pub fn new(setup: Setup, redactor: Redactor) -> Result<Self, Failure> {
@@ -132,14 +153,45 @@ impl Client {
     fn open(&self, name: &str, client: Option<&ClientTable>) -> Result<Destination, RouteError> {
         match self.0.routes.resolve(name, client)? {
             Target::Offline(model) => Ok(Destination::Offline(model, self.0.prices.find("offline", name, None))),
-            Target::Endpoints(endpoints) => match Replicas::new(endpoints, &self.0.prices) {
-                Ok(replicas) => Ok(Destination::Replicas(replicas)),
-                Err(failure) => Err(RouteError {
-                    what: self.scrub(failure).message,
-                    fix: "correct the endpoint's address and key".to_owned(),
-                }),
-            },
+            Target::Endpoints(endpoints) => self.ready(endpoints).map(Destination::Replicas),
         }
+    }
+
+    fn ready(&self, endpoints: Vec<Endpoint>) -> Result<Replicas, RouteError> {
+        Replicas::new(endpoints, &self.0.prices).map_err(|failure| RouteError {
+            what: self.scrub(failure).message,
+            fix: "correct the endpoint's address and key".to_owned(),
+        })
+    }
+
+    /// Asks every endpoint of a model on its own for a short answer, and tells what would be called.
+    pub async fn check(
+        &self,
+        name: &str,
+        call: bool,
+        account: &Account,
+    ) -> Result<Vec<Checked>, RouteError> {
+        let alone = match self.0.routes.resolve(name, None)? {
+            Target::Offline(_) => vec![None],
+            Target::Endpoints(endpoints) => endpoints.into_iter().map(Some).collect(),
+        };
+        let mut checked = Vec::new();
+        for endpoint in alone {
+            let model = match &endpoint {
+                None => self.model(name, None)?,
+                Some(endpoint) => {
+                    let destination = Destination::Replicas(self.ready(vec![endpoint.clone()])?);
+                    Model { client: self.clone(), name: name.into(), destination: Arc::new(destination) }
+                }
+            };
+            let price = model.prices().first().copied().flatten().cloned();
+            let called = match call {
+                true => Some(model.call(&short_request(), &Scope::new("check", account.clone())).await),
+                false => None,
+            };
+            checked.push(Checked { endpoint, price, called });
+        }
+        Ok(checked)
     }
 
     fn scrub(&self, mut failure: Failure) -> Failure {

@@ -1,8 +1,10 @@
 //! Every model call of the program: wire dialects, routing, retries, limits, one meter for tokens and money,
 //! cassettes, and the local gateway.
 
+mod bill;
 pub mod breaker;
 pub mod cassette;
+pub mod client;
 pub mod day;
 pub mod dialect;
 pub mod endpoint;
@@ -13,7 +15,13 @@ pub mod gateway;
 pub mod message;
 pub mod meter;
 pub mod money;
+pub mod offline;
 pub mod price;
+pub mod registry;
+pub mod replicas;
 pub mod retry;
+pub mod routing;
 pub mod sign;
+pub mod tape;
 pub mod test_server;
+pub mod transport;

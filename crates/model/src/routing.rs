@@ -366,8 +366,8 @@ pub(crate) fn aws_credential(env: &Env, region: &str) -> Credential {
         (Some(id), Some(secret)) => Credential::Aws {
             credentials: AwsCredentials {
                 access_key_id: id.to_owned(),
-                secret_access_key: Secret::new(secret),
-                session_token: env.get("AWS_SESSION_TOKEN").map(Secret::new),
+                secret_access_key: secret.to_owned(),
+                session_token: env.get("AWS_SESSION_TOKEN").map(str::to_owned),
             },
             region: region.to_owned(),
         },

@@ -240,20 +240,19 @@ impl Line {
         region: &str,
         body: &[u8],
     ) -> Result<(), Failure> {
-        let signed = sign::sign(
-            credentials,
-            region,
-            "bedrock",
-            "POST",
-            message.url().as_str(),
-            &[("content-type", "application/json")],
+        let outgoing = sign::Outgoing {
+            method: "POST",
+            url: message.url().as_str(),
+            headers: &[("content-type", "application/json")],
             body,
-            SystemTime::now(),
-        );
-        let broken = |what: String| Failure::lasting(FailureKind::Auth, format!("the request cannot be signed: {what}"));
+        };
+        let signed = sign::sign(credentials, region, &outgoing, SystemTime::now());
+        let broken = |what: String| Failure::lasting(FailureKind::Auth, what);
         for (name, value) in signed.map_err(|error| broken(error.to_string()))? {
-            let name: http::HeaderName = name.parse().map_err(|_| broken(format!("header {name}")))?;
-            let mut value = HeaderValue::from_str(&value).map_err(|_| broken(format!("value of {name}")))?;
+            let name: http::HeaderName =
+                name.parse().map_err(|_| broken("a signature has an odd header".to_owned()))?;
+            let mut value = HeaderValue::from_str(&value)
+                .map_err(|_| broken("the AWS credentials have characters that keys do not have".to_owned()))?;
             value.set_sensitive(true);
             message.headers_mut().insert(name, value);
         }
