@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use aec_base::env::Env;
 use aec_base::problem::Problem;
 use aec_base::project::{Project, Surroundings};
-use aec_base::secret::Redactor;
+use aec_base::secret::{Redactor, Secret};
 use aec_base::settings::{Candidate, Origin, Setting};
 use aec_base::timestamp::Timestamp;
 use etcetera::BaseStrategy as _;
@@ -21,13 +21,15 @@ pub(crate) struct Context {
     project_flag: Option<PathBuf>,
     /// The environment that secrets are taken from: the shell's, and the project's once it is open.
     env: RefCell<Env>,
+    /// Further values to scrub, with the names of their variables.
+    secrets: RefCell<Vec<(String, Secret)>>,
 }
 
 impl Context {
     pub(crate) fn new(global: &GlobalArguments, format: Format) -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        Self { format, project_flag: global.project.clone(), env: RefCell::new(Env::from_shell(variables)) }
+        Self { format, project_flag: global.project.clone(), env: RefCell::new(Env::from_shell(variables)), secrets: RefCell::default() }
     }
 
     pub(crate) fn directory(&self) -> Result<PathBuf, Failure> {
@@ -83,8 +85,16 @@ impl Context {
         *self.env.borrow_mut() = env.clone();
     }
 
+    /// These values are scrubbed as well, whatever the names of their variables say.
+    pub(crate) fn remember_values<'a>(&self, secrets: impl Iterator<Item = (&'a str, &'a str)>) {
+        let secrets = secrets.map(|(name, value)| (name.to_owned(), Secret::new(value)));
+        self.secrets.borrow_mut().extend(secrets);
+    }
+
     pub(crate) fn redactor(&self) -> Redactor {
-        Redactor::from_env(&self.env.borrow())
+        let secrets = self.secrets.borrow();
+        let secrets = secrets.iter().map(|(name, value)| (name.as_str(), value.reveal()));
+        Redactor::from_env(&self.env.borrow()).with(secrets)
     }
 
     pub(crate) fn search_path(&self) -> Option<std::ffi::OsString> {

@@ -94,6 +94,11 @@ impl Redactor {
         };
     }
 
+    /// Whether the text holds a known secret.
+    pub fn finds(&self, text: &str) -> bool {
+        self.matcher.as_ref().is_some_and(|matcher| matcher.is_match(text))
+    }
+
     /// The text with every known secret replaced by `[NAME redacted]`.
     pub fn scrub(&self, text: String) -> String {
         let Some(matcher) = &self.matcher else { return text };

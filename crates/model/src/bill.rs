@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::message::{Part, Reply, Request};
 use crate::meter::{Account, Charge, Quote, Refusal, Reservation};
 use crate::money::MicroDollars;
-use crate::price::{Bound, Price, input_bound};
+use crate::price::{Bound, Price, input_bound, output_bound};
 use crate::transport::{Billed, Progress};
 
 /// Tokens that a provider may have produced, beyond what arrived, before it noticed that nobody listens.
@@ -37,12 +37,8 @@ impl<'a> Bill<'a> {
         request: &Request,
     ) -> Result<Self, Refusal> {
         let bound = input_bound(request);
-        let output_limit = u64::from(request.sampling.output_limit());
-        let quote = Quote {
-            model: model.to_owned(),
-            cost: price.map(|price| price.worst_case(bound.tokens, output_limit, bound.images)),
-            tokens: bound.tokens.saturating_add(output_limit),
-        };
+        let output_limit = output_bound(&request.sampling);
+        let quote = Quote::new(model, price, bound, output_limit);
         let reservation = Some(account.reserve(quote).await?);
         Ok(Self { reservation, price, bound, output_limit, progress: Progress::default() })
     }
@@ -85,10 +81,8 @@ impl<'a> Bill<'a> {
             // A token is at least one byte.
             Billed::Received(bytes) => (bytes as u64).saturating_add(UNDER_WAY).min(self.output_limit),
         };
-        Charge::Bound {
-            tokens: self.bound.tokens.saturating_add(output),
-            cost: self.price.map(|price| price.worst_case(self.bound.tokens, output, self.bound.images)),
-        }
+        let most = Quote::new("", self.price, self.bound, output);
+        Charge::Bound { tokens: most.tokens, cost: most.money }
     }
 
     fn settle(&mut self, charge: Charge) -> Option<MicroDollars> {
@@ -97,7 +91,7 @@ impl<'a> Bill<'a> {
             Charge::Nothing => self.price.map(|_| MicroDollars::ZERO),
         };
         if let Some(reservation) = self.reservation.take() {
-            reservation.settle(charge);
+            reservation.settle(&charge);
         }
         cost
     }

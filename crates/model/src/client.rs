@@ -8,7 +8,7 @@ use aec_base::secret::Redactor;
 use tokio::time::Instant;
 
 use crate::bill::Bill;
-use crate::cassette::{Call, Played};
+use crate::cassette::{Call, Lookup, Played};
 use crate::dialect::refusal;
 use crate::endpoint::Endpoint;
 use crate::event::CallEvent;
@@ -25,7 +25,6 @@ use crate::tape::Tape;
 use crate::transport::Transport;
 
 /// What a client is made of.
-#[derive(Debug, Default)]
 pub struct Setup {
     /// Where models answer.
     pub routes: Routes,
@@ -35,6 +34,8 @@ pub struct Setup {
     pub retry: RetryPolicy,
     /// Whether calls go out, are recorded, or come from a recording.
     pub tape: Tape,
+    /// Keeps secrets out of messages.
+    pub redactor: Redactor,
 }
 
 /// Calls models. Cheap to clone; all clones share limits and connections.
@@ -98,6 +99,18 @@ pub struct Called {
     pub events: Vec<CallEvent>,
 }
 
+/// How long an endpoint may take to answer a check.
+const CHECK_TIME: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// How far a check goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checking {
+    /// Only tell what would be called.
+    Look,
+    /// Call it.
+    Call,
+}
+
 /// What a check found out about one endpoint.
 #[derive(Clone, Debug)]
 pub struct Checked {
@@ -120,8 +133,8 @@ fn short_request() -> Request {
 
 impl Client {
     /// A client. Nothing is opened before the first call.
-    pub fn new(setup: Setup, redactor: Redactor) -> Result<Self, Failure> {
-        let Setup { routes, prices, retry, tape } = setup;
+    pub fn new(setup: Setup) -> Result<Self, Failure> {
+        let Setup { routes, prices, retry, tape, redactor } = setup;
         Ok(Self(Arc::new(Shared {
             transport: Transport::new()?,
             routes,
@@ -164,34 +177,39 @@ impl Client {
         })
     }
 
-    /// Asks every endpoint of a model on its own for a short answer, and tells what would be called.
-    pub async fn check(
-        &self,
-        name: &str,
-        call: bool,
-        account: &Account,
-    ) -> Result<Vec<Checked>, RouteError> {
+    /// Tells what would be called for a model, and asks every endpoint on its own for a short answer if `call` says
+    /// so.
+    pub async fn check(&self, name: &str, call: Checking, account: &Account) -> Result<Vec<Checked>, RouteError> {
         let alone = match self.0.routes.resolve(name, None)? {
             Target::Offline(_) => vec![None],
             Target::Endpoints(endpoints) => endpoints.into_iter().map(Some).collect(),
         };
-        let mut checked = Vec::new();
-        for endpoint in alone {
-            let model = match &endpoint {
-                None => self.model(name, None)?,
-                Some(endpoint) => {
-                    let destination = Destination::Replicas(self.ready(vec![endpoint.clone()])?);
-                    Model { client: self.clone(), name: name.into(), destination: Arc::new(destination) }
-                }
-            };
-            let price = model.prices().first().copied().flatten().cloned();
-            let called = match call {
-                true => Some(model.call(&short_request(), &Scope::new("check", account.clone())).await),
-                false => None,
-            };
-            checked.push(Checked { endpoint, price, called });
-        }
-        Ok(checked)
+        let checks = alone.into_iter().map(|endpoint| self.check_one(name, endpoint, call, account));
+        futures_util::future::try_join_all(checks).await
+    }
+
+    async fn check_one(
+        &self,
+        name: &str,
+        endpoint: Option<Endpoint>,
+        call: Checking,
+        account: &Account,
+    ) -> Result<Checked, RouteError> {
+        let model = match &endpoint {
+            None => self.model(name, None)?,
+            Some(endpoint) => {
+                let destination = Destination::Replicas(self.ready(vec![endpoint.clone()])?);
+                Model { client: self.clone(), name: name.into(), destination: Arc::new(destination) }
+            }
+        };
+        let price = model.prices().first().copied().flatten().cloned();
+        let mut scope = Scope::new("check", account.clone());
+        scope.deadline = Some(Instant::now() + CHECK_TIME);
+        let called = match call {
+            Checking::Call => Some(model.call(&short_request(), &scope).await),
+            Checking::Look => None,
+        };
+        Ok(Checked { endpoint, price, called })
     }
 
     fn scrub(&self, mut failure: Failure) -> Failure {
@@ -203,6 +221,12 @@ impl Client {
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Scope").field(&self.label).finish()
     }
 }
 
@@ -251,8 +275,8 @@ impl Model {
                 Called { outcome, events: journal.events }
             }
             Tape::Cache(cache) => match cache.look_up(&scope.label, &self.name, request) {
-                Ok(played) => self.replayed(played, request, scope, journal).await,
-                Err(ticket) => {
+                Lookup::Found(played) => self.replayed(*played, request, scope, journal).await,
+                Lookup::Ask(ticket) => {
                     let (outcome, endpoint) = self.bounded(request, scope, &mut journal).await;
                     let call = Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
                     let outcome = self.kept(cache.record(ticket, &call), outcome);
@@ -278,8 +302,7 @@ impl Model {
         match Bill::open(&scope.account, &self.name, price, request).await {
             Ok(bill) => bill.close_replayed(&played.events),
             Err(refusal) => {
-                let failure = Failure::lasting(FailureKind::Budget, refusal.to_string());
-                return Called { outcome: Err(failure), events: journal.events };
+                return Called { outcome: Err(refusal.into()), events: journal.events };
             }
         }
         for event in played.events {
@@ -328,7 +351,7 @@ impl Model {
         scope: &Scope,
         journal: &mut Journal<'_>,
     ) -> Result<Reply, Failure> {
-        let bill = Bill::open(&scope.account, &self.name, price, request).await.map_err(refused)?;
+        let bill = Bill::open(&scope.account, &self.name, price, request).await?;
         journal.add(CallEvent::Attempt { attempt: 1, endpoint: "offline".to_owned() });
         let outcome = model.answer(request).and_then(inspected);
         let cost = bill.close(outcome.as_ref());
@@ -362,7 +385,7 @@ impl Model {
             let mut pass = replica.gate.enter(crate::bill::expected_tokens(request)).await;
             let bill = match Bill::open(&scope.account, &self.name, replica.price.as_ref(), request).await {
                 Ok(bill) => bill,
-                Err(refusal) => return (Err(refused(refusal)), label),
+                Err(refusal) => return (Err(refusal.into()), label),
             };
             journal.add(CallEvent::Attempt { attempt, endpoint: label.clone() });
             let lessons = replica.line.lessons();
@@ -406,10 +429,6 @@ impl Model {
         }
         (Err(Failure::lasting(FailureKind::Cancelled, "no attempt is left")), String::new())
     }
-}
-
-fn refused(refusal: crate::meter::Refusal) -> Failure {
-    Failure::lasting(FailureKind::Budget, refusal.to_string())
 }
 
 fn inspected(reply: Reply) -> Result<Reply, Failure> {

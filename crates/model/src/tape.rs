@@ -3,7 +3,7 @@
 use crate::cassette::{Cache, Player, Recorder};
 
 /// What stands between a call and the network.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub enum Tape {
     /// Nothing.
     #[default]

@@ -1,0 +1,168 @@
+//! What every command that calls models needs: the client, who pays, and what the flags say about both.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_base::settings::{Candidate, Origin, Setting};
+use aec_model::cassette::{Cache, Player, Recorder};
+use aec_model::client::{Client, Setup};
+use aec_model::day::DayBook;
+use aec_model::meter::{Account, Budget, Meter, Unpriced};
+use aec_model::money::MicroDollars;
+use aec_model::price::PriceList;
+use aec_model::registry::Registry;
+use aec_model::retry::RetryPolicy;
+use aec_model::routing::Routes;
+use aec_model::tape::Tape;
+
+use crate::arguments::{BudgetArguments, EndpointsArgument, TapeArguments};
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// A client, an account that pays for everything it does, and what was noticed on the way.
+pub(crate) struct Models {
+    pub(crate) client: Client,
+    pub(crate) meter: Meter,
+    /// The account of this run.
+    pub(crate) run: Account,
+    /// Ids of the endpoints file.
+    pub(crate) endpoint_ids: Vec<String>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Opens the project with the flags of endpoints and budget on their rung.
+pub(crate) fn project(
+    context: &Context,
+    endpoints: &EndpointsArgument,
+    budget: &BudgetArguments,
+) -> Result<Project, Failure> {
+    let mut overrides = Vec::new();
+    let mut add = |setting: Setting, value: String, flag: &'static str| {
+        overrides.push(Candidate { setting, value, origin: Origin::Flag { flag } });
+    };
+    if let Some(file) = &endpoints.endpoints {
+        let value = context.absolute(file)?.to_string_lossy().into_owned();
+        add(Setting::Endpoints, value, "--endpoints");
+    }
+    if let Some(dollars) = &budget.max_cost {
+        add(Setting::ExperimentDollars, dollars_of(dollars, "--max-cost")?, "--max-cost");
+    }
+    if let Some(tokens) = budget.max_total_tokens {
+        add(Setting::ExperimentTokens, tokens.to_string(), "--max-total-tokens");
+    }
+    context.project(overrides)
+}
+
+/// A flag in dollars: a number, perhaps with a `$` before it.
+pub(crate) fn dollars_of(text: &str, flag: &str) -> Result<String, Failure> {
+    let number = text.strip_prefix('$').unwrap_or(text);
+    let amount: Option<f64> = number.parse().ok();
+    match amount.and_then(MicroDollars::from_dollars) {
+        Some(_) => Ok(number.to_owned()),
+        None => Err(Failure::usage(
+            Problem::error(format!("`{flag} {}` is not an amount of dollars", aec_base::text::printable(text)))
+                .fix("write a number such as 2.50"),
+        )),
+    }
+}
+
+/// Makes the client of a run.
+pub(crate) fn open(
+    context: &Context,
+    project: &Project,
+    tape: &TapeArguments,
+    retry: RetryPolicy,
+    unpriced: Unpriced,
+) -> Result<Models, Failure> {
+    let mut problems = Vec::new();
+    let registry = read_registry(project, &mut problems)?;
+    context.remember_values(registry.secrets());
+    let endpoint_ids = registry.ids().map(str::to_owned).collect();
+    let prices = read_prices(project)?;
+    let routes = Routes { env: project.env.clone(), registry, directory: project.root.clone() };
+    let tape = open_tape(context, project, tape, &mut problems)?;
+    let meter = Meter::new(unpriced);
+    let run = open_accounts(project, &meter, matches!(tape, Tape::Replay(_)))?;
+    let setup = Setup { routes, prices, retry, tape, redactor: context.redactor() };
+    let client = Client::new(setup).map_err(|failure| Failure::environment(Problem::error(failure.to_string())))?;
+    Ok(Models { client, meter, run, endpoint_ids, problems })
+}
+
+/// The endpoints file. One that nobody named may be absent.
+fn read_registry(project: &Project, problems: &mut Vec<Problem>) -> Result<Registry, Failure> {
+    let path = project.settings.path(Setting::Endpoints);
+    if is_absent(project, Setting::Endpoints, &path) {
+        return Ok(Registry::default());
+    }
+    let (registry, warnings) = Registry::read(&path, &project.env)?;
+    problems.extend(warnings);
+    Ok(registry)
+}
+
+fn read_prices(project: &Project) -> Result<PriceList, Failure> {
+    let path = project.settings.path(Setting::Prices);
+    if is_absent(project, Setting::Prices, &path) {
+        return Ok(PriceList::builtin());
+    }
+    Ok(PriceList::with_user_file(&path)?)
+}
+
+fn is_absent(project: &Project, setting: Setting, path: &Path) -> bool {
+    project.settings.get(setting).origin == Origin::Default && path.symlink_metadata().is_err()
+}
+
+fn open_tape(
+    context: &Context,
+    project: &Project,
+    arguments: &TapeArguments,
+    problems: &mut Vec<Problem>,
+) -> Result<Tape, Failure> {
+    if let Some(directory) = &arguments.record {
+        let directory = context.absolute(directory)?;
+        return Ok(Tape::Record(Recorder::create(&directory, Arc::new(context.redactor()))?));
+    }
+    if let Some(directory) = &arguments.replay {
+        let (player, warnings) = Player::open(&context.absolute(directory)?)?;
+        problems.extend(warnings);
+        return Ok(Tape::Replay(player));
+    }
+    if arguments.cache {
+        let directory = project.settings.path(Setting::ModelCache);
+        let (cache, warnings) = Cache::open(&directory, Arc::new(context.redactor()))?;
+        problems.extend(warnings);
+        return Ok(Tape::Cache(cache));
+    }
+    Ok(Tape::Live)
+}
+
+/// Day, then run. A replay costs nothing, so the day does not hear of it.
+fn open_accounts(project: &Project, meter: &Meter, replay: bool) -> Result<Account, Failure> {
+    let day = budget(project, Setting::DayDollars, Setting::DayTokens);
+    let day = if day == Budget::default() || replay {
+        None
+    } else {
+        let book = DayBook::open(&project.settings.path(Setting::Spend)).map_err(|error| {
+            Failure::environment(Problem::error(error.to_string()).fix("make paths.spend a writable directory"))
+        })?;
+        Some(meter.open_day(book, day))
+    };
+    let run = budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens);
+    Ok(meter.open(day.as_ref(), "the run", run))
+}
+
+/// A budget from its two settings.
+pub(crate) fn budget(project: &Project, dollars: Setting, tokens: Setting) -> Budget {
+    Budget {
+        money: project.settings.dollars(dollars).and_then(MicroDollars::from_dollars),
+        tokens: project.settings.tokens(tokens),
+    }
+}
+
+/// The runtime on which calls run.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
+        Failure::environment(Problem::error(format!("no runtime can be started: {error}")))
+    })
+}
