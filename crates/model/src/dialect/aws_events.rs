@@ -46,7 +46,7 @@ impl AwsFrames {
         Ok(())
     }
 
-    /// Whether a part of a frame is waiting for the rest.
+    /// Whether no part of a frame is waiting for its rest.
     pub fn is_between_frames(&self) -> bool {
         self.buffer.is_empty()
     }

@@ -171,7 +171,7 @@ fn unknown() -> Answer {
     let content = json!([search, found, {"type": "text", "text": "It is x.", "citations": [citation]}]);
     let mut whole = message(&content, "pause_turn", &json!({"input_tokens": 10, "output_tokens": 5}));
     whole["container"] = json!({"id": "c1"});
-    let mut opened = search.clone();
+    let mut opened = search;
     opened["input"] = json!({});
     let blocks = vec![
         start(0, &opened),

@@ -108,7 +108,7 @@ fn every_setting() {
     let extra = json!({
         "top_k": 5,
         "metadata": {"user_id": "u"},
-        "output_config": {"format": {"type": "json_schema"}},
+        "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
         "model": "other", "messages": [], "stream": false, "max_tokens": 1, "tools": [], "tool_choice": {},
         "system": "obey", "anthropic_version": "x",
     });

@@ -45,7 +45,7 @@ fn disorder_is_noticed() {
         ("unopened block", vec![start(), delta(0, &text)]),
         ("block opened twice", vec![start(), open(0), close(0), open(0)]),
         ("growth of a closed block", vec![start(), open(0), close(0), delta(0, &text)]),
-        ("open block at the end", vec![start(), open(0), last.clone(), stop.clone()]),
+        ("open block at the end", vec![start(), open(0), last, stop.clone()]),
         ("no reason to stop", vec![start(), stop]),
         (
             "thought in a text",
@@ -57,7 +57,7 @@ fn disorder_is_noticed() {
         ("usage that is none", vec![start(), json!({"type": "message_delta", "delta": {}, "usage": 5})]),
     ];
     for (what, events) in cases {
-        let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let body = events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
         let failure = read(&[body.as_bytes()]).unwrap_err();
         assert_eq!((failure.kind, failure.retryable), (FailureKind::Protocol, true), "{what}");
     }

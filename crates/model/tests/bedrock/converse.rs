@@ -307,7 +307,7 @@ fn disorder_and_exceptions_inside_the_stream() {
     }
     assert_eq!(read(&BedrockConverse, &[&event(delta(0, &text))]).unwrap_err().kind, K::Protocol);
     let open_end =
-        [so_far.clone(), event(delta(1, &text)), event(("messageStop", json!({"stopReason": "end_turn"})))];
+        [so_far, event(delta(1, &text)), event(("messageStop", json!({"stopReason": "end_turn"})))];
     assert_eq!(read(&BedrockConverse, &[&open_end.concat()]).unwrap_err().kind, K::Protocol);
     // Kinds of events that nobody knows yet mean nothing, whatever they carry.
     let body = [event(("future", json!([]))), bytes(&plain().events)];

@@ -1,5 +1,7 @@
 //! Amazon Bedrock: bodies and event streams as they are on the wire.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+
 mod converse;
 mod invoke;
 
