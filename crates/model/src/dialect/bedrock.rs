@@ -54,7 +54,7 @@ pub(crate) fn model_path(model: &str, operation: &str) -> String {
     for byte in model.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                path.push(char::from(byte))
+                path.push(char::from(byte));
             }
             _ => {
                 // Writing to a string cannot fail.

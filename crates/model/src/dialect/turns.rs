@@ -12,7 +12,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Whether the model speaks.
+    /// Whether the harness speaks.
     pub(crate) fn is_user(&self) -> bool {
         self.role != Role::Assistant
     }

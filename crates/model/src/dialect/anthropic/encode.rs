@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::dialect::Wire;
-use crate::dialect::turns::{system_texts, turns};
+use crate::dialect::turns::{Turn, system_texts, turns};
 use crate::message::{Part, Request, Tool, ToolCall, ToolChoice};
 
 /// Keys that [`crate::message::Sampling::extra`] cannot replace: what is asked, of whom, and the bound of its cost.
@@ -22,8 +22,8 @@ pub(crate) fn encode_body(request: &Request, wire: &Wire) -> Map<String, Value> 
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     if wire.cache_prompt {
         // Each marker caches everything up to it; three of the four that the service allows.
-        mark(system.last_mut());
-        mark(tools.last_mut());
+        mark(&mut system);
+        mark(&mut tools);
     }
     if !system.is_empty() {
         put("system", system.into());
@@ -70,27 +70,27 @@ fn add_extra(body: &mut Map<String, Value>, extra: &Map<String, Value>) {
 
 fn messages(request: &Request, cache_prompt: bool) -> Vec<Value> {
     let turns = turns(&request.messages, content_block);
-    let last_user = turns.iter().rposition(|turn| turn.is_user());
-    let encode = |(index, turn): (usize, crate::dialect::turns::Turn)| {
+    let last_user = turns.iter().rposition(Turn::is_user);
+    let encode = |(index, turn): (usize, Turn)| {
         let role = turn.role();
         let mut blocks = turn.into_blocks();
         if cache_prompt && Some(index) == last_user {
-            mark(blocks.last_mut());
+            mark(&mut blocks);
         }
         json!({"role": role, "content": blocks})
     };
     turns.into_iter().enumerate().map(encode).collect()
 }
 
-/// Asks the service to cache everything up to and including this block.
-fn mark(block: Option<&mut Value>) {
-    if let Some(Value::Object(block)) = block {
+/// Asks the service to cache everything up to the last of these.
+fn mark(blocks: &mut [Value]) {
+    if let Some(Value::Object(block)) = blocks.last_mut() {
         block.insert("cache_control".to_owned(), json!({"type": "ephemeral"}));
     }
 }
 
 /// The wire form of a part, unless the service would reject it.
-pub(crate) fn content_block(part: &Part) -> Option<Value> {
+fn content_block(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
         Part::Image { media_type, data } => Some(json!({

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::Wire;
 use crate::dialect::anthropic::{input, object_schema};
-use crate::dialect::turns::{system_texts, turns};
+use crate::dialect::turns::{Turn, system_texts, turns};
 use crate::message::{Part, Request, Tool, ToolChoice};
 
 /// Spellings of the output limit in the families' own formats. Were one of them sent beside `maxTokens`, the limit
@@ -86,7 +86,7 @@ fn mark(blocks: &mut Vec<Value>, wanted: bool) {
 
 fn messages(request: &Request, caching: &Caching) -> Vec<Value> {
     let turns = turns(&request.messages, content_block);
-    let last_user = turns.iter().rposition(|turn| turn.is_user());
+    let last_user = turns.iter().rposition(Turn::is_user);
     let mut messages = Vec::with_capacity(turns.len());
     for (index, turn) in turns.into_iter().enumerate() {
         let role = turn.role();

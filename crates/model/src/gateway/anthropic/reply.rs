@@ -11,16 +11,17 @@ pub fn encode_reply(reply: &Reply, model: &str) -> Value {
     let mut message = shell(reply, model);
     message["content"] = reply.parts.iter().filter_map(block).collect();
     message["stop_reason"] = stop_reason(&reply.stop).into();
-    message["usage"] = usage(reply);
+    message["stop_sequence"] = stop_text(reply);
+    message["usage"] = usage(&reply.usage.unwrap_or_default());
     message
 }
 
 /// The reply as a stream: complete server-sent events, to be sent one after the other.
 pub fn encode_stream(reply: &Reply, model: &str) -> Vec<String> {
+    let counted = reply.usage.unwrap_or_default();
     let mut start = shell(reply, model);
-    start["usage"] = usage(reply);
-    // The count comes at the end.
-    start["usage"]["output_tokens"] = 0.into();
+    // Output is counted at the end.
+    start["usage"] = usage(&Usage { output: 0, reasoning: 0, ..counted });
     let mut chunks = vec![chunk(&json!({"type": "message_start", "message": start}))];
     for (index, block) in reply.parts.iter().filter_map(block).enumerate() {
         let (opened, deltas) = open(block);
@@ -32,8 +33,8 @@ pub fn encode_stream(reply: &Reply, model: &str) -> Vec<String> {
     }
     chunks.push(chunk(&json!({
         "type": "message_delta",
-        "delta": {"stop_reason": stop_reason(&reply.stop), "stop_sequence": null},
-        "usage": usage(reply),
+        "delta": {"stop_reason": stop_reason(&reply.stop), "stop_sequence": stop_text(reply)},
+        "usage": usage(&counted),
     })));
     chunks.push(chunk(&json!({"type": "message_stop"})));
     chunks
@@ -116,10 +117,17 @@ fn stop_reason(stop: &Stop) -> &str {
     }
 }
 
-/// The counters; zeros if nobody counted, since clients insist on numbers.
-fn usage(reply: &Reply) -> Value {
-    let usage = reply.usage.unwrap_or_default();
-    let Usage { input, cache_read, cache_write, reasoning, .. } = usage;
+/// Which text ended the answer, if the provider said so.
+fn stop_text(reply: &Reply) -> Value {
+    match reply.stop {
+        Stop::StopText => reply.extra.get("stop_sequence").cloned().unwrap_or_default(),
+        _ => Value::Null,
+    }
+}
+
+/// The counters. Clients insist on numbers, so an answer that nobody counted has zeros.
+fn usage(usage: &Usage) -> Value {
+    let Usage { input, cache_read, cache_write, reasoning, .. } = *usage;
     let mut counters = json!({
         "input_tokens": input,
         "cache_creation_input_tokens": cache_write,
