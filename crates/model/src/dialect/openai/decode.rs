@@ -29,9 +29,8 @@ pub(super) fn reply(mut body: Map<String, Value>) -> Result<Reply, Failure> {
     choice.shift_remove("index");
     let finish = take_text(&mut choice, "finish_reason", "choices[0].finish_reason")?
         .ok_or_else(|| malformed("choices[0].finish_reason", "given"))?;
-    let mut message = match choice.shift_remove("message") {
-        Some(Value::Object(message)) => message,
-        _ => return Err(malformed("choices[0].message", "an object")),
+    let Some(Value::Object(mut message)) = choice.shift_remove("message") else {
+        return Err(malformed("choices[0].message", "an object"));
     };
     message.shift_remove("role");
     let (parts, refused) = parts(&mut message)?;

@@ -1,5 +1,5 @@
-//! The chat-completions format of OpenAI, which most other vendors and servers speak as well, each a little
-//! differently. What is sent is plain; what is accepted is everything that has one sensible meaning.
+//! The chat-completions format, which is `OpenAI`'s and which most other vendors and servers speak as well, each
+//! a little differently. What is sent is plain; what is accepted is everything that has one sensible meaning.
 
 mod decode;
 mod encode;

@@ -70,12 +70,9 @@ impl Answer {
             self.done = true;
             return Ok(());
         }
-        let chunk = match serde_json::from_str(data) {
-            Ok(Value::Object(chunk)) => chunk,
-            _ => {
-                let message = format!("a chunk of the stream is not a JSON object: {}", excerpt(data));
-                return Err(Failure::passing(FailureKind::Protocol, message));
-            }
+        let Ok(Value::Object(chunk)) = serde_json::from_str(data) else {
+            let message = format!("a chunk of the stream is not a JSON object: {}", excerpt(data));
+            return Err(Failure::passing(FailureKind::Protocol, message));
         };
         if let Some(error) = error_in(&chunk) {
             return Err(refused_within(error));
