@@ -1,10 +1,12 @@
 //! The command line: every command, argument and flag. What they mean is in `commands`.
 
 mod author;
+mod model;
 
 use std::path::PathBuf;
 
 pub(crate) use author::*;
+pub(crate) use model::*;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -85,6 +87,12 @@ pub(crate) enum Command {
     Verify(VerifyArguments),
     /// Find out whether a task's verdicts can be trusted
     Audit(AuditArguments),
+    /// Find out what models would be called, and whether they answer
+    #[command(subcommand)]
+    Models(ModelsCommand),
+    /// Serve models to programs that must not see keys
+    #[command(subcommand)]
+    Gateway(GatewayCommand),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Print a completion script for a shell

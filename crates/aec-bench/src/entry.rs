@@ -12,8 +12,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
-    Arguments, Command, ConfigCommand, DatasetCommand, GenerateCommand, LibraryCommand, TaskCommand,
-    TemplateCommand,
+    Arguments, Command, ConfigCommand, DatasetCommand, GatewayCommand, GenerateCommand, LibraryCommand,
+    ModelsCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -67,9 +67,19 @@ fn dispatch(arguments: Arguments, started: Instant) -> Exit {
     let result = guarded(|| execute(&context, command));
     printer.redactor = context.redactor();
     tracing::debug!(seconds = started.elapsed().as_secs_f64(), peak_memory = peak_memory(), "done");
-    match result {
-        Ok(outcome) => printer.outcome(name, &outcome),
-        Err(failure) => printer.failure(name, &failure),
+    let mut outcome = match result {
+        Ok(outcome) => outcome,
+        Err(failure) => return printer.failure(name, &failure),
+    };
+    let exit = printer.outcome(name, &outcome);
+    let Some(service) = outcome.take_service() else { return exit };
+    match guarded(service) {
+        Ok(()) => exit,
+        // The one envelope of this command has been printed.
+        Err(failure) => {
+            printer.complain(&failure);
+            failure.exit
+        }
     }
 }
 
@@ -136,6 +146,10 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         }
         Command::Verify(arguments) => commands::verify::verify(context, &arguments),
         Command::Audit(arguments) => commands::audit::audit(context, &arguments),
+        Command::Models(ModelsCommand::Check(arguments)) => commands::models_check::check(context, &arguments),
+        Command::Gateway(GatewayCommand::Serve(arguments)) => {
+            commands::gateway_serve::serve(context, &arguments)
+        }
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
@@ -173,6 +187,8 @@ fn command_name(command: &Command) -> &'static str {
         Command::Library(LibraryCommand::Export(_)) => "library export",
         Command::Verify(_) => "verify",
         Command::Audit(_) => "audit",
+        Command::Models(ModelsCommand::Check(_)) => "models check",
+        Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
         Command::Schema(_) => "schema",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
@@ -180,7 +196,7 @@ fn command_name(command: &Command) -> &'static str {
 }
 
 /// A panic is a bug of ours; it still ends with an envelope and a code of its own.
-fn guarded(work: impl FnOnce() -> Result<Outcome, Failure>) -> Result<Outcome, Failure> {
+fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let place = Arc::new(Mutex::new(String::new()));
     let seen = Arc::clone(&place);
     std::panic::set_hook(Box::new(move |panic| {

@@ -2,10 +2,11 @@
 
 use clap::Command;
 
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
+    ("Run", &["models", "gateway"]),
     ("Files", &["schema"]),
     ("Shell", &["completions", "man", "help"]),
 ];

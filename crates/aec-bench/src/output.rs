@@ -35,7 +35,12 @@ pub(crate) struct Outcome {
     problems: Vec<Problem>,
     /// The text already shows the problems.
     problems_shown: bool,
+    /// What goes on after the outcome is printed.
+    service: Option<Service>,
 }
+
+/// Work of a server, which says that it is ready and then goes on until it is told to stop.
+pub(crate) type Service = Box<dyn FnOnce() -> Result<(), Failure>>;
 
 enum Rendered {
     Json(Box<RawValue>),
@@ -55,13 +60,24 @@ impl Outcome {
                 Failure::internal(Problem::error(format!("cannot write the result as JSON: {error}")))
             })?),
         };
-        Ok(Self { data, remarks: Vec::new(), problems: Vec::new(), problems_shown: false })
+        Ok(Self { data, remarks: Vec::new(), problems: Vec::new(), problems_shown: false, service: None })
     }
 
     /// With a line for people.
     pub(crate) fn remark(mut self, remark: impl Into<String>) -> Self {
         self.remarks.push(remark.into());
         self
+    }
+
+    /// With work that goes on after the outcome is printed: the outcome of a server is that it is ready.
+    pub(crate) fn serve(mut self, service: impl FnOnce() -> Result<(), Failure> + 'static) -> Self {
+        self.service = Some(Box::new(service));
+        self
+    }
+
+    /// The work that goes on.
+    pub(crate) fn take_service(&mut self) -> Option<Service> {
+        self.service.take()
     }
 
     /// With problems, printed on stderr in text mode. Only errors and warnings belong here.
@@ -122,9 +138,14 @@ impl Printer {
     pub(crate) fn failure(&self, command: &str, failure: &Failure) -> Exit {
         match self.format {
             Format::Json => self.envelope(command, "error", None, &failure.problems),
-            Format::Text => self.stderr(&failure.problems.iter().map(problem_text).collect::<String>()),
+            Format::Text => self.complain(failure),
         }
         failure.exit
+    }
+
+    /// A failure on stderr, whatever stdout carries.
+    pub(crate) fn complain(&self, failure: &Failure) {
+        self.stderr(&failure.problems.iter().map(problem_text).collect::<String>());
     }
 
     /// Text that is neither data nor a problem of ours: the help and the usage errors of the argument parser.

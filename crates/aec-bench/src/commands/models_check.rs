@@ -4,7 +4,6 @@ use aec_base::env::EnvOrigin;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_model::client::{Checked, Checking};
-use aec_model::endpoint::Credential;
 use aec_model::event::CallEvent;
 use aec_model::failure::{Failure as CallFailure, FailureKind};
 use aec_model::meter::Unpriced;
@@ -140,13 +139,13 @@ fn table(data: &Data) -> String {
             |price| format!("${} in, ${} out", price.rates.input, price.rates.output),
         );
         table.row([
-            row.model.as_str(),
-            &row.endpoint,
-            row.format.unwrap_or("-"),
-            row.url.as_deref().unwrap_or("-"),
-            &if keys.is_empty() { "none".to_owned() } else { keys.join(", ") },
-            &answers,
-            &price,
+            row.model.clone(),
+            row.endpoint.clone(),
+            row.format.unwrap_or("-").to_owned(),
+            row.url.clone().unwrap_or_else(|| "-".to_owned()),
+            if keys.is_empty() { "none".to_owned() } else { keys.join(", ") },
+            answers,
+            price,
         ]);
     }
     if data.endpoints.is_empty() { String::new() } else { table.render() }

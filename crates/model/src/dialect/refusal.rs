@@ -107,7 +107,7 @@ fn classify(status: u16, lower: &str) -> (FailureKind, bool) {
         400 | 429 if has(&EXHAUSTED) => (FailureKind::Auth, false),
         401..=403 => (FailureKind::Auth, false),
         429 => (FailureKind::Rate, true),
-        408 | 409 | 425 => (FailureKind::Server, true),
+        408 | 409 | 424 | 425 => (FailureKind::Server, true),
         500..=599 => (FailureKind::Server, status != 501),
         300..=399 => (FailureKind::Protocol, false),
         _ => (FailureKind::Request, false),

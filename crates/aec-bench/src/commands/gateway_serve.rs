@@ -1,0 +1,171 @@
+//! `aec-bench gateway serve`: models for programs that must not see keys.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use aec_base::problem::Problem;
+use aec_base::secret::Secret;
+use aec_base::settings::Setting;
+use aec_model::client::Scope;
+use aec_model::gateway::{Gateway, Grant};
+use aec_model::meter::{Account, Budget, Unpriced};
+use aec_model::money::MicroDollars;
+use aec_model::retry::RetryPolicy;
+use serde::Serialize;
+use tokio::net::{TcpListener, UnixListener};
+
+use super::models;
+use crate::arguments::GatewayServeArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Serialize)]
+struct Data {
+    address: SocketAddr,
+    openai_base_url: String,
+    anthropic_base_url: String,
+    socket: Option<PathBuf>,
+    models: Vec<String>,
+    tokens: Vec<Token>,
+}
+
+#[derive(Serialize)]
+struct Token {
+    name: String,
+    token: String,
+}
+
+pub(crate) fn serve(context: &Context, arguments: &GatewayServeArguments) -> Result<Outcome, Failure> {
+    if !arguments.listen.ip().is_loopback() {
+        let what = format!("`{}` is not on loopback", arguments.listen);
+        return Err(Failure::usage(
+            Problem::error(what)
+                .why("whoever reaches the gateway and holds a token spends your money")
+                .fix("listen on 127.0.0.1, and forward the port if it is needed elsewhere"),
+        ));
+    }
+    let project = models::project(context, &arguments.endpoints, &arguments.budget)?;
+    let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
+    let opened = models::open(context, &project, &arguments.tape, RetryPolicy::default(), unpriced)?;
+    let mut budget = models::budget(&project, Setting::TrialDollars, Setting::TrialTokens);
+    if let Some(dollars) = &arguments.token_max_cost {
+        let dollars = models::dollars_of(dollars, "--token-max-cost")?;
+        budget.money = dollars.parse().ok().and_then(MicroDollars::from_dollars);
+    }
+    let gateway = Gateway::new();
+    let mut holders = Vec::new();
+    for number in 1..=arguments.tokens {
+        holders.push(issue(&gateway, arguments, &opened, number, budget)?);
+    }
+    let runtime = models::runtime()?;
+    let (tcp, unix) = runtime.block_on(listen(arguments, context))?;
+    let address = tcp.local_addr()?;
+    let data = Data {
+        address,
+        openai_base_url: format!("http://{address}/v1"),
+        anthropic_base_url: format!("http://{address}"),
+        socket: arguments.socket.clone(),
+        models: arguments.model.clone(),
+        tokens: holders
+            .iter()
+            .map(|(name, token, _)| Token { name: name.clone(), token: token.reveal().to_owned() })
+            .collect(),
+    };
+    let outcome = Outcome::new(context.format, &data, || text(&data))?.problems(opened.problems);
+    let accounts: Vec<(String, Account)> =
+        holders.into_iter().map(|(name, _, account)| (name, account)).collect();
+    let socket = arguments.socket.clone().map(|path| context.absolute(&path)).transpose()?;
+    Ok(outcome.serve(move || {
+        let served = runtime.block_on(run(&gateway, tcp, unix));
+        if let Some(path) = socket {
+            std::fs::remove_file(path).ok();
+        }
+        for (name, account) in accounts {
+            let totals = account.totals();
+            tracing::info!(token = name, totals = %serde_json::json!(totals), "spent");
+        }
+        drop(opened.client);
+        served
+    }))
+}
+
+fn issue(
+    gateway: &Gateway,
+    arguments: &GatewayServeArguments,
+    opened: &models::Models,
+    number: u16,
+    budget: Budget,
+) -> Result<(String, Secret, Account), Failure> {
+    let name = format!("token-{number}");
+    let models = arguments
+        .model
+        .iter()
+        .map(|model| opened.client.model(model, None))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Problem::from)?;
+    let account = opened.meter.open(Some(&opened.run), &name, budget);
+    let scope = Scope::new(name.clone(), account.clone());
+    let token = gateway.issue(Grant { models, scope, max_in_flight: arguments.max_in_flight })?;
+    Ok((name, token, account))
+}
+
+async fn listen(
+    arguments: &GatewayServeArguments,
+    context: &Context,
+) -> Result<(TcpListener, Option<UnixListener>), Failure> {
+    let tcp = TcpListener::bind(arguments.listen).await.map_err(|error| {
+        Failure::environment(
+            Problem::error(format!("cannot listen on {}: {error}", arguments.listen))
+                .fix("choose another port, or 0 for a free one"),
+        )
+    })?;
+    let unix = match &arguments.socket {
+        None => None,
+        Some(path) => {
+            let path = context.absolute(path)?;
+            Some(UnixListener::bind(&path).map_err(|error| {
+                Failure::environment(
+                    Problem::error(format!("cannot listen on {}: {error}", path.display()))
+                        .fix("choose a path where nothing is yet"),
+                )
+            })?)
+        }
+    };
+    Ok((tcp, unix))
+}
+
+async fn run(gateway: &Gateway, tcp: TcpListener, unix: Option<UnixListener>) -> Result<(), Failure> {
+    let tcp = gateway.serve(tcp, models::stop_signal());
+    let unix = async {
+        match unix {
+            None => Ok(()),
+            Some(unix) => gateway.serve(unix, models::stop_signal()).await,
+        }
+    };
+    let impatient = async {
+        models::stop_signal().await;
+        models::stop_signal().await;
+    };
+    tokio::select! {
+        served = async { tokio::try_join!(tcp, unix) } => served.map(|_| ())?,
+        // Asked twice: calls under way are given up.
+        () = impatient => {}
+    }
+    Ok(())
+}
+
+fn text(data: &Data) -> String {
+    let mut text = format!(
+        "listening on {}\n\nOPENAI_BASE_URL={}\nANTHROPIC_BASE_URL={}\n",
+        data.address, data.openai_base_url, data.anthropic_base_url
+    );
+    if let Some(socket) = &data.socket {
+        text.push_str(&format!("socket: {}\n", socket.display()));
+    }
+    text.push_str(&format!("models: {}\n", data.models.join(", ")));
+    for token in &data.tokens {
+        text.push_str(&format!("{}: {}\n", token.name, token.token));
+    }
+    text
+}
