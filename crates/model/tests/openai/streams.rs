@@ -50,6 +50,16 @@ fn what_follows_the_closing_event_is_of_no_interest() {
 }
 
 #[test]
+fn a_chunk_without_names_takes_none_away() {
+    let mut named = delta(json!({"content": "x"}));
+    named["id"] = json!("a");
+    named["model"] = json!("m");
+    let unnamed = json!({"id": "", "model": "", "choices": [], "prompt_filter_results": []});
+    let reply = outcome(&[named, unnamed, end("stop")]).unwrap();
+    assert_eq!((reply.id.as_deref(), reply.model.as_deref()), (Some("a"), Some("m")));
+}
+
+#[test]
 fn malformed_chunks_are_protocol_failures() {
     let bad = [
         json!("x"),
