@@ -29,7 +29,12 @@ impl Context {
     pub(crate) fn new(global: &GlobalArguments, format: Format) -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        Self { format, project_flag: global.project.clone(), env: RefCell::new(Env::from_shell(variables)), secrets: RefCell::default() }
+        Self {
+            format,
+            project_flag: global.project.clone(),
+            env: RefCell::new(Env::from_shell(variables)),
+            secrets: RefCell::default(),
+        }
     }
 
     pub(crate) fn directory(&self) -> Result<PathBuf, Failure> {

@@ -146,7 +146,9 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         }
         Command::Verify(arguments) => commands::verify::verify(context, &arguments),
         Command::Audit(arguments) => commands::audit::audit(context, &arguments),
-        Command::Models(ModelsCommand::Check(arguments)) => commands::models_check::check(context, &arguments),
+        Command::Models(ModelsCommand::Check(arguments)) => {
+            commands::models_check::check(context, &arguments)
+        }
         Command::Gateway(GatewayCommand::Serve(arguments)) => {
             commands::gateway_serve::serve(context, &arguments)
         }

@@ -52,9 +52,7 @@ impl<'a> Bill<'a> {
     pub(crate) fn close(mut self, outcome: Result<&Reply, &Failure>) -> Option<MicroDollars> {
         let charge = match outcome {
             Ok(reply) => match reply.usage {
-                Some(usage) => {
-                    Charge::Actual { usage, cost: self.price.map(|price| price.cost(&usage)) }
-                }
+                Some(usage) => Charge::Actual { usage, cost: self.price.map(|price| price.cost(&usage)) },
                 None => self.at_most(Billed::Received(spoken(reply))),
             },
             Err(_) => self.at_most(self.progress.billed()),

@@ -165,7 +165,9 @@ impl Client {
 
     fn open(&self, name: &str, client: Option<&ClientTable>) -> Result<Destination, RouteError> {
         match self.0.routes.resolve(name, client)? {
-            Target::Offline(model) => Ok(Destination::Offline(model, self.0.prices.find("offline", name, None))),
+            Target::Offline(model) => {
+                Ok(Destination::Offline(model, self.0.prices.find("offline", name, None)))
+            }
             Target::Endpoints(endpoints) => self.ready(endpoints).map(Destination::Replicas),
         }
     }
@@ -179,7 +181,12 @@ impl Client {
 
     /// Tells what would be called for a model, and asks every endpoint on its own for a short answer if `call` says
     /// so.
-    pub async fn check(&self, name: &str, call: Checking, account: &Account) -> Result<Vec<Checked>, RouteError> {
+    pub async fn check(
+        &self,
+        name: &str,
+        call: Checking,
+        account: &Account,
+    ) -> Result<Vec<Checked>, RouteError> {
         let alone = match self.0.routes.resolve(name, None)? {
             Target::Offline(_) => vec![None],
             Target::Endpoints(endpoints) => endpoints.into_iter().map(Some).collect(),
@@ -278,7 +285,8 @@ impl Model {
                 Lookup::Found(played) => self.replayed(*played, request, scope, journal).await,
                 Lookup::Ask(ticket) => {
                     let (outcome, endpoint) = self.bounded(request, scope, &mut journal).await;
-                    let call = Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
+                    let call =
+                        Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
                     let outcome = self.kept(cache.record(ticket, &call), outcome);
                     Called { outcome, events: journal.events }
                 }
@@ -297,7 +305,13 @@ impl Model {
         }
     }
 
-    async fn replayed(&self, played: Played, request: &Request, scope: &Scope, mut journal: Journal<'_>) -> Called {
+    async fn replayed(
+        &self,
+        played: Played,
+        request: &Request,
+        scope: &Scope,
+        mut journal: Journal<'_>,
+    ) -> Called {
         let price = self.prices().first().copied().flatten();
         match Bill::open(&scope.account, &self.name, price, request).await {
             Ok(bill) => bill.close_replayed(&played.events),
@@ -356,7 +370,9 @@ impl Model {
         let outcome = model.answer(request).and_then(inspected);
         let cost = bill.close(outcome.as_ref());
         match &outcome {
-            Ok(reply) => journal.add(CallEvent::Answered { attempt: 1, elapsed_ms: 0, usage: reply.usage, cost }),
+            Ok(reply) => {
+                journal.add(CallEvent::Answered { attempt: 1, elapsed_ms: 0, usage: reply.usage, cost })
+            }
             Err(failure) => journal.add(CallEvent::Failed {
                 attempt: 1,
                 failure: failure.clone(),
@@ -421,7 +437,13 @@ impl Model {
                     .filter(|_| failure.kind == FailureKind::Rate || shared.retries.spend())
             };
             let wait_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-            journal.add(CallEvent::Failed { attempt, failure: failure.clone(), elapsed_ms, wait_ms, charged: cost.filter(|cost| *cost > MicroDollars::ZERO) });
+            journal.add(CallEvent::Failed {
+                attempt,
+                failure: failure.clone(),
+                elapsed_ms,
+                wait_ms,
+                charged: cost.filter(|cost| *cost > MicroDollars::ZERO),
+            });
             match wait {
                 Some(wait) => tokio::time::sleep(wait).await,
                 None => return (Err(failure), label),

@@ -108,7 +108,10 @@ impl Script {
         let Some(reply) = replies.get(turn) else {
             let message = match replies.len() {
                 0 => "the script has no conversation for this request".to_owned(),
-                count => format!("the script ends after {}", aec_base::text::count(count, "reply").replace("replys", "replies")),
+                count => format!(
+                    "the script ends after {}",
+                    aec_base::text::count(count, "reply").replace("replys", "replies")
+                ),
             };
             return Err(Failure::lasting(FailureKind::Request, message));
         };
@@ -162,7 +165,9 @@ impl Offline {
                 let first = problems.first();
                 Err(RouteError {
                     what: first.map_or_else(|| format!("{file} cannot be read"), ToString::to_string),
-                    fix: first.and_then(|problem| problem.fix.clone()).unwrap_or_else(|| "correct the script".to_owned()),
+                    fix: first
+                        .and_then(|problem| problem.fix.clone())
+                        .unwrap_or_else(|| "correct the script".to_owned()),
                 })
             }
         }

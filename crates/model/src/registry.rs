@@ -101,7 +101,8 @@ impl Registry {
     pub fn read(path: &Path, env: &Env) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let document = Document::read(path, Syntax::Toml, FAMILY)?;
         let mut decoded = document.decode::<EndpointsFile>();
-        let mut reader = Reader { document: &document, env, row: 0, problems: std::mem::take(&mut decoded.problems) };
+        let mut reader =
+            Reader { document: &document, env, row: 0, problems: std::mem::take(&mut decoded.problems) };
         let faulty: Vec<bool> = (0..decoded.value.as_ref().map_or(0, |file| file.endpoint.len()))
             .map(|index| decoded.is_faulty(&format!("endpoint[{index}]")))
             .collect();
@@ -160,11 +161,13 @@ impl Reader<'_> {
         if let Some(first) = replicas.first()
             && first.model != endpoint.model
         {
-            let what = format!(
-                "rows of `{id}` name different models: `{}` and `{}`",
-                first.model, endpoint.model
+            let what =
+                format!("rows of `{id}` name different models: `{}` and `{}`", first.model, endpoint.model);
+            self.error(
+                Shared::Conflict,
+                what,
+                "replicas answer for one model; give the other model an id of its own",
             );
-            self.error(Shared::Conflict, what, "replicas answer for one model; give the other model an id of its own");
             return;
         }
         if !replicas.is_empty() {
@@ -191,9 +194,14 @@ impl Reader<'_> {
         if id.is_none() {
             self.error(Shared::MissingKey, "`endpoint_id` is missing or empty", "name the endpoint");
         }
-        let model = table.model.as_deref().map(str::trim).filter(|model| !model.is_empty()).map(str::to_owned);
+        let model =
+            table.model.as_deref().map(str::trim).filter(|model| !model.is_empty()).map(str::to_owned);
         if model.is_none() {
-            self.error(Shared::MissingKey, "`model` is missing or empty", "write the model as the provider names it");
+            self.error(
+                Shared::MissingKey,
+                "`model` is missing or empty",
+                "write the model as the provider names it",
+            );
         }
         let url = self.either(("url", table.url.as_ref()), ("api_base_url", table.api_base_url.as_ref()));
         let key = self.either(("key", table.key.as_ref()), ("api_key_var", table.api_key_var.as_ref()));
@@ -204,7 +212,11 @@ impl Reader<'_> {
         let extra_headers = (!table.extra_headers.is_empty()).then_some(&table.extra_headers);
         let headers = self.either(("headers", headers), ("extra_headers", extra_headers)).unwrap_or_default();
         if url.is_none() {
-            self.error(Shared::MissingKey, "`url` is missing", "write the address, such as https://api.openai.com/v1");
+            self.error(
+                Shared::MissingKey,
+                "`url` is missing",
+                "write the address, such as https://api.openai.com/v1",
+            );
         }
         let url = url.and_then(|url| self.url(&url, key.is_some()));
         let credential = key.map(|key| self.key(&key, client_type, secrets));
@@ -239,7 +251,12 @@ impl Reader<'_> {
     }
 
     /// What follows from the wire format.
-    fn shape(&mut self, endpoint: &mut Endpoint, client_type: ClientType, table: &EndpointTable) -> Option<()> {
+    fn shape(
+        &mut self,
+        endpoint: &mut Endpoint,
+        client_type: ClientType,
+        table: &EndpointTable,
+    ) -> Option<()> {
         let provider = match client_type {
             ClientType::AzureOpenAi => Provider::Azure,
             ClientType::Bedrock => Provider::Bedrock,
@@ -286,20 +303,30 @@ impl Reader<'_> {
             ("idle_timeout_sec", table.idle_timeout_sec),
         ];
         for (name, _) in numbers.into_iter().filter(|(_, number)| *number == Some(0)) {
-            self.error(Shared::BadValue, format!("`{name}` must be more than 0"), "remove the key, or raise it");
+            self.error(
+                Shared::BadValue,
+                format!("`{name}` must be more than 0"),
+                "remove the key, or raise it",
+            );
         }
     }
 
     fn url(&mut self, text: &str, has_key: bool) -> Option<Url> {
-        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url =
+            Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let Some(url) = url else {
-            self.error(Shared::BadValue, "`url` is not an http or https address", "write it like https://api.openai.com/v1");
+            self.error(
+                Shared::BadValue,
+                "`url` is not an http or https address",
+                "write it like https://api.openai.com/v1",
+            );
             return None;
         };
         let secret_query = url.query_pairs().any(|(name, _)| is_secret_name(&name));
         if !url.username().is_empty() || url.password().is_some() || secret_query {
             // The address is not repeated: it holds a secret.
-            let fix = "put the secret into a variable and name it in `key`, or refer to it in `headers` as ${NAME}";
+            let fix =
+                "put the secret into a variable and name it in `key`, or refer to it in `headers` as ${NAME}";
             self.error(Shared::BadValue, "`url` holds a secret", fix);
             return None;
         }
@@ -344,18 +371,23 @@ impl Reader<'_> {
         secrets: &mut Vec<(String, Secret)>,
     ) {
         let Ok(header) = name.parse::<HeaderName>() else {
-            self.error(Shared::BadValue, "a name in `headers` cannot be a header", "use letters, digits and -");
+            self.error(
+                Shared::BadValue,
+                "a name in `headers` cannot be a header",
+                "use letters, digits and -",
+            );
             return;
         };
-        const RULED: [&str; 5] = ["host", "content-length", "content-type", "transfer-encoding", "connection"];
+        const RULED: [&str; 5] =
+            ["host", "content-length", "content-type", "transfer-encoding", "connection"];
         if RULED.contains(&header.as_str()) {
             let what = format!("the header `{header}` is not yours to set");
             self.error(Shared::BadValue, what, "remove it");
             return;
         }
         let (filled, variables) = fill_in(value, self.env, secrets);
-        let names_a_secret =
-            is_secret_name(header.as_str()) || matches!(header.as_str(), "authorization" | "proxy-authorization" | "cookie");
+        let names_a_secret = is_secret_name(header.as_str())
+            || matches!(header.as_str(), "authorization" | "proxy-authorization" | "cookie");
         if variables.is_empty() && names_a_secret {
             let what = format!("the value of the header `{header}` is written out");
             self.error(Shared::BadValue, what, "put it into a variable and refer to it as ${NAME}");
@@ -368,7 +400,8 @@ impl Reader<'_> {
                     endpoint.headers.push((header, value));
                 }
                 Err(_) => {
-                    let what = format!("the value of the header `{header}` has characters that headers cannot have");
+                    let what =
+                        format!("the value of the header `{header}` has characters that headers cannot have");
                     self.error(Shared::BadValue, what, "use printable ASCII on one line");
                 }
             },
@@ -393,7 +426,11 @@ fn is_variable(text: &str, env: &Env) -> bool {
 
 /// The text with every `${NAME}` (or a lone `$NAME`) replaced by the variable's value, and the names. The error is
 /// a variable without a value.
-fn fill_in(text: &str, env: &Env, secrets: &mut Vec<(String, Secret)>) -> (Result<String, String>, Vec<String>) {
+fn fill_in(
+    text: &str,
+    env: &Env,
+    secrets: &mut Vec<(String, Secret)>,
+) -> (Result<String, String>, Vec<String>) {
     let mut names = Vec::new();
     let mut filled = String::new();
     let lone = text.strip_prefix('$').filter(|_| reference(text).is_some() && !text.starts_with("${"));

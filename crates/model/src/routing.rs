@@ -227,7 +227,9 @@ impl Routes {
             Some((name, value)) => {
                 Credential::Key { variable: name.to_owned(), value: Secret::new(value), placement }
             }
-            None => Credential::Missing { variables: variables.iter().map(|name| (*name).to_owned()).collect() },
+            None => {
+                Credential::Missing { variables: variables.iter().map(|name| (*name).to_owned()).collect() }
+            }
         }
     }
 
@@ -235,7 +237,10 @@ impl Routes {
         const VARIABLE: &str = "AZURE_OPENAI_ENDPOINT";
         let Some(address) = self.env.get(VARIABLE) else {
             let what = format!("`{model}` is called through Azure, and {VARIABLE} is not set");
-            return Err(RouteError::new(what, "set it to the resource's address, or set OPENAI_API_KEY instead"));
+            return Err(RouteError::new(
+                what,
+                "set it to the resource's address, or set OPENAI_API_KEY instead",
+            ));
         };
         let mut url = parse_address(address, VARIABLE)?;
         let path = url.path().trim_end_matches('/').to_owned();
@@ -356,7 +361,8 @@ pub(crate) fn bedrock_format(model: &str) -> Format {
 /// The region in the name of a Bedrock host.
 pub(crate) fn region_of(url: &Url) -> Option<String> {
     let host = url.host_str()?;
-    let region = host.strip_prefix("bedrock-runtime.").or_else(|| host.strip_prefix("bedrock-runtime-fips."))?;
+    let region =
+        host.strip_prefix("bedrock-runtime.").or_else(|| host.strip_prefix("bedrock-runtime-fips."))?;
     region.split('.').next().map(str::to_owned)
 }
 
@@ -411,6 +417,9 @@ fn parse_address(text: &str, variable: &str) -> Result<Url, RouteError> {
     });
     url.ok_or_else(|| {
         // The value is not repeated: it may hold a secret.
-        RouteError::new(format!("{variable} is not an http or https address"), "set it to an address without a user in it")
+        RouteError::new(
+            format!("{variable} is not an http or https address"),
+            "set it to an address without a user in it",
+        )
     })
 }

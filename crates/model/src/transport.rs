@@ -96,7 +96,12 @@ impl Transport {
     }
 
     /// Sends a request once and reads its answer.
-    pub async fn attempt(&self, line: &Line, request: &Request, progress: &Progress) -> Result<Reply, Failure> {
+    pub async fn attempt(
+        &self,
+        line: &Line,
+        request: &Request,
+        progress: &Progress,
+    ) -> Result<Reply, Failure> {
         let message = line.message(request, line.streams(request))?;
         let client = if line.loopback { &self.local } else { &self.remote };
         let timeouts = line.endpoint.timeouts;
@@ -251,8 +256,9 @@ impl Line {
         for (name, value) in signed.map_err(|error| broken(error.to_string()))? {
             let name: http::HeaderName =
                 name.parse().map_err(|_| broken("a signature has an odd header".to_owned()))?;
-            let mut value = HeaderValue::from_str(&value)
-                .map_err(|_| broken("the AWS credentials have characters that keys do not have".to_owned()))?;
+            let mut value = HeaderValue::from_str(&value).map_err(|_| {
+                broken("the AWS credentials have characters that keys do not have".to_owned())
+            })?;
             value.set_sensitive(true);
             message.headers_mut().insert(name, value);
         }
@@ -266,12 +272,27 @@ impl Line {
         }
         let said = failure.message.to_lowercase();
         let any = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
-        if any(&["streaming_required", "only supports streaming", "streaming is required", "stream=true", "\"stream\": true", "'stream': true"]) {
+        if any(&[
+            "streaming_required",
+            "only supports streaming",
+            "streaming is required",
+            "stream=true",
+            "\"stream\": true",
+            "'stream': true",
+        ]) {
             self.must_stream.store(true, Ordering::Relaxed);
         } else if any(&["stream_options", "streaming is not supported", "does not support streaming"]) {
             self.must_not_stream.store(true, Ordering::Relaxed);
         } else if any(&["max_completion_tokens", "max_tokens"])
-            && any(&["unsupported", "not supported", "unrecognized", "unknown", "not permitted", "extra inputs", "unexpected"])
+            && any(&[
+                "unsupported",
+                "not supported",
+                "unrecognized",
+                "unknown",
+                "not permitted",
+                "extra inputs",
+                "unexpected",
+            ])
         {
             self.other_limit_key.store(true, Ordering::Relaxed);
         }
@@ -298,7 +319,8 @@ fn address(base: &Url, path: &str) -> Option<Url> {
 }
 
 fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind =
+        headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.starts_with("text/event-stream") || kind.starts_with("application/vnd.amazon.eventstream")
 }
 
@@ -328,7 +350,11 @@ async fn follow(
 }
 
 /// Reads a whole body. With an error comes what had arrived.
-async fn read(mut response: reqwest::Response, limit: usize, idle: Duration) -> Result<Bytes, (Bytes, Failure)> {
+async fn read(
+    mut response: reqwest::Response,
+    limit: usize,
+    idle: Duration,
+) -> Result<Bytes, (Bytes, Failure)> {
     // Most answers come in one piece, which then needs no copy.
     let mut first = Bytes::new();
     let mut body = BytesMut::new();

@@ -9,6 +9,7 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::secret::{ExpandError, expand_public};
 use aec_base::settings::{Backend, Candidate, Origin, Setting};
+use aec_model::routing::ClientTable;
 use aec_task::file::{Quantity, Seconds};
 use aec_task::selection::SelectionTable;
 use indexmap::IndexMap;
@@ -52,6 +53,8 @@ pub struct AgentTable {
     pub adapter: Option<Harness>,
     /// The model; may refer to an environment variable as `$NAME`.
     pub model: Option<String>,
+    /// How the model is called, when its name alone does not say.
+    pub client: Option<ClientTable>,
     /// Settings of the harness and the model.
     pub parameters: IndexMap<String, serde_json::Value>,
     /// File with a system prompt, below the project root.
@@ -142,6 +145,8 @@ pub struct Agent {
     pub harness: Harness,
     /// The model, references filled in.
     pub model: Option<String>,
+    /// How the model is called, when its name alone does not say.
+    pub client: Option<ClientTable>,
     /// Settings of the harness and the model.
     pub parameters: IndexMap<String, serde_json::Value>,
     /// File with a system prompt, below the project root.
@@ -261,6 +266,15 @@ fn read_agent(
             None
         }
     };
+    if table.client.as_ref().is_some_and(|client| client.kind.is_none()) {
+        complaints.push((
+            "client",
+            Shared::MissingKey,
+            format!("`{}` is missing", key("client.kind")),
+            "say whose interface the model is called through, such as `bedrock`, or remove `client`"
+                .to_owned(),
+        ));
+    }
     if let Some(file) = &table.system_prompt_file
         && (file.is_empty() || !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))))
     {
@@ -272,6 +286,7 @@ fn read_agent(
         name: table.name.clone()?,
         harness: harness?,
         model,
+        client: table.client.clone(),
         parameters: table.parameters.clone(),
         system_prompt_file: table.system_prompt_file.clone(),
     })

@@ -4,9 +4,12 @@ use std::path::{Path, PathBuf};
 
 use aec_base::problem::Problem;
 use aec_base::project::{PROJECT_FILE, Project, ProjectFile, find_root};
-use aec_base::settings::Setting;
+use aec_base::settings::{Origin, Setting};
 use aec_base::text;
 use aec_base::user::UserConfig;
+use aec_model::price::PriceList;
+use aec_model::registry::Registry;
+use aec_model::routing::Routes;
 use aec_run::experiment::Experiment;
 use aec_task::catalogue::Catalogue;
 use aec_task::id::TaskId;
@@ -79,11 +82,27 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
         for file in suites_in(&base) {
             findings.add(&file, "suite", SuiteFile::read(&file));
         }
+        let project = Project::open(&surroundings, Vec::new());
+        let mut registry = None;
+        if let Ok(project) = &project {
+            registry = check_models(project, &mut findings);
+            if let Some(registry) = &registry {
+                context.remember_values(registry.secrets());
+            }
+        }
+        let routes =
+            Routes { env: env.clone(), registry: registry.unwrap_or_default(), directory: base.clone() };
         for file in experiments_in(&base) {
-            findings.add(&file, "experiment", Experiment::read(&file, &env));
+            if let Some(experiment) = findings.add(&file, "experiment", Experiment::read(&file, &env)) {
+                let problems = unroutable(&experiment, &file, &routes);
+                if let Some(checked) = findings.files.last_mut() {
+                    checked.problems += problems.len();
+                }
+                findings.problems.extend(problems);
+            }
         }
         // Only a readable project says where its tasks are.
-        if let Ok(project) = Project::open(&surroundings, Vec::new()) {
+        if let Ok(project) = project {
             let tasks = project.settings.path(Setting::Tasks);
             let catalogue = Catalogue::load(&tasks);
             findings.files.extend(catalogue.tasks.iter().map(|task| Checked {
@@ -119,6 +138,34 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
     Ok(outcome.problems_in_text(problems))
 }
 
+/// The files about models, as far as they are there.
+fn check_models(project: &Project, findings: &mut Findings) -> Option<Registry> {
+    let there = |setting| {
+        let path = project.settings.path(setting);
+        let named = project.settings.get(setting).origin != Origin::Default;
+        (named || path.symlink_metadata().is_ok()).then_some(path)
+    };
+    if let Some(file) = there(Setting::Prices) {
+        findings.add(&file, "prices", PriceList::with_user_file(&file));
+    }
+    let file = there(Setting::Endpoints)?;
+    let (registry, warnings) = findings.add(&file, "endpoints", Registry::read(&file, &project.env))?;
+    if let Some(checked) = findings.files.last_mut() {
+        checked.problems += warnings.len();
+    }
+    findings.problems.extend(warnings);
+    Some(registry)
+}
+
+/// Agents whose model answers nowhere.
+fn unroutable(experiment: &Experiment, file: &Path, routes: &Routes) -> Vec<Problem> {
+    let errors = experiment.agents.iter().filter_map(|agent| {
+        let error = routes.resolve(agent.model.as_deref()?, agent.client.as_ref()).err()?;
+        Some(Problem::from(error).about(agent.name.to_string()).in_file(file))
+    });
+    errors.collect()
+}
+
 fn check_file(file: &Path, env: &aec_base::env::Env, findings: &mut Findings) -> Result<(), Failure> {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let extension = file.extension().map(|extension| extension.to_string_lossy().into_owned());
@@ -134,6 +181,12 @@ fn check_file(file: &Path, env: &aec_base::env::Env, findings: &mut Findings) ->
                 Problem::error(error.to_string()).fix("rename the task's directory").in_file(directory)
             })?;
             findings.add(file, "task", Task::load(id, directory).map(|loaded| loaded.task));
+        }
+        (name, Some("toml")) if name.contains("endpoints") => {
+            findings.add(file, "endpoints", Registry::read(file, env).map(|(registry, _)| registry));
+        }
+        (name, Some("toml")) if name.contains("prices") => {
+            findings.add(file, "prices", PriceList::with_user_file(file));
         }
         (_, Some("toml")) => {
             findings.add(file, "suite", SuiteFile::read(file));

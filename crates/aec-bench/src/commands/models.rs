@@ -62,8 +62,11 @@ pub(crate) fn dollars_of(text: &str, flag: &str) -> Result<String, Failure> {
     match amount.and_then(MicroDollars::from_dollars) {
         Some(_) => Ok(number.to_owned()),
         None => Err(Failure::usage(
-            Problem::error(format!("`{flag} {}` is not an amount of dollars", aec_base::text::printable(text)))
-                .fix("write a number such as 2.50"),
+            Problem::error(format!(
+                "`{flag} {}` is not an amount of dollars",
+                aec_base::text::printable(text)
+            ))
+            .fix("write a number such as 2.50"),
         )),
     }
 }
@@ -86,7 +89,8 @@ pub(crate) fn open(
     let meter = Meter::new(unpriced);
     let run = open_accounts(project, &meter, matches!(tape, Tape::Replay(_)))?;
     let setup = Setup { routes, prices, retry, tape, redactor: context.redactor() };
-    let client = Client::new(setup).map_err(|failure| Failure::environment(Problem::error(failure.to_string())))?;
+    let client =
+        Client::new(setup).map_err(|failure| Failure::environment(Problem::error(failure.to_string())))?;
     Ok(Models { client, meter, run, endpoint_ids, problems })
 }
 
@@ -144,7 +148,9 @@ fn open_accounts(project: &Project, meter: &Meter, replay: bool) -> Result<Accou
         None
     } else {
         let book = DayBook::open(&project.settings.path(Setting::Spend)).map_err(|error| {
-            Failure::environment(Problem::error(error.to_string()).fix("make paths.spend a writable directory"))
+            Failure::environment(
+                Problem::error(error.to_string()).fix("make paths.spend a writable directory"),
+            )
         })?;
         Some(meter.open_day(book, day))
     };
@@ -162,9 +168,10 @@ pub(crate) fn budget(project: &Project, dollars: Setting, tokens: Setting) -> Bu
 
 /// The runtime on which calls run.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|error| {
-        Failure::environment(Problem::error(format!("no runtime can be started: {error}")))
-    })
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::environment(Problem::error(format!("no runtime can be started: {error}"))))
 }
 
 /// Done when the program is asked to stop: Ctrl-C or a termination signal.

@@ -53,10 +53,9 @@ pub(crate) fn check(context: &Context, arguments: &ModelsCheckArguments) -> Resu
     let names = if arguments.models.is_empty() { opened.endpoint_ids } else { arguments.models.clone() };
     let mut problems = opened.problems;
     if names.is_empty() {
-        problems.push(
-            Problem::note("the project names no endpoints")
-                .fix("name a model, such as `aec-bench models check gpt-4.1-mini`, or write configs/endpoints.toml"),
-        );
+        problems.push(Problem::note("the project names no endpoints").fix(
+            "name a model, such as `aec-bench models check gpt-4.1-mini`, or write configs/endpoints.toml",
+        ));
     }
     let call = if arguments.no_call { Checking::Look } else { Checking::Call };
     let mut rows = Vec::new();
@@ -79,10 +78,13 @@ fn row(name: &str, checked: Checked, project: &Project) -> Row {
         Ok(_) => true,
         Err(failure) => matches!(failure.kind, FailureKind::Truncated | FailureKind::Empty),
     });
-    let failure = outcome.and_then(|outcome| outcome.as_ref().err()).filter(|_| answers != Some(true)).cloned();
+    let failure =
+        outcome.and_then(|outcome| outcome.as_ref().err()).filter(|_| answers != Some(true)).cloned();
     let elapsed_ms = checked.called.as_ref().and_then(|called| {
         called.events.iter().rev().find_map(|event| match event {
-            CallEvent::Answered { elapsed_ms, .. } | CallEvent::Failed { elapsed_ms, .. } => Some(*elapsed_ms),
+            CallEvent::Answered { elapsed_ms, .. } | CallEvent::Failed { elapsed_ms, .. } => {
+                Some(*elapsed_ms)
+            }
             CallEvent::Attempt { .. } => None,
         })
     });
@@ -118,7 +120,8 @@ fn complaint(row: &Row) -> Option<Problem> {
 }
 
 fn table(data: &Data) -> String {
-    let mut table = Table::new(["MODEL", "ENDPOINT", "FORMAT", "ADDRESS", "KEY", "ANSWERS", "PRICE PER MILLION"]);
+    let mut table =
+        Table::new(["MODEL", "ENDPOINT", "FORMAT", "ADDRESS", "KEY", "ANSWERS", "PRICE PER MILLION"]);
     for row in &data.endpoints {
         let keys: Vec<String> = row
             .keys
@@ -131,7 +134,9 @@ fn table(data: &Data) -> String {
         let answers = match (row.answers, row.elapsed_ms) {
             (Some(true), Some(elapsed)) => format!("yes, {elapsed} ms"),
             (Some(true), None) => "yes".to_owned(),
-            (Some(false), _) => format!("no: {}", row.failure.as_ref().map_or("", |failure| failure.kind.name())),
+            (Some(false), _) => {
+                format!("no: {}", row.failure.as_ref().map_or("", |failure| failure.kind.name()))
+            }
             (None, _) => "not called".to_owned(),
         };
         let price = row.price.as_ref().map_or_else(

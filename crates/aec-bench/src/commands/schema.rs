@@ -14,10 +14,13 @@ use crate::table::Table;
 type MakeSchema = fn() -> Schema;
 
 /// Every file format: its noun, the file it describes, and its schema.
-const NOUNS: [(&str, &str, MakeSchema); 8] = [
+const NOUNS: [(&str, &str, MakeSchema); 11] = [
     ("dataset", "manifest.json", || schema_for!(aec_task::dataset::manifest::Manifest)),
+    ("endpoints", "configs/endpoints.toml", || schema_for!(aec_model::registry::EndpointsFile)),
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
     ("generation", "generation-manifest.json", || schema_for!(aec_author::manifest::Manifest)),
+    ("model-script", "the file of offline/scripted:FILE", || schema_for!(aec_model::offline::Script)),
+    ("prices", "configs/prices.toml", || schema_for!(aec_model::price::PriceFile)),
     ("project", "aec-bench.toml", || schema_for!(aec_base::project::ProjectFile)),
     ("suite", "suite.toml", || schema_for!(aec_task::suite::SuiteFile)),
     ("task", "task.toml", || schema_for!(aec_task::file::TaskFile)),

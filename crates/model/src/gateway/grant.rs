@@ -71,9 +71,9 @@ impl Holder {
     /// Begins a call, if there are not too many.
     pub(super) fn enter(self: &Arc<Self>) -> Option<InFlight> {
         let limit = self.grant.max_in_flight;
-        let entered = self.in_flight.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-            (now < limit).then_some(now + 1)
-        });
+        let entered = self
+            .in_flight
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| (now < limit).then_some(now + 1));
         entered.is_ok().then(|| InFlight(Arc::clone(self)))
     }
 }

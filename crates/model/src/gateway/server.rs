@@ -76,7 +76,11 @@ impl Gateway {
     }
 
     /// Serves connections until `stop` is done, then lets those under way finish.
-    pub async fn serve<L>(&self, listener: L, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()>
+    pub async fn serve<L>(
+        &self,
+        listener: L,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()>
     where
         L: axum::serve::Listener,
         L::Addr: std::fmt::Debug,
@@ -223,7 +227,9 @@ impl Answer {
                 }
             }
         });
-        events(Body::from_stream(futures_util::StreamExt::map(pieces, |text| Ok::<_, Infallible>(Bytes::from(text)))))
+        events(Body::from_stream(futures_util::StreamExt::map(pieces, |text| {
+            Ok::<_, Infallible>(Bytes::from(text))
+        })))
     }
 
     fn sign_of_life(&self) -> String {
@@ -234,7 +240,9 @@ impl Answer {
     fn text(&self, called: Called) -> String {
         match called.outcome {
             Ok(reply) => match self.speech {
-                Speech::OpenAi => openai::encode_stream(&reply, &self.model, now(), self.include_usage).concat(),
+                Speech::OpenAi => {
+                    openai::encode_stream(&reply, &self.model, now(), self.include_usage).concat()
+                }
                 Speech::Anthropic => anthropic::encode_stream(&reply, &self.model).concat(),
             },
             Err(failure) => {
