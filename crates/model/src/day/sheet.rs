@@ -1,0 +1,163 @@
+//! One day's file: what its lines add up to. The sums are made from the lines alone, own lines included, so two
+//! processes that have read the same lines agree.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use fs_err::os::unix::fs::OpenOptionsExt as _;
+
+use super::BookError;
+use super::line::{Line, SCHEMA_VERSION};
+use super::lock::is_at;
+use crate::meter::Amount;
+use crate::money::MicroDollars;
+
+/// How much is read at a time.
+const PIECE: usize = 64 * 1024;
+
+/// One day's file and its sums.
+#[derive(Debug)]
+pub(super) struct Sheet {
+    path: PathBuf,
+    day: String,
+    file: fs_err::File,
+    sums: Sums,
+}
+
+/// What the lines up to an offset add up to.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    /// Where the first line begins that was not read yet.
+    offset: u64,
+    /// What settled reservations took.
+    pub(super) settled: Amount,
+    /// How much of that money nobody confirmed.
+    pub(super) unconfirmed: MicroDollars,
+    /// What is set aside, by run and reservation.
+    pub(super) open: BTreeMap<String, BTreeMap<u64, Amount>>,
+    /// Lines that could not be read.
+    pub(super) damaged: u64,
+}
+
+impl Sums {
+    /// Everything that is set aside.
+    pub(super) fn reserved(&self) -> Amount {
+        self.open.values().flat_map(BTreeMap::values).copied().fold(Amount::default(), Amount::plus)
+    }
+
+    /// What is set aside by runs of which this is true.
+    pub(super) fn reserved_by(&self, mut holds: impl FnMut(&str) -> bool) -> Amount {
+        self.open
+            .iter()
+            .filter(|(run, _)| holds(run))
+            .flat_map(|(_, open)| open.values())
+            .copied()
+            .fold(Amount::default(), Amount::plus)
+    }
+
+    fn apply(&mut self, line: Line) {
+        match line {
+            Line::Open { .. } => {}
+            Line::Reserve { run, id, amount, .. } => {
+                self.open.entry(run).or_default().insert(id, amount);
+            }
+            Line::Settle { run, id, amount, unconfirmed, .. } => {
+                if let Some(open) = self.open.get_mut(&run) {
+                    open.remove(&id);
+                    if open.is_empty() {
+                        self.open.remove(&run);
+                    }
+                }
+                self.settled = self.settled.plus(amount);
+                self.unconfirmed = self.unconfirmed.plus(unconfirmed);
+            }
+        }
+    }
+}
+
+impl Sheet {
+    pub(super) fn open(directory: &Path, day: &str) -> Result<Self, BookError> {
+        let path = directory.join(format!("spend-{day}.jsonl"));
+        let file = open_file(&path)?;
+        Ok(Self { path, day: day.to_owned(), file, sums: Sums::default() })
+    }
+
+    pub(super) fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Reads what was appended since the last time. Needs no lock: half a line is left for later.
+    pub(super) fn catch_up(&mut self) -> Result<(), BookError> {
+        if !is_at(&self.file, &self.path) {
+            // Somebody removed or replaced the file: what is there now counts.
+            if let Some(parent) = self.path.parent() {
+                fs_err::create_dir_all(parent)?;
+            }
+            self.file = open_file(&self.path)?;
+            self.sums = Sums::default();
+        }
+        let size = self.file.metadata()?.len();
+        if size < self.sums.offset {
+            self.sums = Sums::default();
+        }
+        // The beginning of a line whose end lies in the next piece.
+        let mut begun = Vec::new();
+        let mut at = self.sums.offset;
+        while at < size {
+            let mut piece = vec![0; usize::try_from(size - at).unwrap_or(PIECE).min(PIECE)];
+            let count = self.file.file().read_at(&mut piece, at)?;
+            if count == 0 {
+                break;
+            }
+            at += count as u64;
+            begun.extend_from_slice(&piece[..count]);
+            let Some(end) = begun.iter().rposition(|byte| *byte == b'\n') else { continue };
+            for line in begun[..end].split(|byte| *byte == b'\n') {
+                self.take(line)?;
+            }
+            begun.drain(..=end);
+            self.sums.offset += end as u64 + 1;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, line: &[u8]) -> Result<(), BookError> {
+        match serde_json::from_slice(line) {
+            Ok(Line::Open { schema_version, .. }) if schema_version > SCHEMA_VERSION => {
+                return Err(BookError::Newer { path: self.path.clone(), version: schema_version });
+            }
+            Ok(line) => self.sums.apply(line),
+            Err(_) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Err(_) => {
+                self.sums.damaged += 1;
+                tracing::warn!(file = %self.path.display(), "skipped a line that cannot be read");
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a line. The caller holds the lock and has caught up.
+    pub(super) fn append(&mut self, line: &Line) -> Result<(), BookError> {
+        let size = self.file.metadata()?.len();
+        let mut text = String::new();
+        if size > self.sums.offset {
+            // A writer was killed in the middle of a line.
+            text.push('\n');
+        }
+        if size == 0 {
+            let open = Line::Open { schema_version: SCHEMA_VERSION, day: self.day.clone() };
+            text.push_str(&open.to_text());
+        }
+        text.push_str(&line.to_text());
+        // One call, so that a kill comes before or after it and hardly ever within.
+        self.file.write_all(text.as_bytes())?;
+        self.catch_up()
+    }
+}
+
+fn open_file(path: &Path) -> io::Result<fs_err::File> {
+    fs_err::OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+}

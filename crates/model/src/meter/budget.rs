@@ -1,0 +1,195 @@
+//! Budgets and what is asked of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, FailureKind};
+use crate::message::Usage;
+use crate::money::MicroDollars;
+use crate::price::{Bound, DEFAULT_IMAGE_TOKENS, Price};
+
+/// Most that may be spent. What is absent is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// Money.
+    pub money: Option<MicroDollars>,
+    /// Tokens of all kinds.
+    pub tokens: Option<u64>,
+}
+
+impl Budget {
+    /// No limit.
+    pub const UNLIMITED: Self = Self { money: None, tokens: None };
+
+    /// A limit in money alone.
+    pub fn of_money(money: MicroDollars) -> Self {
+        Self { money: Some(money), tokens: None }
+    }
+
+    /// A limit in tokens alone.
+    pub fn of_tokens(tokens: u64) -> Self {
+        Self { money: None, tokens: Some(tokens) }
+    }
+
+    /// What is missing when `asked` comes on top of `spent`.
+    pub(crate) fn shortage(&self, spent: Amount, asked: Amount) -> Option<Shortage> {
+        if let Some(cap) = self.money
+            && spent.money.plus(asked.money) > cap
+        {
+            return Some(Shortage::Money { cap, spent: spent.money, asked: asked.money });
+        }
+        match self.tokens {
+            Some(cap) if spent.tokens.saturating_add(asked.tokens) > cap => {
+                Some(Shortage::Tokens { cap, spent: spent.tokens, asked: asked.tokens })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Money and tokens together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Money.
+    pub money: MicroDollars,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+impl Amount {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { money: self.money.plus(other.money), tokens: self.tokens.saturating_add(other.tokens) }
+    }
+
+    /// What is left when the other is taken away.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self { money: self.money.minus(other.money), tokens: self.tokens.saturating_sub(other.tokens) }
+    }
+}
+
+/// How a budget falls short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// Of money.
+    Money {
+        /// The budget.
+        cap: MicroDollars,
+        /// What is gone for good.
+        spent: MicroDollars,
+        /// The most that the call can cost.
+        asked: MicroDollars,
+    },
+    /// Of tokens.
+    Tokens {
+        /// The budget.
+        cap: u64,
+        /// What is gone for good.
+        spent: u64,
+        /// The most that the call can take.
+        asked: u64,
+    },
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Money { cap, spent, asked } => {
+                write!(f, "{spent} of {cap} are spent and the call can cost {asked}")
+            }
+            Self::Tokens { cap, spent, asked } => {
+                write!(f, "{spent} of {cap} tokens are spent and the call can take {asked}")
+            }
+        }
+    }
+}
+
+/// The most that a call can take, worked out before it is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// The model, as totals name it.
+    pub model: Arc<str>,
+    /// The most that it can cost; `None` when the model is unpriced.
+    pub money: Option<MicroDollars>,
+    /// The most tokens that it can take.
+    pub tokens: u64,
+}
+
+impl Quote {
+    /// The quote of a call with this input and at most `output` tokens of answer.
+    pub fn new(model: &str, price: Option<&Price>, input: Bound, output: u64) -> Self {
+        let image_tokens = price.map_or(DEFAULT_IMAGE_TOKENS, |price| price.image_tokens);
+        let all_input = input.tokens.saturating_add(input.images.saturating_mul(image_tokens));
+        Self {
+            model: model.into(),
+            money: price.map(|price| price.worst_case(input.tokens, output, input.images)),
+            tokens: all_input.saturating_add(output),
+        }
+    }
+
+    /// What is set aside for it.
+    pub(super) fn amount(&self) -> Amount {
+        Amount { money: self.money.unwrap_or_default(), tokens: self.tokens }
+    }
+}
+
+/// How a call ended, as far as money goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// The provider said what it took.
+    Actual {
+        /// The tokens.
+        usage: Usage,
+        /// Their price; `None` when the model is unpriced.
+        cost: Option<MicroDollars>,
+    },
+    /// The provider may have billed up to this, say after a lost connection.
+    Bound {
+        /// The most tokens.
+        tokens: u64,
+        /// The most that they cost; `None` is what was set aside.
+        cost: Option<MicroDollars>,
+    },
+    /// Nothing was billed: it was never sent, or refused with an error status.
+    Nothing,
+}
+
+/// Why a call may not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It does not fit a budget, whatever becomes of the calls under way.
+    #[error(
+        "the budget of {account} does not cover the call: {shortage}; raise the budget, or lower the limit of output tokens"
+    )]
+    Short {
+        /// Whose budget.
+        account: String,
+        /// How it falls short.
+        shortage: Shortage,
+    },
+    /// A budget in money meets a model without a price.
+    #[error(
+        "the model {model} is unpriced, so the budget of {account} in money cannot hold; add its price to configs/prices.toml, or allow unpriced models"
+    )]
+    Unpriced {
+        /// Whose budget.
+        account: String,
+        /// Which model.
+        model: String,
+    },
+    /// The book of the day cannot be used.
+    #[error("the day's spending is unknown: {0}")]
+    Book(String),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        Self::lasting(FailureKind::Budget, refusal.to_string())
+    }
+}

@@ -1,0 +1,174 @@
+//! One account's numbers: what is spent, what is set aside, and whether a call fits.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::budget::{Amount, Budget, Charge, Quote, Refusal, Shortage};
+use super::totals::{Spending, Totals};
+use super::{Unpriced, Waiting};
+use crate::day::DayBook;
+use crate::money::MicroDollars;
+
+/// What became of a call, worked out once for all accounts above it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bill(Spending);
+
+impl Bill {
+    pub(super) fn new(quote: &Quote, charge: Charge) -> Self {
+        let set_aside = quote.money.unwrap_or_default();
+        let mut bill = Spending { calls: 1, ..Spending::default() };
+        match charge {
+            Charge::Nothing => bill = Spending { unbilled_calls: 1, ..Spending::default() },
+            Charge::Actual { usage, cost } => {
+                bill.usage = usage;
+                match cost {
+                    Some(cost) => bill.spent = cost,
+                    // A model that had a price when it was asked had one when it answered: no cost is no proof of none.
+                    None => (bill.spent, bill.unconfirmed) = (set_aside, set_aside),
+                }
+                bill.unpriced_calls = u64::from(cost.is_none() && quote.money.is_none());
+            }
+            Charge::Bound { tokens, cost } => {
+                bill.unconfirmed_tokens = tokens;
+                bill.spent = cost.unwrap_or(set_aside);
+                bill.unconfirmed = bill.spent;
+                bill.unpriced_calls = u64::from(cost.is_none() && quote.money.is_none());
+            }
+        }
+        bill.over_reserved = u64::from(bill.spent > set_aside || bill.tokens() > quote.tokens);
+        Self(bill)
+    }
+
+    /// What is spent.
+    pub(super) fn amount(&self) -> Amount {
+        Amount { money: self.0.spent, tokens: self.0.tokens() }
+    }
+
+    pub(super) fn unconfirmed(&self) -> MicroDollars {
+        self.0.unconfirmed
+    }
+}
+
+/// Whether a call fits an account.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// Now.
+    Now,
+    /// Not now, but perhaps when calls under way are settled.
+    Later,
+    /// Not even then.
+    Never(Refusal),
+}
+
+/// An account's numbers and those who wait for it.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    name: String,
+    budget: Budget,
+    all: Spending,
+    by_model: BTreeMap<String, Spending>,
+    reserved: Amount,
+    open_calls: u64,
+    /// Those who wait because of this account, in the order in which they came.
+    pub(super) queue: BTreeSet<Waiting>,
+    /// The book that decides on the budget instead of the numbers here, since others spend from it too.
+    pub(super) book: Option<DayBook>,
+}
+
+impl Ledger {
+    pub(super) fn new(name: &str, budget: Budget, book: Option<DayBook>) -> Self {
+        Self {
+            name: name.to_owned(),
+            budget,
+            all: Spending::default(),
+            by_model: BTreeMap::new(),
+            reserved: Amount::default(),
+            open_calls: 0,
+            queue: BTreeSet::new(),
+            book,
+        }
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    fn spent(&self) -> Amount {
+        Amount { money: self.all.spent, tokens: self.all.tokens() }
+    }
+
+    pub(super) fn refuse(&self, shortage: Shortage) -> Refusal {
+        Refusal::Short { account: self.name.clone(), shortage }
+    }
+
+    pub(super) fn fit(&self, quote: &Quote, unpriced: Unpriced) -> Fit {
+        if self.budget.money.is_some() && quote.money.is_none() && unpriced == Unpriced::Refuse {
+            let (account, model) = (self.name.clone(), quote.model.to_string());
+            return Fit::Never(Refusal::Unpriced { account, model });
+        }
+        if self.book.is_some() {
+            return Fit::Now;
+        }
+        let asked = quote.amount();
+        if let Some(shortage) = self.budget.shortage(self.spent(), asked) {
+            return Fit::Never(self.refuse(shortage));
+        }
+        match self.budget.shortage(self.spent().plus(self.reserved), asked) {
+            Some(_) => Fit::Later,
+            None => Fit::Now,
+        }
+    }
+
+    pub(super) fn reserve(&mut self, quote: &Quote) {
+        self.reserved = self.reserved.plus(quote.amount());
+        self.open_calls += 1;
+    }
+
+    /// Takes back what was set aside.
+    pub(super) fn release(&mut self, quote: &Quote) {
+        self.reserved = self.reserved.minus(quote.amount());
+        self.open_calls -= 1;
+    }
+
+    pub(super) fn settle(&mut self, quote: &Quote, bill: &Bill) {
+        self.release(quote);
+        self.all.add(&bill.0);
+        match self.by_model.get_mut(&*quote.model) {
+            Some(spending) => spending.add(&bill.0),
+            None => {
+                self.by_model.insert(quote.model.to_string(), bill.0);
+            }
+        }
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        let taken = match self.book.as_ref().map(DayBook::standing) {
+            Some(Ok(standing)) => standing.spent.plus(standing.reserved),
+            // A book that cannot be read leaves nothing to spend.
+            Some(Err(_)) => Amount { money: MicroDollars(u64::MAX), tokens: u64::MAX },
+            None => self.spent().plus(self.reserved),
+        };
+        Totals {
+            name: self.name.clone(),
+            all: self.all,
+            by_model: self.by_model.clone(),
+            open_calls: self.open_calls,
+            reserved: self.reserved.money,
+            reserved_tokens: self.reserved.tokens,
+            remaining: self.budget.money.map(|cap| cap.minus(taken.money)),
+            remaining_tokens: self.budget.tokens.map(|cap| cap.saturating_sub(taken.tokens)),
+        }
+    }
+
+    /// What must hold after every step.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let taken = self.spent().plus(self.reserved);
+        if self.all.over_reserved == 0 && self.book.is_none() {
+            assert_eq!(self.budget.shortage(taken, Amount::default()), None, "{}", self.name);
+        }
+        assert!(self.open_calls > 0 || self.reserved == Amount::default(), "{}", self.name);
+        let mut sum = Spending::default();
+        self.by_model.values().for_each(|spending| sum.add(spending));
+        assert_eq!(sum, self.all, "{}", self.name);
+    }
+}

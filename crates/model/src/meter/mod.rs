@@ -1,0 +1,222 @@
+//! One meter for all model calls of a process: accounts in a tree, each with a budget that cannot be overdrawn.
+//!
+//! Before a call, the most that it can take is set aside in its account and in all accounts above, or the call is not made.
+//! After it, what it took is charged and the rest given back. So what is spent never exceeds a budget, not even
+//! by calls under way at the same time.
+//!
+//! A task that holds a reservation must not wait for another one of the same tree: it might wait for itself.
+
+mod budget;
+mod ledger;
+mod state;
+mod totals;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+pub use budget::{Amount, Budget, Charge, Quote, Refusal, Shortage};
+pub use totals::{Spending, Totals};
+
+use self::ledger::Ledger;
+use self::state::{Chain, Grant, State};
+use crate::day::DayBook;
+
+/// How soon the book of the day is looked at again while other processes hold what is needed.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long at most until it is looked at again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What to do with models that have no price where there is a budget in money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unpriced {
+    /// Refuse them.
+    #[default]
+    Refuse,
+    /// Let them pass: their tokens count, their money does not.
+    Allow,
+}
+
+/// Names an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct AccountId(u64);
+
+/// Names somebody who waits. Who came later has the higher number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Waiting(u64);
+
+/// The meter. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    shared: Arc<Shared>,
+}
+
+/// A mutex of the standard library: it is held for a few additions, and never across an `await`. With a book it is
+/// also held for one locked append to a file, which takes microseconds; no other order of the two would keep
+/// the accounts and the book in step.
+#[derive(Debug)]
+struct Shared(Mutex<State>);
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Meter {
+    /// A meter without accounts.
+    pub fn new(unpriced: Unpriced) -> Self {
+        Self { shared: Arc::new(Shared(Mutex::new(State::new(unpriced)))) }
+    }
+
+    /// Opens an account, below another or at the root. It lives as long as a handle, an account below it or a
+    /// reservation does; what was spent stays counted above it.
+    pub fn open(&self, parent: Option<&Account>, name: &str, budget: Budget) -> Account {
+        self.enter(parent, Ledger::new(name, budget, None))
+    }
+
+    /// Opens an account at the root whose budget all processes with the same book share.
+    pub fn open_day(&self, book: DayBook, budget: Budget) -> Account {
+        self.enter(None, Ledger::new("the day", budget, Some(book)))
+    }
+
+    fn enter(&self, parent: Option<&Account>, ledger: Ledger) -> Account {
+        let shared = parent.map_or(&self.shared, |parent| &parent.0.shared).clone();
+        let id = shared.state().open(ledger);
+        let above = parent.map_or(&[][..], |parent| &parent.0.chain);
+        let chain: Chain = above.iter().copied().chain([id]).collect();
+        Account(Arc::new(Node { shared, chain, id, _parent: parent.cloned() }))
+    }
+}
+
+/// An account. Clones are the same account.
+#[derive(Clone, Debug)]
+pub struct Account(Arc<Node>);
+
+#[derive(Debug)]
+struct Node {
+    shared: Arc<Shared>,
+    chain: Chain,
+    id: AccountId,
+    /// Keeps the accounts above open.
+    _parent: Option<Account>,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.shared.state().close(self.id);
+    }
+}
+
+impl Account {
+    /// Sets aside what a call can take at most, here and in all accounts above. Waits while it does not fit but would
+    /// if calls under way turn out cheaper; is refused when it would not. Dropping the future leaves nothing behind.
+    ///
+    /// Those who wait are served in the order in which they came, as far as they wait for the same account. Where
+    /// other processes hold what is needed, their book is looked at again after 20 milliseconds, then after longer and
+    /// longer pauses of up to two seconds, for as long as they live; a caller who wants less patience sets a timeout.
+    pub async fn reserve(&self, quote: Quote) -> Result<Reservation, Refusal> {
+        let asked = self.0.shared.state().ask(&self.0.chain, &quote);
+        let outcome = match asked {
+            Ok(outcome) => outcome,
+            Err((waiting, bell)) => Turn { shared: &self.0.shared, waiting, bell }.wait().await,
+        };
+        let grant = Some(outcome?);
+        Ok(Reservation { account: self.clone(), quote, grant, sent: true })
+    }
+
+    /// What it adds up to now.
+    pub fn totals(&self) -> Totals {
+        self.0.shared.state().ledger(self.0.id).map(Ledger::totals).unwrap_or_default()
+    }
+}
+
+/// A place in a queue, left when this is dropped.
+struct Turn<'a> {
+    shared: &'a Shared,
+    waiting: Waiting,
+    bell: Arc<Notify>,
+}
+
+impl Turn<'_> {
+    async fn wait(self) -> Result<Grant, Refusal> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let is_poller = {
+                let mut state = self.shared.state();
+                if let Some(outcome) = state.take_outcome(self.waiting) {
+                    return outcome;
+                }
+                state.is_poller(self.waiting)
+            };
+            // A bell that rang before it was listened to is heard all the same.
+            if !is_poller {
+                self.bell.notified().await;
+            } else if tokio::time::timeout(pause, self.bell.notified()).await.is_err() {
+                pause = LONGEST_PAUSE.min(pause * 2);
+                self.shared.state().poll();
+            }
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.shared.state().leave(self.waiting);
+    }
+}
+
+/// What is set aside for one call. It must be settled; dropped unsettled, it is charged in full, since the request may
+/// have been billed.
+#[derive(Debug)]
+#[must_use = "a reservation that is dropped is charged in full"]
+pub struct Reservation {
+    account: Account,
+    quote: Quote,
+    /// Absent once it is settled.
+    grant: Option<Grant>,
+    sent: bool,
+}
+
+impl Reservation {
+    /// What was asked for.
+    pub fn quote(&self) -> &Quote {
+        &self.quote
+    }
+
+    /// Says that nothing was sent yet: dropped now, it costs nothing.
+    pub fn mark_unsent(&mut self) {
+        self.sent = false;
+    }
+
+    /// Says that the request may be on its way: dropped from now on, it is charged in full.
+    pub fn mark_sent(&mut self) {
+        self.sent = true;
+    }
+
+    /// Charges what the call took and gives the rest back.
+    pub fn settle(mut self, charge: Charge) {
+        self.close(charge);
+    }
+
+    fn close(&mut self, charge: Charge) {
+        let Some(grant) = self.grant.take() else { return };
+        self.account.0.shared.state().settle(&self.account.0.chain, &self.quote, charge, grant);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let charge = if self.sent {
+            Charge::Bound { tokens: self.quote.tokens, cost: self.quote.money }
+        } else {
+            Charge::Nothing
+        };
+        self.close(charge);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! The tree of accounts and those who wait, behind one lock.
+//!
+//! Who waits stands in the queue of one account: the topmost that stops it. The head of every queue does not fit
+//! that account now but may later, so something is set aside there whose settling will look at the queue again.
+//! That no wake-up is lost follows from this, and that nobody is woken in vain from looking at heads alone.
+//!
+//! Order: nobody passes an account while somebody who came earlier waits there. Who waits further down the tree
+//! stops nobody who does not pass there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::budget::{Charge, Quote, Refusal};
+use super::ledger::{Bill, Fit, Ledger};
+use super::{AccountId, Unpriced, Waiting};
+use crate::day::{Answer, Booking};
+
+/// The accounts from the root to the one that is meant.
+pub(super) type Chain = Arc<[AccountId]>;
+
+/// What was set aside, if there is a book, in it too.
+#[derive(Debug)]
+pub(super) struct Grant(pub(super) Option<Booking>);
+
+/// What is decided on a request.
+enum Decision {
+    Granted(Grant),
+    Refused(Refusal),
+    Wait(AccountId),
+}
+
+/// Somebody who waits.
+#[derive(Debug)]
+struct Waiter {
+    chain: Chain,
+    quote: Quote,
+    /// Where it stands; absent once it is decided.
+    at: Option<AccountId>,
+    outcome: Option<Result<Grant, Refusal>>,
+    bell: Arc<Notify>,
+}
+
+/// The accounts, and those who wait.
+#[derive(Debug)]
+pub(super) struct State {
+    unpriced: Unpriced,
+    accounts: HashMap<AccountId, Ledger>,
+    /// Accounts with a book.
+    books: Vec<AccountId>,
+    waiters: HashMap<Waiting, Waiter>,
+    /// Who looks at the books from time to time on behalf of all who wait for them.
+    poller: Option<Waiting>,
+    next: u64,
+}
+
+impl State {
+    pub(super) fn new(unpriced: Unpriced) -> Self {
+        Self {
+            unpriced,
+            accounts: HashMap::new(),
+            books: Vec::new(),
+            waiters: HashMap::new(),
+            poller: None,
+            next: 0,
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    pub(super) fn open(&mut self, ledger: Ledger) -> AccountId {
+        let id = AccountId(self.number());
+        if ledger.book.is_some() {
+            self.books.push(id);
+        }
+        self.accounts.insert(id, ledger);
+        id
+    }
+
+    /// Forgets an account that nobody holds any more: no call is under way and nobody waits.
+    pub(super) fn close(&mut self, id: AccountId) {
+        self.accounts.remove(&id);
+        self.books.retain(|book| *book != id);
+    }
+
+    pub(super) fn ledger(&self, id: AccountId) -> Option<&Ledger> {
+        self.accounts.get(&id)
+    }
+
+    /// Decides on a request at once, or lets it wait.
+    pub(super) fn ask(
+        &mut self,
+        chain: &Chain,
+        quote: &Quote,
+    ) -> Result<Result<Grant, Refusal>, (Waiting, Arc<Notify>)> {
+        let waiting = Waiting(self.number());
+        let decided = match self.decide(waiting, chain, quote) {
+            Decision::Granted(grant) => Ok(Ok(grant)),
+            Decision::Refused(refusal) => Ok(Err(refusal)),
+            Decision::Wait(at) => {
+                let bell = Arc::new(Notify::new());
+                let waiter = Waiter {
+                    chain: chain.clone(),
+                    quote: quote.clone(),
+                    at: None,
+                    outcome: None,
+                    bell: bell.clone(),
+                };
+                self.waiters.insert(waiting, waiter);
+                self.park(waiting, at);
+                self.appoint();
+                Err((waiting, bell))
+            }
+        };
+        self.check();
+        decided
+    }
+
+    fn decide(&mut self, waiting: Waiting, chain: &Chain, quote: &Quote) -> Decision {
+        let mut stop = None;
+        for (id, ledger) in self.on(chain) {
+            match ledger.fit(quote, self.unpriced) {
+                Fit::Never(refusal) => return Decision::Refused(refusal),
+                Fit::Later => stop = stop.or(Some(id)),
+                Fit::Now => {}
+            }
+            if ledger.queue.first().is_some_and(|first| *first < waiting) {
+                stop = stop.or(Some(id));
+            }
+        }
+        if let Some(id) = stop {
+            let hopeless = self.on(chain).find_map(|(_, ledger)| {
+                let shortage = ledger.book.as_ref()?.known_shortage(quote.amount(), ledger.budget())?;
+                Some(ledger.refuse(shortage))
+            });
+            return hopeless.map_or(Decision::Wait(id), Decision::Refused);
+        }
+        // The book is asked last, since asking it is reserving in it.
+        let mut booking = None;
+        for (id, ledger) in self.on(chain) {
+            let Some(book) = &ledger.book else { continue };
+            match book.reserve(quote.amount(), ledger.budget()) {
+                Ok(Answer::Granted(made)) => booking = Some(made),
+                Ok(Answer::Later) => return Decision::Wait(id),
+                Ok(Answer::Never(shortage)) => return Decision::Refused(ledger.refuse(shortage)),
+                Err(error) => return Decision::Refused(Refusal::Book(error.to_string())),
+            }
+        }
+        for id in chain.iter() {
+            if let Some(ledger) = self.accounts.get_mut(id) {
+                ledger.reserve(quote);
+            }
+        }
+        Decision::Granted(Grant(booking))
+    }
+
+    fn on<'a>(&'a self, chain: &'a Chain) -> impl Iterator<Item = (AccountId, &'a Ledger)> {
+        chain.iter().filter_map(|id| Some((*id, self.accounts.get(id)?)))
+    }
+
+    fn park(&mut self, waiting: Waiting, at: AccountId) {
+        if let Some(ledger) = self.accounts.get_mut(&at) {
+            ledger.queue.insert(waiting);
+        }
+        if let Some(waiter) = self.waiters.get_mut(&waiting) {
+            waiter.at = Some(at);
+        }
+    }
+
+    /// Charges a call and lets in those for whom there is room now.
+    pub(super) fn settle(&mut self, chain: &Chain, quote: &Quote, charge: Charge, grant: Grant) {
+        let bill = Bill::new(quote, charge);
+        for id in chain.iter() {
+            if let Some(ledger) = self.accounts.get_mut(id) {
+                ledger.settle(quote, &bill);
+            }
+        }
+        self.close_booking(chain, grant, &bill);
+        self.admit(chain);
+    }
+
+    /// Takes back what was set aside for a call that nobody ever got to make.
+    fn withdraw(&mut self, chain: &Chain, quote: &Quote, grant: Grant) {
+        for id in chain.iter() {
+            if let Some(ledger) = self.accounts.get_mut(id) {
+                ledger.release(quote);
+            }
+        }
+        self.close_booking(chain, grant, &Bill::default());
+        self.admit(chain);
+    }
+
+    fn close_booking(&self, chain: &Chain, grant: Grant, bill: &Bill) {
+        let Some(booking) = grant.0 else { return };
+        if let Some(book) = self.on(chain).find_map(|(_, ledger)| ledger.book.as_ref()) {
+            book.settle(booking, bill.amount(), bill.unconfirmed());
+        }
+    }
+
+    /// Looks at the heads of the queues of some accounts, root first, until the head of each has to wait.
+    fn admit(&mut self, accounts: &[AccountId]) {
+        for id in accounts {
+            while let Some(waiting) = self.accounts.get_mut(id).and_then(|ledger| ledger.queue.pop_first()) {
+                let Some(waiter) = self.waiters.get(&waiting) else { continue };
+                let (chain, quote) = (waiter.chain.clone(), waiter.quote.clone());
+                let outcome = match self.decide(waiting, &chain, &quote) {
+                    Decision::Wait(at) => {
+                        // It stays, or moves on to an account where it does not fit or somebody came earlier.
+                        self.park(waiting, at);
+                        if at == *id {
+                            break;
+                        }
+                        continue;
+                    }
+                    Decision::Granted(grant) => Ok(grant),
+                    Decision::Refused(refusal) => Err(refusal),
+                };
+                if let Some(waiter) = self.waiters.get_mut(&waiting) {
+                    waiter.at = None;
+                    waiter.outcome = Some(outcome);
+                    waiter.bell.notify_one();
+                }
+            }
+        }
+        self.appoint();
+        self.check();
+    }
+
+    /// Sees to it that somebody looks at the books while anybody waits for them.
+    fn appoint(&mut self) {
+        let waits_for_book = |waiting: &Waiting| {
+            let at = self.waiters.get(waiting).and_then(|waiter| waiter.at);
+            at.is_some_and(|at| self.books.contains(&at))
+        };
+        if self.poller.as_ref().is_some_and(waits_for_book) {
+            return;
+        }
+        let first = |id: &AccountId| self.accounts.get(id)?.queue.first().copied();
+        self.poller = self.books.iter().find_map(first);
+        if let Some(waiter) = self.poller.and_then(|poller| self.waiters.get(&poller)) {
+            waiter.bell.notify_one();
+        }
+    }
+
+    pub(super) fn is_poller(&self, waiting: Waiting) -> bool {
+        self.poller == Some(waiting)
+    }
+
+    /// Looks at the books again.
+    pub(super) fn poll(&mut self) {
+        let books = self.books.clone();
+        self.admit(&books);
+    }
+
+    /// What was decided on somebody who waited, once.
+    pub(super) fn take_outcome(&mut self, waiting: Waiting) -> Option<Result<Grant, Refusal>> {
+        let outcome = self.waiters.get_mut(&waiting)?.outcome.take()?;
+        self.waiters.remove(&waiting);
+        Some(outcome)
+    }
+
+    /// Somebody gave up waiting.
+    pub(super) fn leave(&mut self, waiting: Waiting) {
+        let Some(waiter) = self.waiters.remove(&waiting) else { return };
+        if let Some(at) = waiter.at {
+            if let Some(ledger) = self.accounts.get_mut(&at) {
+                ledger.queue.remove(&waiting);
+            }
+            self.admit(&[at]);
+        }
+        if let Some(Ok(grant)) = waiter.outcome {
+            self.withdraw(&waiter.chain, &waiter.quote, grant);
+        }
+    }
+
+    #[cfg(not(test))]
+    fn check(&self) {}
+
+    /// What must hold after every step.
+    #[cfg(test)]
+    fn check(&self) {
+        let mut standing = 0;
+        for (id, ledger) in &self.accounts {
+            ledger.check();
+            standing += ledger.queue.len();
+            for waiting in &ledger.queue {
+                assert_eq!(self.waiters[waiting].at, Some(*id));
+            }
+            if let Some(head) = ledger.queue.first()
+                && ledger.book.is_none()
+            {
+                assert_eq!(ledger.fit(&self.waiters[head].quote, self.unpriced), Fit::Later);
+            }
+        }
+        let parked = self.waiters.values().filter(|waiter| waiter.at.is_some()).count();
+        assert_eq!(standing, parked);
+        let decided = self.waiters.values().filter(|waiter| waiter.outcome.is_some()).count();
+        assert_eq!(parked + decided, self.waiters.len());
+        let at_books = self.books.iter().any(|id| !self.accounts[id].queue.is_empty());
+        assert_eq!(self.poller.is_some(), at_books);
+    }
+
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        (self.accounts.len(), self.waiters.len())
+    }
+}
