@@ -60,6 +60,11 @@ impl Redactor {
         };
     }
 
+    /// Whether the text holds a known secret.
+    pub fn finds(&self, text: &str) -> bool {
+        self.matcher.as_ref().is_some_and(|matcher| matcher.is_match(text))
+    }
+
     /// The text with every known secret replaced by `[NAME redacted]`.
     pub fn scrub(&self, text: String) -> String {
         let Some(matcher) = &self.matcher else { return text };
@@ -145,6 +150,7 @@ mod tests {
         assert_eq!(redactor.scrub("sk-12345\"q-longer".into()), "[B_TOKEN redacted]");
         assert_eq!(redactor.scrub("{\"k\":\"sk-12345\\\"q\"}".into()), "{\"k\":\"[A_KEY redacted]\"}");
         assert_eq!(redactor.scrub("123 stays".into()), "123 stays");
+        assert!(redactor.finds("x sk-12345\"q y") && !redactor.finds("123 stays"));
     }
 
     #[test]
