@@ -184,6 +184,7 @@ mod tests {
         assert_eq!(redactor.scrub("sk-12345\"q-longer".into()), "[B_TOKEN redacted]");
         assert_eq!(redactor.scrub("{\"k\":\"sk-12345\\\"q\"}".into()), "{\"k\":\"[A_KEY redacted]\"}");
         assert_eq!(redactor.scrub("123 stays".into()), "123 stays");
+        assert!(redactor.finds("x sk-12345\"q y") && !redactor.finds("123 stays"));
         let redactor = redactor.with([("PLAIN", "another-value")]);
         assert_eq!(redactor.scrub("another-value sk-12345\"q".into()), "[PLAIN redacted] [A_KEY redacted]");
         assert_eq!(format!("{:?}", Secret::new("hidden")), "[redacted]");

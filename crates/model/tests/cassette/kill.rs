@@ -1,0 +1,77 @@
+//! A recording process that is killed at any moment loses nothing that it said was recorded.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+use aec_base::problem::Severity;
+use aec_model::message::{Message, Request, Role};
+
+use crate::{open, record, recorder, reply, request, text};
+
+const DIRECTORY: &str = "AEC_CASSETTE_PROBE";
+const SCOPE: &str = "AEC_CASSETTE_PROBE_SCOPE";
+
+fn kills() -> usize {
+    if aec_test::full() { 200 } else { 20 }
+}
+
+fn answer(number: usize) -> String {
+    format!("answer {number} {}", "padding ".repeat(number * 977 % 20_000))
+}
+
+fn next(conversation: &mut Request, number: usize) {
+    conversation.messages.push(reply(&answer(number)).into_message());
+    conversation.messages.push(Message::text(Role::User, format!("and {number}?")));
+}
+
+#[test]
+fn what_was_acknowledged_is_replayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut acknowledged = Vec::new();
+    for round in 0..kills() {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "kill::probe", "--nocapture"])
+            .env(DIRECTORY, dir.path())
+            .env(SCOPE, round.to_string())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // The child goes on while its lines are read, so the end comes anywhere within a later call.
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let mut done =
+            lines.by_ref().filter(|line| line.starts_with("done ")).take(round * 7 % 31 + 1).count();
+        child.kill().unwrap();
+        done += lines.filter(|line| line.starts_with("done ")).count();
+        child.wait().unwrap();
+        acknowledged.push(done);
+    }
+    let (player, problems) = open(dir.path());
+    assert!(problems.iter().all(|problem| problem.severity == Severity::Note), "{problems:?}");
+    for (round, count) in acknowledged.iter().enumerate() {
+        let mut conversation = request(&["begin"]);
+        for number in 0..*count {
+            let played = player.play(&round.to_string(), "m", &conversation).unwrap();
+            assert_eq!(text(&played), answer(number), "round {round}");
+            next(&mut conversation, number);
+        }
+    }
+    assert!(acknowledged.iter().all(|count| *count > 0));
+}
+
+/// The process that is killed above; alone it has nothing to do.
+#[test]
+fn probe() {
+    let Some(directory) = std::env::var_os(DIRECTORY) else { return };
+    let scope = std::env::var(SCOPE).unwrap();
+    let recorder = recorder(std::path::Path::new(&directory));
+    let mut conversation = request(&["begin"]);
+    for number in 0..100_000 {
+        record(&recorder, &scope, &conversation, &Ok(reply(&answer(number))));
+        let mut stdout = std::io::stdout().lock();
+        // The line may follow something that the test harness wrote.
+        writeln!(stdout, "\ndone {number}").unwrap();
+        stdout.flush().unwrap();
+        next(&mut conversation, number);
+    }
+}
