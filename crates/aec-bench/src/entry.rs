@@ -12,8 +12,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
-    Arguments, Command, ConfigCommand, DatasetCommand, GenerateCommand, LibraryCommand, TaskCommand,
-    TemplateCommand,
+    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GenerateCommand, LibraryCommand,
+    TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -68,7 +68,14 @@ fn dispatch(arguments: Arguments, started: Instant) -> Exit {
     printer.redactor = context.redactor();
     tracing::debug!(seconds = started.elapsed().as_secs_f64(), peak_memory = peak_memory(), "done");
     match result {
-        Ok(outcome) => printer.outcome(name, &outcome),
+        Ok(mut outcome) => {
+            let afterwards = outcome.take_afterwards();
+            let exit = printer.outcome(name, &outcome);
+            match afterwards.map(guarded) {
+                Some(Err(failure)) => printer.late_failure(&failure),
+                Some(Ok(())) | None => exit,
+            }
+        }
         Err(failure) => printer.failure(name, &failure),
     }
 }
@@ -137,6 +144,9 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Verify(arguments) => commands::verify::verify(context, &arguments),
         Command::Audit(arguments) => commands::audit::audit(context, &arguments),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
+        Command::Dev(DevCommand::ServeModel(arguments)) => {
+            commands::dev_serve_model::serve_model(context, &arguments)
+        }
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
     }
@@ -174,13 +184,14 @@ fn command_name(command: &Command) -> &'static str {
         Command::Verify(_) => "verify",
         Command::Audit(_) => "audit",
         Command::Schema(_) => "schema",
+        Command::Dev(DevCommand::ServeModel(_)) => "dev serve-model",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
     }
 }
 
 /// A panic is a bug of ours; it still ends with an envelope and a code of its own.
-fn guarded(work: impl FnOnce() -> Result<Outcome, Failure>) -> Result<Outcome, Failure> {
+fn guarded<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     let place = Arc::new(Mutex::new(String::new()));
     let seen = Arc::clone(&place);
     std::panic::set_hook(Box::new(move |panic| {

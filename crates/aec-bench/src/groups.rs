@@ -2,11 +2,12 @@
 
 use clap::Command;
 
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
     ("Files", &["schema"]),
+    ("Develop", &["dev"]),
     ("Shell", &["completions", "man", "help"]),
 ];
 

@@ -35,7 +35,11 @@ pub(crate) struct Outcome {
     problems: Vec<Problem>,
     /// The text already shows the problems.
     problems_shown: bool,
+    afterwards: Option<Afterwards>,
 }
+
+/// What a command goes on doing after its outcome is printed.
+pub(crate) type Afterwards = Box<dyn FnOnce() -> Result<(), Failure>>;
 
 enum Rendered {
     Json(Box<RawValue>),
@@ -55,7 +59,7 @@ impl Outcome {
                 Failure::internal(Problem::error(format!("cannot write the result as JSON: {error}")))
             })?),
         };
-        Ok(Self { data, remarks: Vec::new(), problems: Vec::new(), problems_shown: false })
+        Ok(Self { data, remarks: Vec::new(), problems: Vec::new(), problems_shown: false, afterwards: None })
     }
 
     /// With a line for people.
@@ -68,6 +72,17 @@ impl Outcome {
     pub(crate) fn problems(mut self, problems: Vec<Problem>) -> Self {
         self.problems = problems;
         self
+    }
+
+    /// With work that begins once the outcome is printed: a server is ready, and now it serves. Nothing more is
+    /// printed unless the work fails.
+    pub(crate) fn afterwards(mut self, work: impl FnOnce() -> Result<(), Failure> + 'static) -> Self {
+        self.afterwards = Some(Box::new(work));
+        self
+    }
+
+    pub(crate) fn take_afterwards(&mut self) -> Option<Afterwards> {
+        self.afterwards.take()
     }
 
     /// With problems that the text already shows.
@@ -124,6 +139,12 @@ impl Printer {
             Format::Json => self.envelope(command, "error", None, &failure.problems),
             Format::Text => self.stderr(&failure.problems.iter().map(problem_text).collect::<String>()),
         }
+        failure.exit
+    }
+
+    /// A failure after the outcome was printed. There is one envelope per command, so it is told as text.
+    pub(crate) fn late_failure(&self, failure: &Failure) -> Exit {
+        self.stderr(&failure.problems.iter().map(problem_text).collect::<String>());
         failure.exit
     }
 
