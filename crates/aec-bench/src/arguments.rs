@@ -12,8 +12,10 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod dataset;
+mod dev;
 
 pub(crate) use dataset::*;
+pub(crate) use dev::*;
 
 /// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
 #[derive(Debug, Parser)]
@@ -95,6 +97,9 @@ pub(crate) enum Command {
     Gateway(GatewayCommand),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
+    /// Try set-ups out without a provider
+    #[command(subcommand)]
+    Dev(DevCommand),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
     /// Print the manual page, or write one page per command

@@ -12,8 +12,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
-    Arguments, Command, ConfigCommand, DatasetCommand, GatewayCommand, GenerateCommand, LibraryCommand,
-    ModelsCommand, TaskCommand, TemplateCommand,
+    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GatewayCommand, GenerateCommand,
+    LibraryCommand, ModelsCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -153,6 +153,9 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             commands::gateway_serve::serve(context, &arguments)
         }
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
+        Command::Dev(DevCommand::ServeModel(arguments)) => {
+            commands::dev_serve_model::serve_model(context, &arguments)
+        }
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
     }
@@ -192,6 +195,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
         Command::Schema(_) => "schema",
+        Command::Dev(DevCommand::ServeModel(_)) => "dev serve-model",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
     }

@@ -8,6 +8,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Judge", &["verify", "audit"]),
     ("Run", &["models", "gateway"]),
     ("Files", &["schema"]),
+    ("Develop", &["dev"]),
     ("Shell", &["completions", "man", "help"]),
 ];
 

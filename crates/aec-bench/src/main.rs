@@ -9,6 +9,7 @@ mod entry;
 mod failure;
 mod groups;
 mod output;
+mod signals;
 mod table;
 
 use std::process::ExitCode;

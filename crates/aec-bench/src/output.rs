@@ -85,7 +85,6 @@ impl Outcome {
         self.problems = problems;
         self
     }
-
     /// With problems that the text already shows.
     pub(crate) fn problems_in_text(mut self, problems: Vec<Problem>) -> Self {
         self.problems = problems;

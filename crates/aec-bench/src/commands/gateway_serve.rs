@@ -19,6 +19,7 @@ use crate::arguments::GatewayServeArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::signals::Signals;
 
 #[derive(Serialize)]
 struct Data {
@@ -59,7 +60,8 @@ pub(crate) fn serve(context: &Context, arguments: &GatewayServeArguments) -> Res
         holders.push(issue(&gateway, arguments, &opened, number, budget)?);
     }
     let runtime = models::runtime()?;
-    let (tcp, unix) = runtime.block_on(listen(arguments, context))?;
+    let (signals, (tcp, unix)) = runtime
+        .block_on(async { Ok::<_, Failure>((Signals::catch()?, listen(arguments, context).await?)) })?;
     let address = tcp.local_addr()?;
     let data = Data {
         address,
@@ -77,7 +79,7 @@ pub(crate) fn serve(context: &Context, arguments: &GatewayServeArguments) -> Res
         holders.into_iter().map(|(name, _, account)| (name, account)).collect();
     let socket = arguments.socket.clone().map(|path| context.absolute(&path)).transpose()?;
     Ok(outcome.serve(move || {
-        let served = runtime.block_on(run(&gateway, tcp, unix));
+        let served = runtime.block_on(run(&gateway, tcp, unix, signals));
         if let Some(path) = socket {
             std::fs::remove_file(path).ok();
         }
@@ -135,22 +137,36 @@ async fn listen(
     Ok((tcp, unix))
 }
 
-async fn run(gateway: &Gateway, tcp: TcpListener, unix: Option<UnixListener>) -> Result<(), Failure> {
-    let tcp = gateway.serve(tcp, models::stop_signal());
+/// Serves until a signal comes, then lets calls under way end unless another one comes.
+async fn run(
+    gateway: &Gateway,
+    tcp: TcpListener,
+    unix: Option<UnixListener>,
+    mut signals: Signals,
+) -> Result<(), Failure> {
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let stopped = || {
+        let mut stopping = stopping.clone();
+        async move {
+            // An error means that the sender is gone, which is a stop as well.
+            stopping.wait_for(|stop| *stop).await.ok();
+        }
+    };
+    let tcp = gateway.serve(tcp, stopped());
     let unix = async {
         match unix {
             None => Ok(()),
-            Some(unix) => gateway.serve(unix, models::stop_signal()).await,
+            Some(unix) => gateway.serve(unix, stopped()).await,
         }
     };
-    let impatient = async {
-        models::stop_signal().await;
-        models::stop_signal().await;
+    let twice = async {
+        signals.next().await;
+        stop.send_replace(true);
+        signals.next().await;
     };
     tokio::select! {
         served = async { tokio::try_join!(tcp, unix) } => served.map(|_| ())?,
-        // Asked twice: calls under way are given up.
-        () = impatient => {}
+        () = twice => {}
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ pub(crate) mod dataset_list;
 pub(crate) mod dataset_show;
 pub(crate) mod dataset_split;
 pub(crate) mod dataset_verify;
+pub(crate) mod dev_serve_model;
 pub(crate) mod doctor;
 pub(crate) mod gateway_serve;
 pub(crate) mod generate_replay;

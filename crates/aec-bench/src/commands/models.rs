@@ -173,20 +173,3 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .build()
         .map_err(|error| Failure::environment(Problem::error(format!("no runtime can be started: {error}"))))
 }
-
-/// Done when the program is asked to stop: Ctrl-C or a termination signal.
-pub(crate) async fn stop_signal() {
-    let terminated = async {
-        match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-            Ok(mut signal) => {
-                signal.recv().await;
-            }
-            // Without the handler the signal ends the program by itself.
-            Err(_) => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
-    }
-}

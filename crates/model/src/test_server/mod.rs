@@ -1,1 +1,165 @@
-//! To come.
+//! A local model server that speaks the providers' formats faithfully: whole answers and streams, errors, limits
+//! and faults on demand. For tests, benchmarks, demonstrations and set-ups without a key.
+//!
+//! It keeps nothing per conversation and nothing that grows: what it says follows from a seed and the request.
+
+mod answer;
+mod anthropic;
+mod ask;
+mod auth;
+mod body;
+mod converse;
+mod draw;
+mod example;
+mod fault;
+mod frame;
+mod handle;
+mod limits;
+mod openai;
+mod options;
+mod pairs;
+mod prompt;
+mod refusal;
+mod route;
+mod script;
+mod stats;
+mod voice;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+pub use fault::{Fault, FaultKind};
+pub use handle::KeptRequest;
+pub use options::{Answers, AwsKeys, Options, Range, duration};
+pub use script::{Ending, Script, ScriptedCall, ScriptedReply};
+pub use stats::Stats;
+
+use body::ConnectionState;
+use handle::{Shared, handle};
+
+/// How long answers may still take when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 4096;
+
+/// A running server. Dropping it stops it at once; [`TestServer::stop`] lets answers end.
+pub struct TestServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl TestServer {
+    /// Starts a server on the current runtime.
+    pub async fn start(options: Options) -> io::Result<Self> {
+        options.check().map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::LOCALHOST, options.port).into())?;
+        let listener = socket.listen(BACKLOG)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared::new(options));
+        let (stop, stopped) = watch::channel(false);
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&shared), stopped));
+        Ok(Self { address, shared, stop, accepting: Some(accepting) })
+    }
+
+    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The counters now.
+    pub fn stats(&self) -> Stats {
+        self.shared.counters.snapshot()
+    }
+
+    /// The last requests to the model, oldest first; as many as the options keep.
+    pub fn requests(&self) -> Vec<KeptRequest> {
+        self.shared.kept()
+    }
+
+    /// Accepts no more connections, lets answers end for a few seconds, and closes the rest.
+    pub async fn stop(mut self) -> Stats {
+        self.shared.counters.stop();
+        // Nobody listens when there is no connection.
+        let _unused = self.stop.send(true);
+        if let Some(accepting) = self.accepting.take() {
+            // The task only ends early with its runtime.
+            let _unused = accepting.await;
+        }
+        self.shared.counters.snapshot()
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.shared.counters.stop();
+        if let Some(accepting) = &self.accepting {
+            accepting.abort();
+        }
+    }
+}
+
+/// Lets this process hold as many connections as the system allows. Call it once, before many are opened.
+pub fn allow_many_connections() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Fewer connections than hoped for are no reason not to start.
+    let _unused = setrlimit(Resource::Nofile, limit);
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    shared.counters.connection();
+                    connections.spawn(serve(stream, Arc::clone(&shared), stop.clone()));
+                }
+                // Out of descriptors, most likely; some are given back soon.
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            },
+            Some(_) = connections.join_next() => {}
+            _ = stop.changed() => break,
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn serve(stream: TcpStream, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
+    // Without it small events would wait for each other.
+    let _unused = stream.set_nodelay(true);
+    let state = Arc::new(ConnectionState::default());
+    let service = service_fn(|request| handle(Arc::clone(&shared), Arc::clone(&state), request));
+    let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let stopping = tokio::select! {
+        // An error is a client that went away or a fault of our own making.
+        _ = &mut connection => false,
+        _ = stop.changed() => true,
+    };
+    if stopping && !state.hung.load(Ordering::Relaxed) {
+        Pin::new(&mut connection).graceful_shutdown();
+        let _unused = tokio::time::timeout(GRACE, &mut connection).await;
+    }
+    if state.reset.load(Ordering::Relaxed) {
+        // Closing with a reset instead of a farewell.
+        let _unused = connection.into_parts().io.into_inner().set_zero_linger();
+    }
+}
