@@ -62,7 +62,7 @@ fn compare_values(text: &mut String, name: &str, recorded: &Value, asked: &Value
             match (one.get(key), other.get(key)) {
                 (Some(one), Some(other)) => compare_values(text, &name, one, other),
                 (one, other) => {
-                    put(text, &format!("{name}: recorded {}, asked {}", shown(one), shown(other)))
+                    put(text, &format!("{name}: recorded {}, asked {}", shown(one), shown(other)));
                 }
             }
         }

@@ -210,7 +210,9 @@ impl Prepared {
     fn new(redactor: &Redactor, call: &Call<'_>) -> Self {
         let mut scrubber = Scrubber::new(redactor);
         let mut events = call.events.to_vec();
-        events.iter_mut().for_each(|event| scrubber.event(event));
+        for event in &mut events {
+            scrubber.event(event);
+        }
         let outcome = match call.outcome.clone() {
             Ok(mut reply) => {
                 scrubber.reply(&mut reply);

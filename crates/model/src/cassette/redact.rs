@@ -50,7 +50,9 @@ impl<'a> Scrubber<'a> {
                 }
                 Part::Reasoning { text, opaque } => {
                     self.text(text);
-                    opaque.iter_mut().for_each(|value| self.value(value));
+                    if let Some(value) = opaque {
+                        self.value(value);
+                    }
                 }
                 Part::ToolCall(ToolCall { id, name, arguments }) => {
                     self.text(id);

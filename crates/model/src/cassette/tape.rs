@@ -187,7 +187,7 @@ impl Scan<'_> {
             Box::new(Problem::error(what).id(FAMILY.id(Shared::Unreadable)).in_file(&path))
         };
         let file = self.tape.file.try_clone().map_err(failed)?;
-        let mut reader = BufReader::with_capacity(256 * 1024, file);
+        let mut reader = BufReader::with_capacity(64 * 1024, file);
         let mut buffer = Vec::new();
         let (mut number, mut offset) = (0_u32, 0_u64);
         loop {

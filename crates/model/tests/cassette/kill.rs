@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use aec_base::problem::Severity;
 use aec_model::message::{Message, Request, Role};
@@ -11,15 +12,23 @@ use crate::{open, record, recorder, reply, request, text};
 const DIRECTORY: &str = "AEC_CASSETTE_PROBE";
 const SCOPE: &str = "AEC_CASSETTE_PROBE_SCOPE";
 
-fn kills() -> usize {
+fn kills() -> u32 {
     if aec_test::full() { 200 } else { 20 }
 }
 
+/// How long the process goes on after some calls: moments spread without a pattern (the golden ratio's fractions).
+fn moment(round: u32) -> Duration {
+    Duration::from_millis(4).mul_f64((f64::from(round) * 0.618_033_988_75).fract())
+}
+
 fn answer(number: usize) -> String {
-    format!("answer {number} {}", "padding ".repeat(number * 977 % 20_000))
+    format!("answer {number} {}", "padding ".repeat(number * 977 % 4000))
 }
 
 fn next(conversation: &mut Request, number: usize) {
+    if number % 8 == 7 {
+        conversation.messages.clear();
+    }
     conversation.messages.push(reply(&answer(number)).into_message());
     conversation.messages.push(Message::text(Role::User, format!("and {number}?")));
 }
@@ -37,10 +46,10 @@ fn what_was_acknowledged_is_replayed() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // The child goes on while its lines are read, so the end comes anywhere within a later call.
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let mut done =
-            lines.by_ref().filter(|line| line.starts_with("done ")).take(round * 7 % 31 + 1).count();
+            lines.by_ref().filter(|line| line.starts_with("done ")).take(round as usize * 7 % 13 + 1).count();
+        std::thread::sleep(moment(round));
         child.kill().unwrap();
         done += lines.filter(|line| line.starts_with("done ")).count();
         child.wait().unwrap();
@@ -57,6 +66,7 @@ fn what_was_acknowledged_is_replayed() {
         }
     }
     assert!(acknowledged.iter().all(|count| *count > 0));
+    println!("{} calls in {} rounds, {} torn files", player.len(), kills(), problems.len());
 }
 
 /// The process that is killed above; alone it has nothing to do.

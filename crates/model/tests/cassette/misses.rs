@@ -193,8 +193,11 @@ fn the_nearest_is_found_among_many() {
 fn long_texts_are_shown_in_part() {
     let dir = tempfile::tempdir().unwrap();
     let recorder = recorder(dir.path());
-    let long: String = (0..5000).map(|number| format!("{number} ")).collect();
-    let lines: String = (0..5000).map(|number| format!("line {number}\n")).collect();
+    let many = |text: &str, separator: &str| {
+        let numbered: Vec<String> = (0..5000).map(|number| format!("{text}{number}{separator}")).collect();
+        numbered.concat()
+    };
+    let (long, lines) = (many("", " "), many("line ", "\n"));
     record(&recorder, "one", &request(&[&long]), &Ok(reply("a")));
     record(&recorder, "two", &request(&[&lines]), &Ok(reply("a")));
     let (player, _) = open(dir.path());
