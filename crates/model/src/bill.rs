@@ -1,6 +1,6 @@
 //! The money side of one attempt: reserved before it is sent, settled when it is over, whatever becomes of it.
 
-use crate::event::CallEvent;
+use crate::event::{CallEvent, Charged};
 use crate::failure::Failure;
 use crate::message::{Part, Reply, Request};
 use crate::meter::{Account, Charge, Quote, Refusal, Reservation};
@@ -48,8 +48,8 @@ impl<'a> Bill<'a> {
         &self.progress
     }
 
-    /// Settles an attempt that has ended; what it cost, if the model has a price.
-    pub(crate) fn close(mut self, outcome: Result<&Reply, &Failure>) -> Option<MicroDollars> {
+    /// Settles an attempt that has ended; what it took.
+    pub(crate) fn close(mut self, outcome: Result<&Reply, &Failure>) -> Charged {
         let charge = match outcome {
             Ok(reply) => match reply.usage {
                 Some(usage) => Charge::Actual { usage, cost: self.price.map(|price| price.cost(&usage)) },
@@ -60,15 +60,18 @@ impl<'a> Bill<'a> {
         self.settle(charge)
     }
 
-    /// Settles a call that was replayed, as it was settled when it was live.
-    pub(crate) fn close_replayed(mut self, events: &[CallEvent]) {
-        let charge = events.iter().rev().find_map(|event| match event {
+    /// Settles an attempt that was replayed, as it was settled when it was live.
+    pub(crate) fn close_replayed(mut self, event: &CallEvent) {
+        let charge = match event {
             CallEvent::Answered { usage: Some(usage), cost, .. } => {
-                Some(Charge::Actual { usage: *usage, cost: *cost })
+                Charge::Actual { usage: *usage, cost: *cost }
             }
-            _ => None,
-        });
-        self.settle(charge.unwrap_or(Charge::Nothing));
+            CallEvent::Failed { charged: Some(Charged { tokens, cost }), .. } => {
+                Charge::Bound { tokens: *tokens, cost: *cost }
+            }
+            _ => Charge::Nothing,
+        };
+        self.settle(charge);
     }
 
     /// The most that can have been billed.
@@ -83,15 +86,16 @@ impl<'a> Bill<'a> {
         Charge::Bound { tokens: most.tokens, cost: most.money }
     }
 
-    fn settle(&mut self, charge: Charge) -> Option<MicroDollars> {
-        let cost = match &charge {
-            Charge::Actual { cost, .. } | Charge::Bound { cost, .. } => *cost,
-            Charge::Nothing => self.price.map(|_| MicroDollars::ZERO),
+    fn settle(&mut self, charge: Charge) -> Charged {
+        let charged = match &charge {
+            Charge::Actual { usage, cost } => Charged { tokens: usage.total(), cost: *cost },
+            Charge::Bound { tokens, cost } => Charged { tokens: *tokens, cost: *cost },
+            Charge::Nothing => Charged { tokens: 0, cost: self.price.map(|_| MicroDollars::ZERO) },
         };
         if let Some(reservation) = self.reservation.take() {
-            reservation.settle(&charge);
+            reservation.settle(charge);
         }
-        cost
+        charged
     }
 }
 

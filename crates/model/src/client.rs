@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aec_base::secret::Redactor;
+use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::bill::Bill;
@@ -13,9 +14,8 @@ use crate::dialect::refusal;
 use crate::endpoint::Endpoint;
 use crate::event::CallEvent;
 use crate::failure::{Failure, FailureKind};
-use crate::message::{Message, Reply, Request, Role, Sampling};
+use crate::message::{Reply, Request};
 use crate::meter::Account;
-use crate::money::MicroDollars;
 use crate::offline::Offline;
 use crate::price::{Price, PriceList};
 use crate::replicas::Replicas;
@@ -59,6 +59,12 @@ enum Destination {
     Offline(Offline, Option<Price>),
 }
 
+impl From<Replicas> for Destination {
+    fn from(replicas: Replicas) -> Self {
+        Self::Replicas(replicas)
+    }
+}
+
 /// A model that can be called.
 #[derive(Clone)]
 pub struct Model {
@@ -93,42 +99,24 @@ impl Scope {
 /// What a call came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Called {
+    /// Whether it was really made.
+    pub source: Source,
     /// The answer, or what went wrong.
     pub outcome: Result<Reply, Failure>,
     /// Everything that happened, in order.
     pub events: Vec<CallEvent>,
 }
 
-/// How long an endpoint may take to answer a check.
-const CHECK_TIME: std::time::Duration = std::time::Duration::from_secs(60);
-
-/// How far a check goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checking {
-    /// Only tell what would be called.
-    Look,
-    /// Call it.
-    Call,
-}
-
-/// What a check found out about one endpoint.
-#[derive(Clone, Debug)]
-pub struct Checked {
-    /// The endpoint; absent for models inside this program.
-    pub endpoint: Option<Endpoint>,
-    /// What it charges, if known.
-    pub price: Option<Price>,
-    /// What became of the call, if one was made.
-    pub called: Option<Called>,
-}
-
-/// The cheapest question that every model can answer; models that think need room for it.
-fn short_request() -> Request {
-    Request {
-        messages: vec![Message::text(Role::User, "Answer with the one word: ready")],
-        sampling: Sampling { max_tokens: Some(512), ..Sampling::default() },
-        ..Request::default()
-    }
+/// Where an answer came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// From the model, now.
+    Live,
+    /// From a recording that stands for the model: it is paid for as if it were live.
+    Replay,
+    /// From the cache: it costs nothing.
+    Cache,
 }
 
 impl Client {
@@ -154,7 +142,12 @@ impl Client {
         let destination = match known.get(&key) {
             Some(destination) => Arc::clone(destination),
             None => {
-                let destination = Arc::new(self.open(name, client)?);
+                let destination = match self.open(name, client) {
+                    // What is replayed needs no address and no key.
+                    Err(_) if matches!(self.0.tape, Tape::Replay(_)) => self.ready(Vec::new())?.into(),
+                    opened => opened?,
+                };
+                let destination = Arc::new(destination);
                 known.insert(key, Arc::clone(&destination));
                 destination
             }
@@ -163,63 +156,28 @@ impl Client {
         Ok(Model { client: self.clone(), name: name.into(), destination })
     }
 
+    /// What decides where models answer.
+    pub fn routes(&self) -> &Routes {
+        &self.0.routes
+    }
+
     fn open(&self, name: &str, client: Option<&ClientTable>) -> Result<Destination, RouteError> {
         match self.0.routes.resolve(name, client)? {
             Target::Offline(model) => {
                 Ok(Destination::Offline(model, self.0.prices.find("offline", name, None)))
             }
-            Target::Endpoints(endpoints) => self.ready(endpoints).map(Destination::Replicas),
+            Target::Endpoints(endpoints) => self.ready(endpoints).map(Destination::from),
         }
     }
 
-    fn ready(&self, endpoints: Vec<Endpoint>) -> Result<Replicas, RouteError> {
+    pub(crate) fn ready(&self, endpoints: Vec<Endpoint>) -> Result<Replicas, RouteError> {
         Replicas::new(endpoints, &self.0.prices).map_err(|failure| RouteError {
             what: self.scrub(failure).message,
             fix: "correct the endpoint's address and key".to_owned(),
         })
     }
 
-    /// Tells what would be called for a model, and asks every endpoint on its own for a short answer if `call` says
-    /// so.
-    pub async fn check(
-        &self,
-        name: &str,
-        call: Checking,
-        account: &Account,
-    ) -> Result<Vec<Checked>, RouteError> {
-        let alone = match self.0.routes.resolve(name, None)? {
-            Target::Offline(_) => vec![None],
-            Target::Endpoints(endpoints) => endpoints.into_iter().map(Some).collect(),
-        };
-        let checks = alone.into_iter().map(|endpoint| self.check_one(name, endpoint, call, account));
-        futures_util::future::try_join_all(checks).await
-    }
-
-    async fn check_one(
-        &self,
-        name: &str,
-        endpoint: Option<Endpoint>,
-        call: Checking,
-        account: &Account,
-    ) -> Result<Checked, RouteError> {
-        let model = match &endpoint {
-            None => self.model(name, None)?,
-            Some(endpoint) => {
-                let destination = Destination::Replicas(self.ready(vec![endpoint.clone()])?);
-                Model { client: self.clone(), name: name.into(), destination: Arc::new(destination) }
-            }
-        };
-        let price = model.prices().first().copied().flatten().cloned();
-        let mut scope = Scope::new("check", account.clone());
-        scope.deadline = Some(Instant::now() + CHECK_TIME);
-        let called = match call {
-            Checking::Call => Some(model.call(&short_request(), &scope).await),
-            Checking::Look => None,
-        };
-        Ok(Checked { endpoint, price, called })
-    }
-
-    fn scrub(&self, mut failure: Failure) -> Failure {
+    pub(crate) fn scrub(&self, mut failure: Failure) -> Failure {
         failure.message = self.0.redactor.scrub(failure.message);
         failure
     }
@@ -244,12 +202,18 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
+    /// A model that answers at one of these endpoints alone, with limits of its own.
+    pub(crate) fn alone(client: &Client, name: &str, endpoint: Endpoint) -> Result<Self, RouteError> {
+        let destination = Destination::from(client.ready(vec![endpoint])?);
+        Ok(Self { client: client.clone(), name: name.into(), destination: Arc::new(destination) })
+    }
+
     /// The name under which it was asked for.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What one call can cost at most, if the price is known everywhere it may be asked.
+    /// What each of its endpoints charges, as far as that is known.
     pub fn prices(&self) -> Vec<Option<&Price>> {
         match &*self.destination {
             Destination::Offline(_, price) => vec![price.as_ref()],
@@ -262,67 +226,53 @@ impl Model {
     /// Asks the model. Dropping the future ends the call, and with it what is paid for it.
     pub async fn call(&self, request: &Request, scope: &Scope) -> Called {
         let mut journal = Journal { events: Vec::new(), observer: scope.observer.as_ref() };
-        match &self.client.0.tape {
-            Tape::Live => {
-                let (outcome, _) = self.bounded(request, scope, &mut journal).await;
-                Called { outcome, events: journal.events }
+        let (outcome, source) = match &self.client.0.tape {
+            Tape::Live => (self.bounded(request, scope, &mut journal).await.0, Source::Live),
+            Tape::Replay(player) => {
+                let outcome = match player.play(&scope.label, &self.name, request) {
+                    Ok(played) => self.replayed(played, request, scope, &mut journal).await,
+                    Err(miss) => Err(Failure::lasting(FailureKind::Replay, miss.to_string())),
+                };
+                (outcome.map_err(|failure| self.client.scrub(failure)), Source::Replay)
             }
-            Tape::Replay(player) => match player.play(&scope.label, &self.name, request) {
-                Ok(played) => self.replayed(played, request, scope, journal).await,
-                Err(miss) => {
-                    let failure = Failure::lasting(FailureKind::Replay, miss.to_string());
-                    Called { outcome: Err(self.client.scrub(failure)), events: journal.events }
-                }
-            },
             Tape::Record(recorder) => {
                 let ticket = recorder.begin(&scope.label, &self.name, request);
                 let (outcome, endpoint) = self.bounded(request, scope, &mut journal).await;
                 let call = Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
-                let outcome = self.kept(recorder.record(ticket, &call), outcome);
-                Called { outcome, events: journal.events }
+                (kept(recorder.record(ticket, &call), outcome), Source::Live)
             }
             Tape::Cache(cache) => match cache.look_up(&scope.label, &self.name, request) {
-                Lookup::Found(played) => self.replayed(*played, request, scope, journal).await,
+                Lookup::Found(played) => {
+                    played.events.into_iter().for_each(|event| journal.add(event));
+                    (played.outcome, Source::Cache)
+                }
                 Lookup::Ask(ticket) => {
                     let (outcome, endpoint) = self.bounded(request, scope, &mut journal).await;
                     let call =
                         Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
-                    let outcome = self.kept(cache.record(ticket, &call), outcome);
-                    Called { outcome, events: journal.events }
+                    (kept(cache.record(ticket, &call), outcome), Source::Live)
                 }
             },
-        }
+        };
+        Called { source, outcome, events: journal.events }
     }
 
-    /// An answer that was to be recorded and could not be is a failure: a recording with holes is found out only
-    /// when it is replayed.
-    fn kept(&self, written: std::io::Result<()>, outcome: Result<Reply, Failure>) -> Result<Reply, Failure> {
-        match written {
-            Ok(()) => outcome,
-            Err(error) => {
-                Err(Failure::lasting(FailureKind::Replay, format!("the call cannot be recorded: {error}")))
-            }
-        }
-    }
-
+    /// Plays a recorded call. It is charged as it was when it was live, so that budgets end where they ended then.
     async fn replayed(
         &self,
         played: Played,
         request: &Request,
         scope: &Scope,
-        mut journal: Journal<'_>,
-    ) -> Called {
+        journal: &mut Journal<'_>,
+    ) -> Result<Reply, Failure> {
         let price = self.prices().first().copied().flatten();
-        match Bill::open(&scope.account, &self.name, price, request).await {
-            Ok(bill) => bill.close_replayed(&played.events),
-            Err(refusal) => {
-                return Called { outcome: Err(refusal.into()), events: journal.events };
-            }
-        }
         for event in played.events {
+            if !matches!(event, CallEvent::Attempt { .. }) {
+                Bill::open(&scope.account, &self.name, price, request).await?.close_replayed(&event);
+            }
             journal.add(event);
         }
-        Called { outcome: played.outcome, events: journal.events }
+        played.outcome
     }
 
     /// A live call that ends at its deadline.
@@ -368,7 +318,7 @@ impl Model {
         let bill = Bill::open(&scope.account, &self.name, price, request).await?;
         journal.add(CallEvent::Attempt { attempt: 1, endpoint: "offline".to_owned() });
         let outcome = model.answer(request).and_then(inspected);
-        let cost = bill.close(outcome.as_ref());
+        let cost = bill.close(outcome.as_ref()).cost;
         match &outcome {
             Ok(reply) => {
                 journal.add(CallEvent::Answered { attempt: 1, elapsed_ms: 0, usage: reply.usage, cost })
@@ -408,7 +358,7 @@ impl Model {
             let started = Instant::now();
             let outcome = shared.transport.attempt(&replica.line, request, bill.progress()).await;
             let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let cost = bill.close(outcome.as_ref());
+            let charged = bill.close(outcome.as_ref());
             if let Ok(Reply { usage: Some(usage), .. }) = &outcome {
                 pass.used_tokens(usage.total());
             }
@@ -418,7 +368,7 @@ impl Model {
                 Ok(reply) => {
                     chosen.worked();
                     shared.retries.earn();
-                    journal.add(CallEvent::Answered { attempt, elapsed_ms, usage, cost });
+                    journal.add(CallEvent::Answered { attempt, elapsed_ms, usage, cost: charged.cost });
                     return (Ok(reply), label);
                 }
                 Err(failure) => self.client.scrub(failure),
@@ -442,7 +392,7 @@ impl Model {
                 failure: failure.clone(),
                 elapsed_ms,
                 wait_ms,
-                charged: cost.filter(|cost| *cost > MicroDollars::ZERO),
+                charged: Some(charged).filter(|charged| charged.tokens > 0),
             });
             match wait {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -450,6 +400,17 @@ impl Model {
             }
         }
         (Err(Failure::lasting(FailureKind::Cancelled, "no attempt is left")), String::new())
+    }
+}
+
+/// An answer that was to be recorded and could not be is a failure: a recording with holes is found out only when it
+/// is replayed.
+fn kept(written: std::io::Result<()>, outcome: Result<Reply, Failure>) -> Result<Reply, Failure> {
+    match written {
+        Ok(()) => outcome,
+        Err(error) => {
+            Err(Failure::lasting(FailureKind::Replay, format!("the call cannot be recorded: {error}")))
+        }
     }
 }
 

@@ -29,9 +29,9 @@ pub enum CallEvent {
         /// How long until the next one; absent when there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
-        /// What it may have cost all the same; absent when nothing, or when the model has no price.
+        /// What it may have taken all the same; absent when that is nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        charged: Option<MicroDollars>,
+        charged: Option<Charged>,
     },
     /// It was answered.
     Answered {
@@ -44,4 +44,13 @@ pub enum CallEvent {
         /// What it cost; absent when the model has no price.
         cost: Option<MicroDollars>,
     },
+}
+
+/// What a failed attempt may have taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Charged {
+    /// Tokens at most.
+    pub tokens: u64,
+    /// Their price; absent when the model has none.
+    pub cost: Option<MicroDollars>,
 }

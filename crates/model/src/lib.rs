@@ -4,6 +4,7 @@
 mod bill;
 pub mod breaker;
 pub mod cassette;
+pub mod check;
 pub mod client;
 pub mod day;
 pub mod dialect;

@@ -3,7 +3,7 @@
 use aec_base::env::EnvOrigin;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
-use aec_model::client::{Checked, Checking};
+use aec_model::check::{Checked, Checking};
 use aec_model::event::CallEvent;
 use aec_model::failure::{Failure as CallFailure, FailureKind};
 use aec_model::meter::Unpriced;

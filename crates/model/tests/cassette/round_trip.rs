@@ -2,7 +2,7 @@
 
 use aec_base::secret::Redactor;
 use aec_model::cassette::{Call, Player, Recorder, request_digest};
-use aec_model::event::CallEvent;
+use aec_model::event::{CallEvent, Charged};
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{
     Message, Part, Reply, Request, Role, Sampling, Stop, Tool, ToolCall, ToolChoice, Usage,
@@ -118,6 +118,7 @@ proptest! {
                 failure: Failure::passing(FailureKind::Rate, "slow down"),
                 elapsed_ms: 5,
                 wait_ms: Some(7),
+                charged: Some(Charged { tokens: 11, cost: Some(MicroDollars(2)) }),
             },
             CallEvent::Answered { attempt: 2, elapsed_ms: 9, usage: None, cost: Some(MicroDollars(3)) },
         ];

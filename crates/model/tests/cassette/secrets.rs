@@ -37,7 +37,13 @@ fn record(directory: &std::path::Path) {
     let failure = Failure::passing(FailureKind::Auth, format!("{SECRET} refused"));
     let events = [
         CallEvent::Attempt { attempt: 1, endpoint: format!("at {SECRET}") },
-        CallEvent::Failed { attempt: 1, failure: failure.clone(), elapsed_ms: 1, wait_ms: None },
+        CallEvent::Failed {
+            attempt: 1,
+            failure: failure.clone(),
+            elapsed_ms: 1,
+            wait_ms: None,
+            charged: None,
+        },
     ];
     let endpoint = format!("host/{SECRET}");
     let calls = [

@@ -1,0 +1,76 @@
+//! Budgets around real calls: never overdrawn, never by a micro-dollar.
+
+use std::time::Duration;
+
+use aec_model::client::Scope;
+use aec_model::failure::FailureKind;
+use aec_model::meter::{Budget, Meter, Unpriced};
+use aec_model::money::MicroDollars;
+use aec_model::test_server::{Fault, FaultKind, Options, Range};
+
+use super::{ask, ask_many, client, model, plain, quick, start};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_calls_cannot_overspend() {
+    let server = start(Options {
+        latency: Range { least: Duration::ZERO, most: Duration::from_millis(4) },
+        output_tokens: Range { least: 1, most: 256 },
+        faults: vec![
+            Fault { kind: FaultKind::Server, probability: 0.1 },
+            Fault { kind: FaultKind::Cut, probability: 0.1 },
+            Fault { kind: FaultKind::Rate, probability: 0.05 },
+        ],
+        retry_after: Duration::from_millis(1),
+        ..Options::default()
+    })
+    .await;
+    let client = client(&plain(&server, ""), quick());
+    // Enough for a part of the calls only.
+    let cap = MicroDollars(400_000);
+    let meter = Meter::new(Unpriced::Refuse);
+    let run = meter.open(None, "the run", Budget::of_money(cap));
+    let mut spent = MicroDollars::ZERO;
+    let mut refused = 0;
+    let mut answered = 0;
+    for trial in 0..8 {
+        let trial_cap = MicroDollars(60_000);
+        let account = meter.open(Some(&run), &format!("trial {trial}"), Budget::of_money(trial_cap));
+        let scope = Scope::new(format!("trial {trial}"), account.clone());
+        let texts = (0..120).map(|number| format!("trial {trial}, question {number}")).collect();
+        for called in ask_many(&model(&client), &scope, texts).await {
+            match called.outcome {
+                Ok(_) => answered += 1,
+                Err(failure) if failure.kind == FailureKind::Budget => refused += 1,
+                Err(_) => {}
+            }
+        }
+        let totals = account.totals();
+        assert!(totals.all.spent <= trial_cap, "{totals:?}");
+        assert_eq!(totals.open_calls, 0);
+        spent = spent.plus(totals.all.spent);
+    }
+    let totals = run.totals();
+    assert_eq!(totals.all.spent, spent, "the parts are the whole");
+    assert!(totals.all.spent <= cap, "{totals:?}");
+    assert!(refused > 0 && answered > 0, "{refused} refused, {answered} answered");
+}
+
+#[tokio::test]
+async fn an_unpriced_model_meets_a_budget_in_money() {
+    let server = super::echo().await;
+    let client = client(&plain(&server, "").replace("\"big\"", "\"nobody-knows\""), quick());
+    let meter = Meter::new(Unpriced::Refuse);
+    let budget = Budget::of_money(MicroDollars(1_000_000));
+    let scope = Scope::new("t", meter.open(None, "the run", budget));
+    let failure = model(&client).call(&ask("x"), &scope).await.outcome.unwrap_err();
+    assert_eq!(failure.kind, FailureKind::Budget);
+    assert!(failure.message.contains("unpriced"), "{failure}");
+    assert_eq!(server.stats().connections, 0, "refused before anything is sent");
+    let free = Scope::new("t", meter.open(None, "no budget", Budget::default()));
+    let called = model(&client).call(&ask("x"), &free).await;
+    let cost = called.events.iter().find_map(|event| match event {
+        aec_model::event::CallEvent::Answered { cost, .. } => Some(*cost),
+        _ => None,
+    });
+    assert_eq!(cost, Some(None), "unpriced is not free: {called:?}");
+}
