@@ -86,6 +86,7 @@ fn half_a_line_is_left_alone() {
     assert_eq!(book.standing().unwrap().reserved, amount(60));
     let other = open(dir.path());
     let second = grant(&other, 40, 100);
+    assert_eq!(book.standing().unwrap().reserved, amount(100));
     book.settle(booking, amount(1), MicroDollars(0));
     other.settle(second, amount(2), MicroDollars(0));
     for book in [&book, &other, &open(dir.path())] {

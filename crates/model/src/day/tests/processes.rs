@@ -68,7 +68,53 @@ async fn spend(account: Account, provider: Provider, task: u64) {
     }
 }
 
-/// The inner half of the test below; alone it has nothing to do.
+/// Asks again and again for more than half of the budget, so that never two can have it.
+fn contend(book: &DayBook) {
+    for _ in 0..200 {
+        loop {
+            match reserve(book, 60, 100) {
+                Answer::Granted(booking) => break book.settle(booking, amount(0), MicroDollars(0)),
+                Answer::Later => std::thread::yield_now(),
+                Answer::Never(shortage) => panic!("{shortage}"),
+            }
+        }
+    }
+}
+
+/// Adds the lines up one by one: at no time may more be spent and set aside than the cap.
+fn replay(directory: &Path, cap: u64) -> usize {
+    let mut open = BTreeMap::new();
+    let mut settled = 0;
+    let mut reservations = 0;
+    for line in fs_err::read_to_string(file(directory)).unwrap().lines() {
+        match serde_json::from_str(line) {
+            Ok(Line::Reserve { run, id, amount, .. }) => {
+                reservations += 1;
+                assert_eq!(open.insert((run, id), amount.money.0), None, "{line}");
+            }
+            Ok(Line::Settle { run, id, amount, .. }) => {
+                assert!(open.remove(&(run, id)).is_some(), "{line}");
+                settled += amount.money.0;
+            }
+            _ => {}
+        }
+        assert!(settled + open.values().sum::<u64>() <= cap, "{line}");
+    }
+    reservations
+}
+
+#[test]
+fn processes_that_contend_never_hold_more_than_there_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let children: Vec<Child> =
+        (0..4).map(|number| start(dir.path(), "contend", &format!("contend-{number}"))).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    assert_eq!(replay(dir.path(), 100), 800);
+}
+
+/// The inner half of the tests here; alone it has nothing to do.
 #[test]
 fn spender() {
     let Ok(role) = std::env::var("AEC_SPENDER") else { return };
@@ -76,6 +122,9 @@ fn spender() {
     let book = open(&variable("AEC_SPENDER_DIRECTORY"));
     let log = fs_err::OpenOptions::new().create(true).append(true).open(variable("AEC_SPENDER_LOG")).unwrap();
     let provider = Provider(Arc::new(log));
+    if role == "contend" {
+        return contend(&book);
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap();
     runtime.block_on(async {
@@ -166,6 +215,7 @@ fn processes_stay_within_the_day_together_though_some_are_killed() {
     // A spinning process has at most one call under way, and nobody stops while the least call would fit.
     assert!(spent - billed <= 2 * 90 && CAP - spent < 1500, "{billed} {standing:?}");
     assert!(standing.damaged_lines <= 2);
+    assert!(replay(dir.path(), CAP) > 500);
     assert_eq!(open(dir.path()).standing().unwrap(), standing);
 }
 
