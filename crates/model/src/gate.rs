@@ -77,8 +77,18 @@ impl Gate {
         self.state().limit
     }
 
+    /// The part of its places that is taken, from 0 to 1 and above when the limit fell.
+    pub fn load(&self) -> f64 {
+        let state = self.state();
+        let taken = f64::from(state.limit + state.debt);
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
+        let free = self.semaphore.available_permits() as f64;
+        (taken - free) / f64::from(state.limit)
+    }
+
     /// Places that are free now.
-    pub fn free(&self) -> usize {
+    #[cfg(test)]
+    fn free(&self) -> usize {
         self.semaphore.available_permits()
     }
 

@@ -58,7 +58,7 @@ impl Replicas {
         &self.list
     }
 
-    /// Chooses the replica with the most free places, waiting while all of them are left alone. One that may be
+    /// Chooses the replica with the least to do, waiting while all of them are left alone. One that may be
     /// back is asked first, so that it is not forgotten.
     pub async fn choose(&self) -> Chosen<'_> {
         loop {
@@ -77,7 +77,7 @@ impl Replicas {
         for replica in (0..count).map(|step| &self.list[(first.wrapping_add(step)) % count]) {
             match replica.breaker.admit() {
                 Admission::Probe => return Ok(Chosen { replica, is_probe: true }),
-                Admission::Open if best.is_none_or(|best| replica.gate.free() > best.gate.free()) => {
+                Admission::Open if best.is_none_or(|best| replica.gate.load() < best.gate.load()) => {
                     best = Some(replica);
                 }
                 Admission::Open => {}

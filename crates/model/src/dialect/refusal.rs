@@ -25,11 +25,13 @@ const OVERLONG: [&str; 12] = [
 ];
 
 /// Phrases by which providers say that their filter stepped in.
-const FILTERED: [&str; 5] = [
+const FILTERED: [&str; 7] = [
     "content_filter",
+    "content filtering policy",
     "content management policy",
     "responsibleaipolicyviolation",
     "content_policy",
+    "violating our usage policy",
     "guardrail",
 ];
 

@@ -109,7 +109,7 @@ async fn each_vendor_is_called_and_understood() {
         let mut replies = Vec::new();
         for (mode, path) in ["never", "always"].into_iter().zip(vendor.path) {
             let rows = format!(
-                "[[endpoint]]\nendpoint_id = \"m\"\nmodel = \"{}\"\nurl = \"{}{}\"\nstream = \"{mode}\"\n{}\n",
+                "[[endpoint]]\nendpoint_id = \"m\"\nmodel = \"{}\"\nurl = \"{}{}\"\nstream = \"{mode}\"\nprompt_cache = false\n{}\n",
                 vendor.model,
                 server.url(),
                 vendor.below,

@@ -11,6 +11,9 @@ use aec_model::test_server::{Answers, Fault, FaultKind, Options};
 
 use super::{account, ask_many, client, model, plain, start};
 
+/// Calls that are in flight at once, so that the test itself does not hold everything.
+const PORTION: usize = 10_000;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_is_accounted_for_exactly_once() {
     let total: usize = if aec_test::full() { 200_000 } else { 50_000 };
@@ -51,9 +54,9 @@ async fn every_call_is_accounted_for_exactly_once() {
     let mut outcomes: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut answered, mut usage, mut attempts, mut charged_failures) = (0_u64, 0_u64, 0_u64, 0_u64);
     // In portions, so that the test itself does not hold everything at once.
-    for portion in 0..total / 1000 {
+    for portion in 0..total / PORTION {
         let texts: Vec<String> =
-            (0..1000).map(|number| format!("call {} of many", portion * 1000 + number)).collect();
+            (0..PORTION).map(|number| format!("call {} of many", portion * PORTION + number)).collect();
         let called = ask_many(&model, &scope, texts.clone()).await;
         assert_eq!(called.len(), texts.len());
         for (text, called) in texts.iter().zip(called) {

@@ -50,7 +50,7 @@ async fn a_limit_of_one_is_one() {
 /// A server with an opinion: it refuses requests that have a key, or lack one, and says why.
 async fn opinionated(refuses: fn(&serde_json::Value) -> Option<&'static str>) -> String {
     use axum::body::Bytes;
-    use axum::http::StatusCode;
+    use http::StatusCode;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = axum::Router::new().fallback(move |body: Bytes| async move {
