@@ -266,6 +266,8 @@ impl Speech {
 
     fn refuse(self, failure: &Failure) -> Response {
         let (status, body) = self.failure(failure);
+        // Without a token the question is who, with one it is what.
+        let status = if failure.status == Some(401) { 401 } else { status };
         let mut response = whole(StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY), &body);
         if let Some(wait) = failure.retry_after_ms {
             response.headers_mut().insert("retry-after-ms", wait.into());
