@@ -14,11 +14,12 @@ use crate::table::Table;
 type MakeSchema = fn() -> Schema;
 
 /// Every file format: its noun, the file it describes, and its schema.
-const NOUNS: [(&str, &str, MakeSchema); 8] = [
+const NOUNS: [(&str, &str, MakeSchema); 9] = [
     ("dataset", "manifest.json", || schema_for!(aec_task::dataset::manifest::Manifest)),
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
     ("generation", "generation-manifest.json", || schema_for!(aec_author::manifest::Manifest)),
     ("project", "aec-bench.toml", || schema_for!(aec_base::project::ProjectFile)),
+    ("script", "replies.yaml", || schema_for!(aec_model::test_server::Script)),
     ("suite", "suite.toml", || schema_for!(aec_task::suite::SuiteFile)),
     ("task", "task.toml", || schema_for!(aec_task::file::TaskFile)),
     ("template", "params.toml", || schema_for!(aec_author::params::ParamsFile)),
