@@ -138,7 +138,7 @@ fn openai(body: &mut Value, ask: &mut Ask) -> Result<(), Invalid> {
         Some("json_schema") => body.pointer("/response_format/json_schema/schema").cloned(),
         _ => None,
     };
-    ask.tools = offered(body.get_mut("tools"), "/function", "/parameters");
+    ask.tools = offered(body, "/tools", "/function", "/parameters");
     Ok(())
 }
 
@@ -164,7 +164,7 @@ fn anthropic(form: Form, body: &mut Value, ask: &mut Ask) -> Result<(), Invalid>
         _ => Choice::Auto,
     };
     ask.schema = body.pointer("/output_config/format/schema").cloned();
-    ask.tools = offered(body.get_mut("tools"), "", "/input_schema");
+    ask.tools = offered(body, "/tools", "", "/input_schema");
     Ok(())
 }
 
@@ -178,13 +178,12 @@ fn converse(body: &mut Value, ask: &mut Ask) {
         Some(choice) => named(choice.pointer("/tool/name")),
         None => Choice::Auto,
     };
-    let tools = body.pointer_mut("/toolConfig/tools");
-    ask.tools = offered(tools, "/toolSpec", "/inputSchema/json");
+    ask.tools = offered(body, "/toolConfig/tools", "/toolSpec", "/inputSchema/json");
 }
 
-/// The tools of a list. `tool` and `schema` point to the tool inside an entry and to the schema inside a tool.
-fn offered(list: Option<&mut Value>, tool: &str, schema: &str) -> Vec<OfferedTool> {
-    let Some(Value::Array(list)) = list else { return Vec::new() };
+/// The tools of a request. The pointers lead to the list, to the tool in an entry and to the schema in a tool.
+fn offered(body: &mut Value, list: &str, tool: &str, schema: &str) -> Vec<OfferedTool> {
+    let Some(Value::Array(list)) = body.pointer_mut(list) else { return Vec::new() };
     let read = |entry: &mut Value| {
         let tool = entry.pointer_mut(tool)?;
         let name = tool.get("name").and_then(Value::as_str)?.to_owned();

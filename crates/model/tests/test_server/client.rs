@@ -51,10 +51,9 @@ impl Case {
 
     pub(crate) fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self.family {
-            Family::Chat => &[("authorization", "Bearer k")],
             Family::Azure => &[("api-key", "k")],
             Family::Messages => &[("x-api-key", "k"), ("anthropic-version", "2023-06-01")],
-            Family::Invoke | Family::Converse => &[("authorization", "Bearer k")],
+            Family::Chat | Family::Invoke | Family::Converse => &[("authorization", "Bearer k")],
         }
     }
 
@@ -173,8 +172,8 @@ impl Answer {
             let mut event = (String::new(), String::new());
             for line in block.lines() {
                 match line.split_once(": ").unwrap() {
-                    ("event", name) => event.0 = name.to_owned(),
-                    ("data", data) => event.1 = data.to_owned(),
+                    ("event", name) => name.clone_into(&mut event.0),
+                    ("data", data) => data.clone_into(&mut event.1),
                     other => panic!("{other:?}"),
                 }
             }

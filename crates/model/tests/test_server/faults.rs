@@ -20,7 +20,7 @@ fn error_name(case: Case, answer: &Answer) -> String {
         Family::Chat | Family::Azure => {
             let error = &value["error"];
             assert!(error["message"].is_string(), "{value}");
-            error["code"].as_str().or(error["type"].as_str()).unwrap_or_default().to_owned()
+            error["code"].as_str().or_else(|| error["type"].as_str()).unwrap_or_default().to_owned()
         }
         Family::Messages => {
             assert_eq!(value["type"], "error");
