@@ -96,6 +96,12 @@ impl TestEnv {
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
     }
 
+    /// Starts the program in the working directory, to be read from while it runs.
+    pub fn start_piped<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Child {
+        let mut command = self.command(&self.dir(), arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
+    }
+
     /// Runs the program in some directory.
     pub fn run_in<S: AsRef<OsStr>>(&self, directory: &Path, arguments: impl IntoIterator<Item = S>) -> Run {
         let output = self.command(directory, arguments).output().expect("the program starts");

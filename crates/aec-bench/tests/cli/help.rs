@@ -43,6 +43,8 @@ fn every_help_text_is_as_reviewed() {
         "verify",
         "audit",
         "schema",
+        "dev",
+        "dev serve-model",
         "completions",
         "man",
     ] {

@@ -8,6 +8,7 @@ mod dataset_archive;
 mod dataset_commands;
 mod dataset_findings;
 mod dataset_kill;
+mod dev;
 mod documents;
 mod envelope;
 mod experiment;

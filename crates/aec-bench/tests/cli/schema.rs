@@ -37,6 +37,11 @@ fn schemas_accept_what_the_program_accepts() {
     let experiment = validator("experiment");
     assert!(experiment.is_valid(&json!({"agents": [{"name": "a", "harness": "tool_loop", "model": "m"}]})));
     assert!(!experiment.is_valid(&json!({"agents": [{"name": "../x", "harness": "tool_loop"}]})));
+    let script = validator("script");
+    assert!(script.is_valid(
+        &json!({"replies": [{"text": "a", "tool_calls": [{"name": "f", "arguments": {}}], "stop": "length"}]})
+    ));
+    assert!(!script.is_valid(&json!({"replies": [{"says": "a"}]})));
     let user = validator("user-config");
     assert!(user.is_valid(&json!({"tasks_root": "tasks"})));
     assert!(!user.is_valid(&json!({"backend": "modal"})));
@@ -47,7 +52,7 @@ fn schemas_can_be_listed_and_written() {
     let env = world();
     insta::assert_snapshot!("schema_list", env.run(["schema"]).stdout);
     assert_eq!(env.run(["schema", "--output", "schemas"]).code, Some(0));
-    for noun in ["dataset", "experiment", "project", "suite", "task", "user-config"] {
+    for noun in ["dataset", "experiment", "project", "script", "suite", "task", "user-config"] {
         let written = env.read(format!("schemas/{noun}.json"));
         assert_eq!(written, env.run(["schema", noun]).stdout);
         insta::assert_snapshot!(format!("schema_{noun}"), written);

@@ -160,9 +160,9 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
 /// The first token of a text.
 pub(super) fn first_piece(text: &str) -> &str {
     let mut in_word = false;
-    for (at, c) in text.char_indices() {
-        let blank = c.is_whitespace();
-        if (blank && in_word) || at >= LONGEST_TOKEN {
+    for (at, byte) in text.bytes().enumerate() {
+        let blank = byte.is_ascii_whitespace();
+        if (blank && in_word) || (at >= LONGEST_TOKEN && text.is_char_boundary(at)) {
             return &text[..at];
         }
         in_word |= !blank;

@@ -20,8 +20,8 @@ pub(super) struct Frames;
 type Emit = fn(&mut BytesMut, &str, &Value);
 
 impl Voice for Events {
-    fn whole(&self, reply: &Reply) -> Value {
-        whole(reply)
+    fn whole(&self, reply: &Reply, out: &mut BytesMut) {
+        json(out, &whole(reply));
     }
 
     fn stream_type(&self) -> &'static str {
@@ -82,8 +82,8 @@ impl Voice for Events {
 }
 
 impl Voice for Frames {
-    fn whole(&self, reply: &Reply) -> Value {
-        whole(reply)
+    fn whole(&self, reply: &Reply, out: &mut BytesMut) {
+        json(out, &whole(reply));
     }
 
     fn stream_type(&self) -> &'static str {
@@ -110,7 +110,7 @@ impl Voice for Frames {
         message_delta(reply, out, chunk);
         let metrics = json!({
             "inputTokenCount": reply.input.fresh,
-            "outputTokenCount": reply.answer.tokens(),
+            "outputTokenCount": reply.output,
             "invocationLatency": reply.latency_ms,
             "firstByteLatency": reply.latency_ms,
             "cacheReadInputTokenCount": reply.input.read,
@@ -168,7 +168,7 @@ fn whole(reply: &Reply) -> Value {
         "content": content,
         "stop_reason": stop_reason(reply.answer.ending),
         "stop_sequence": reply.answer.stop_text,
-        "usage": usage(reply, reply.answer.tokens()),
+        "usage": usage(reply, reply.output),
     })
 }
 
@@ -243,7 +243,7 @@ fn message_delta(reply: &Reply, out: &mut BytesMut, emit: Emit) {
         "input_tokens": reply.input.fresh,
         "cache_creation_input_tokens": reply.input.written,
         "cache_read_input_tokens": reply.input.read,
-        "output_tokens": reply.answer.tokens(),
+        "output_tokens": reply.output,
     });
     emit(out, "message_delta", &json!({"type": "message_delta", "delta": delta, "usage": usage}));
 }

@@ -13,6 +13,8 @@ pub(super) struct Ask {
     /// Whether an OpenAI stream ends with a count of tokens.
     pub(super) include_usage: bool,
     pub(super) most_tokens: Option<u64>,
+    /// The first message of the user.
+    pub(super) first_text: String,
     /// The last text of the user.
     pub(super) user_text: String,
     /// How often the assistant spoke.
@@ -86,6 +88,7 @@ pub(super) fn parse(
     check_messages(form, &body)?;
     pairs::check(form, messages(&body))?;
     let prompt = Prompt::of(form, &model, &body);
+    let mut said = messages(&body).iter().rev().filter(is_users).map(text_of);
     let mut ask = Ask {
         model,
         stream: path_stream || body.get("stream").and_then(Value::as_bool).unwrap_or(false),
@@ -94,7 +97,8 @@ pub(super) fn parse(
             .and_then(Value::as_bool)
             .unwrap_or(false),
         most_tokens: None,
-        user_text: last_user_text(messages(&body)),
+        first_text: messages(&body).iter().find(is_users).map(text_of).unwrap_or_default(),
+        user_text: said.find(|text| !text.is_empty()).unwrap_or_default(),
         turns: messages(&body).iter().filter(|message| role(message) == "assistant").count(),
         tools: Vec::new(),
         choice: Choice::Auto,
@@ -138,7 +142,7 @@ fn openai(body: &mut Value, ask: &mut Ask) -> Result<(), Invalid> {
         Some("json_schema") => body.pointer("/response_format/json_schema/schema").cloned(),
         _ => None,
     };
-    ask.tools = offered(body.get_mut("tools"), "/function", "/parameters");
+    ask.tools = offered(body, "/tools", "/function", "/parameters");
     Ok(())
 }
 
@@ -164,7 +168,7 @@ fn anthropic(form: Form, body: &mut Value, ask: &mut Ask) -> Result<(), Invalid>
         _ => Choice::Auto,
     };
     ask.schema = body.pointer("/output_config/format/schema").cloned();
-    ask.tools = offered(body.get_mut("tools"), "", "/input_schema");
+    ask.tools = offered(body, "/tools", "", "/input_schema");
     Ok(())
 }
 
@@ -178,13 +182,12 @@ fn converse(body: &mut Value, ask: &mut Ask) {
         Some(choice) => named(choice.pointer("/tool/name")),
         None => Choice::Auto,
     };
-    let tools = body.pointer_mut("/toolConfig/tools");
-    ask.tools = offered(tools, "/toolSpec", "/inputSchema/json");
+    ask.tools = offered(body, "/toolConfig/tools", "/toolSpec", "/inputSchema/json");
 }
 
-/// The tools of a list. `tool` and `schema` point to the tool inside an entry and to the schema inside a tool.
-fn offered(list: Option<&mut Value>, tool: &str, schema: &str) -> Vec<OfferedTool> {
-    let Some(Value::Array(list)) = list else { return Vec::new() };
+/// The tools of a request. The pointers lead to the list, to the tool in an entry and to the schema in a tool.
+fn offered(body: &mut Value, list: &str, tool: &str, schema: &str) -> Vec<OfferedTool> {
+    let Some(Value::Array(list)) = body.pointer_mut(list) else { return Vec::new() };
     let read = |entry: &mut Value| {
         let tool = entry.pointer_mut(tool)?;
         let name = tool.get("name").and_then(Value::as_str)?.to_owned();
@@ -215,8 +218,13 @@ pub(super) fn role(message: &Value) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn last_user_text(messages: &[Value]) -> String {
-    let text = |message: &Value| match message.get("content") {
+/// Whether a message is one of the user's.
+fn is_users(message: &&Value) -> bool {
+    role(message) == "user"
+}
+
+fn text_of(message: &Value) -> String {
+    match message.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(blocks)) => {
             let texts: Vec<&str> =
@@ -224,9 +232,7 @@ fn last_user_text(messages: &[Value]) -> String {
             texts.join("\n")
         }
         _ => String::new(),
-    };
-    let spoken = messages.iter().rev().filter(|message| role(message) == "user").map(text);
-    spoken.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+    }
 }
 
 fn check_messages(form: Form, body: &Value) -> Result<(), Invalid> {

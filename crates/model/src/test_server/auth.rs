@@ -17,7 +17,7 @@ use super::refusal::Refusal;
 use super::route::Form;
 
 /// How far the clock of a signature may be off.
-const SKEW: Duration = Duration::from_secs(300);
+const SKEW: Duration = Duration::from_mins(5);
 
 /// Checks keys, versions and signatures.
 pub(super) fn check(form: Form, options: &Options, parts: &Parts, body: &[u8]) -> Result<(), Refusal> {

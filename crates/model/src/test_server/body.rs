@@ -88,7 +88,7 @@ impl Whole {
 
     /// Half of it, and then something else.
     pub(super) fn half(
-        bytes: Bytes,
+        bytes: &Bytes,
         midway: Midway,
         passage: Passage,
         connection: Arc<ConnectionState>,
@@ -195,7 +195,7 @@ impl Pace {
     fn wait(&mut self, context: &mut Context<'_>, sent: u64) -> Poll<()> {
         #[expect(clippy::cast_precision_loss, reason = "nobody waits for 2^52 tokens")]
         let offset =
-            Duration::try_from_secs_f64(sent as f64 / self.per_second).unwrap_or(Duration::from_secs(86_400));
+            Duration::try_from_secs_f64(sent as f64 / self.per_second).unwrap_or(Duration::from_hours(24));
         let due = *self.started.get_or_insert_with(Instant::now) + offset;
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
         if sleep.deadline() != due {
@@ -206,14 +206,14 @@ impl Pace {
 }
 
 impl Stream {
-    pub(super) fn new(
+    pub(super) fn begin(
         reply: Reply,
         tokens_per_second: Option<f64>,
         midway: Option<Midway>,
         passage: Passage,
         connection: Arc<ConnectionState>,
     ) -> Body {
-        let half = reply.answer.tokens() / 2;
+        let half = reply.output / 2;
         Body::Stream(Box::new(Self {
             voice: voice(reply.form),
             reply,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::answer::Part;
 use super::frame;
 use super::script::Ending;
-use super::voice::{Reply, Voice};
+use super::voice::{Reply, Voice, json};
 
 /// The voice of Converse.
 pub(super) struct Converse;
@@ -15,14 +15,15 @@ pub(super) struct Converse;
 const PADDING: &str = "abcdefghijklmnop";
 
 impl Voice for Converse {
-    fn whole(&self, reply: &Reply) -> Value {
+    fn whole(&self, reply: &Reply, out: &mut BytesMut) {
         let content: Vec<Value> = reply.answer.parts.iter().map(block).collect();
-        json!({
+        let whole = json!({
             "metrics": {"latencyMs": reply.latency_ms},
             "output": {"message": {"content": content, "role": "assistant"}},
             "stopReason": stop_reason(reply.answer.ending),
             "usage": usage(reply),
-        })
+        });
+        json(out, &whole);
     }
 
     fn stream_type(&self) -> &'static str {
@@ -101,7 +102,7 @@ fn block(part: &Part) -> Value {
 }
 
 fn usage(reply: &Reply) -> Value {
-    let (input, output) = (reply.input, reply.answer.tokens());
+    let (input, output) = (reply.input, reply.output);
     json!({
         "inputTokens": input.fresh,
         "outputTokens": output,

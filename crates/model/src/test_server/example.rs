@@ -56,7 +56,7 @@ fn value(root: &Value, schema: &Value, draws: &mut Draws, depth: usize) -> Value
         }
         "integer" => json!(whole_number(schema, draws)),
         "number" => json!(real_number(schema)),
-        "boolean" => json!(draws.next() % 2 == 0),
+        "boolean" => json!(draws.next().is_multiple_of(2)),
         _ => Value::Null,
     }
 }

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aec_base::digest::Digest;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::answer::compose;
 use super::ask::{self, Ask, Invalid};
@@ -68,19 +68,26 @@ enum Plan {
     Reset(Passage),
 }
 
-/// What a request is decided by.
-struct Arrival<'a> {
+/// What a request is, apart from its body.
+struct Target<'a> {
     form: Form,
     parts: &'a Parts,
-    path_model: Option<&'a str>,
-    path_stream: bool,
+    /// The model, where the path names it.
+    model: Option<&'a str>,
+    /// Whether the path asks for a stream.
+    stream: bool,
+    connection: &'a Arc<ConnectionState>,
+}
+
+/// A request and what is drawn for it.
+struct Arrival<'a> {
+    target: Target<'a>,
     /// Seed of what is the same for the same request.
     draw: u64,
     /// Seed of what differs from one time to the next.
     occasion: u64,
     repetition: u32,
     digest: u64,
-    connection: &'a Arc<ConnectionState>,
 }
 
 /// Answers one request.
@@ -100,7 +107,8 @@ pub(super) async fn handle(
         Err(_) => return Err(Broken),
     };
     shared.keep(&parts, body.as_ref());
-    match shared.plan(form, model.as_deref(), stream, &parts, body, passage, &connection) {
+    let target = Target { form, parts: &parts, model: model.as_deref(), stream, connection: &connection };
+    match shared.plan(target, body.as_deref(), passage) {
         Plan::Answer { wait, response } => {
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;
@@ -175,28 +183,16 @@ impl Shared {
         response
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all of it is the request")]
-    fn plan(
-        &self,
-        form: Form,
-        path_model: Option<&str>,
-        path_stream: bool,
-        parts: &Parts,
-        body: Option<Bytes>,
-        passage: Passage,
-        connection: &Arc<ConnectionState>,
-    ) -> Plan {
-        let bytes = body.as_deref().unwrap_or_default();
-        let digest = short(&Digest::of(bytes));
+    fn plan(&self, target: Target<'_>, body: Option<&[u8]>, passage: Passage) -> Plan {
+        let digest = short(&Digest::of(body.unwrap_or_default()));
         let repetition = self.repetitions.count(digest);
         let draw = mix(self.options.seed, digest);
         let occasion = mix(draw, u64::from(repetition) + 1);
-        let arrival =
-            Arrival { form, parts, path_model, path_stream, draw, occasion, repetition, digest, connection };
-        if body.is_none() {
+        let arrival = Arrival { target, draw, occasion, repetition, digest };
+        let Some(body) = body else {
             return self.refuse(&arrival, &Refusal::TooLarge, None, passage);
-        }
-        if let Err(refusal) = auth::check(form, &self.options, parts, bytes) {
+        };
+        if let Err(refusal) = auth::check(arrival.target.form, &self.options, arrival.target.parts, body) {
             return self.refuse(&arrival, &refusal, None, passage);
         }
         let level = match self.check_limits(&passage) {
@@ -206,7 +202,7 @@ impl Shared {
                 return self.refuse(&arrival, &Refusal::Rate(Wait::For(wait)), level.as_ref(), passage);
             }
         };
-        match self.consider(&arrival, bytes) {
+        match self.consider(&arrival, body) {
             Ok((ask, fault, latency)) => {
                 self.carry_out(&arrival, ask, fault, latency, level.as_ref(), passage)
             }
@@ -232,9 +228,10 @@ impl Shared {
         arrival: &Arrival<'_>,
         body: &[u8],
     ) -> Result<(Ask, Option<FaultKind>, Duration), Invalid> {
-        let header =
-            |name: &str| arrival.parts.headers.get(name).map(|value| value.to_str().unwrap_or_default());
-        let ask = ask::parse(arrival.form, arrival.path_model, arrival.path_stream, body)?;
+        let header = |name: &str| {
+            arrival.target.parts.headers.get(name).map(|value| value.to_str().unwrap_or_default())
+        };
+        let ask = ask::parse(arrival.target.form, arrival.target.model, arrival.target.stream, body)?;
         let fault = match header("x-test-fault") {
             Some(name) => {
                 Some(name.parse::<FaultKind>().map_err(|why| Invalid::new(format!("x-test-fault: {why}")))?)
@@ -315,12 +312,15 @@ impl Shared {
             _ => {}
         }
         let input = ask.prompt.count(&self.prefixes);
-        self.counters.tokens(input.all(), input.read, answer.tokens());
+        let output = answer.tokens();
+        self.counters.tokens(input.all(), input.read, output);
         let reply = Reply {
-            form: arrival.form,
+            form: arrival.target.form,
             model: ask.model,
             id: Draws::new(arrival.occasion).letters(24),
+            thoughts: answer.thought_tokens(),
             answer,
+            output,
             input,
             include_usage: ask.include_usage,
             latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
@@ -338,18 +338,18 @@ impl Shared {
         let mut headers = HeaderMap::with_capacity(8);
         success_headers(&reply, ask.stream, arrival.occasion, &mut headers);
         if let Some(level) = level {
-            tell_level(arrival.form, level, &mut headers);
+            tell_level(arrival.target.form, level, &mut headers);
         }
         let body = if ask.stream {
-            Stream::new(
+            Stream::begin(
                 reply,
                 self.options.tokens_per_second,
                 midway,
                 passage,
-                Arc::clone(arrival.connection),
+                Arc::clone(arrival.target.connection),
             )
         } else {
-            whole(&reply, midway, passage, arrival.connection)
+            whole(&reply, midway, passage, arrival.target.connection)
         };
         self.counters.status(200);
         let mut response = Response::new(body);
@@ -365,12 +365,13 @@ impl Shared {
         passage: Passage,
     ) -> Plan {
         let mut draws = Draws::new(arrival.occasion);
-        let model = arrival.path_model.unwrap_or("the model");
-        let Told { status, mut headers, body } = tell(arrival.form, refusal, model, &draws.letters(22));
+        let model = arrival.target.model.unwrap_or("the model");
+        let Told { status, mut headers, body } =
+            tell(arrival.target.form, refusal, model, &draws.letters(22));
         if let Some(level) = level {
-            tell_level(arrival.form, level, &mut headers);
+            tell_level(arrival.target.form, level, &mut headers);
         }
-        request_id(arrival.form, arrival.occasion, &mut headers);
+        request_id(arrival.target.form, arrival.occasion, &mut headers);
         self.counters.status(status.as_u16());
         let mut response = Response::new(Whole::complete(body, Some(passage)));
         *response.status_mut() = status;
@@ -381,15 +382,17 @@ impl Shared {
 
 fn whole(reply: &Reply, midway: Option<Midway>, passage: Passage, connection: &Arc<ConnectionState>) -> Body {
     let voice = voice(reply.form);
-    let mut value = voice.whole(reply);
+    let mut out = BytesMut::with_capacity(2048);
+    voice.whole(reply, &mut out);
     match midway {
+        None => Whole::complete(out, Some(passage)),
         Some(Midway::Garbage) => Whole::complete(&b"<html>\x00\xff upstream </html>"[..], Some(passage)),
         Some(Midway::Malformed) => {
+            let mut value: Value = serde_json::from_slice(&out).unwrap_or_default();
             voice.spoil(&mut value);
             Whole::complete(value.to_string(), Some(passage))
         }
-        Some(midway) => Whole::half(value.to_string().into(), midway, passage, Arc::clone(connection)),
-        None => Whole::complete(value.to_string(), Some(passage)),
+        Some(midway) => Whole::half(&out.freeze(), midway, passage, Arc::clone(connection)),
     }
 }
 
@@ -405,7 +408,7 @@ fn success_headers(reply: &Reply, stream: bool, occasion: u64, headers: &mut Hea
         Form::Invoke if stream => put(headers, "x-amzn-bedrock-content-type", "application/json"),
         Form::Invoke => {
             put(headers, "x-amzn-bedrock-input-token-count", &reply.input.fresh.to_string());
-            put(headers, "x-amzn-bedrock-output-token-count", &reply.answer.tokens().to_string());
+            put(headers, "x-amzn-bedrock-output-token-count", &reply.output.to_string());
             put(headers, "x-amzn-bedrock-invocation-latency", &reply.latency_ms.to_string());
         }
         Form::Anthropic | Form::Converse => {}
@@ -419,7 +422,7 @@ fn request_id(form: Form, occasion: u64, headers: &mut HeaderMap) {
     let mut draws = Draws::new(occasion);
     match form {
         Form::OpenAi | Form::Azure => {
-            put(headers, "x-request-id", &format!("req_{}", draws.uuid().replace('-', "")))
+            put(headers, "x-request-id", &format!("req_{}", draws.uuid().replace('-', "")));
         }
         Form::Anthropic => put(headers, "request-id", &format!("req_01{}", draws.letters(22))),
         Form::Invoke | Form::Converse => put(headers, "x-amzn-requestid", &draws.uuid()),

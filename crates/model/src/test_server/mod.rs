@@ -64,6 +64,10 @@ pub struct TestServer {
 
 impl TestServer {
     /// Starts a server on the current runtime.
+    #[expect(
+        clippy::unused_async,
+        reason = "it needs a runtime, which only an async function is sure to have"
+    )]
     pub async fn start(options: Options) -> io::Result<Self> {
         options.check().map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         let socket = TcpSocket::new_v4()?;

@@ -1,7 +1,9 @@
 //! OpenAI chat completions as they are written, and what Azure adds to them.
 
+use std::borrow::Cow;
+
 use bytes::BytesMut;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::answer::Part;
 use super::route::Form;
@@ -12,42 +14,43 @@ use super::voice::{CREATED, Reply, Voice, json};
 pub(super) struct OpenAi;
 
 impl Voice for OpenAi {
-    fn whole(&self, reply: &Reply) -> Value {
-        let mut message = Map::new();
-        message.insert("role".to_owned(), json!("assistant"));
-        message.insert("content".to_owned(), text(reply));
-        message.insert("refusal".to_owned(), Value::Null);
-        message.insert("annotations".to_owned(), json!([]));
+    fn whole(&self, reply: &Reply, out: &mut BytesMut) {
+        // Written by hand: load tests ask for little else.
+        put(
+            out,
+            &format!(
+                "{{\"id\":\"chatcmpl-{}\",\"object\":\"chat.completion\",\"created\":{CREATED},\"model\":",
+                reply.id
+            ),
+        );
+        json(out, &reply.model);
+        if reply.form == Form::Azure {
+            put(out, ",\"prompt_filter_results\":");
+            json(out, &prompt_filter_results());
+        }
+        put(out, ",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":");
+        json(out, &text(reply));
+        put(out, ",\"refusal\":null,\"annotations\":[]");
         for part in &reply.answer.parts {
             if let Part::Thought { text, .. } = part {
-                message.insert("reasoning_content".to_owned(), json!(text));
+                put(out, ",\"reasoning_content\":");
+                json(out, text);
             }
         }
         let calls: Vec<Value> = reply.answer.parts.iter().filter_map(call).collect();
         if !calls.is_empty() {
-            message.insert("tool_calls".to_owned(), Value::Array(calls));
+            put(out, ",\"tool_calls\":");
+            json(out, &calls);
         }
-        let mut choice = json!({
-            "index": 0,
-            "message": message,
-            "logprobs": null,
-            "finish_reason": finish_reason(reply.answer.ending),
-        });
-        let mut whole = json!({
-            "id": format!("chatcmpl-{}", reply.id),
-            "object": "chat.completion",
-            "created": CREATED,
-            "model": reply.model,
-        });
+        let reason = finish_reason(reply.answer.ending);
+        put(out, &format!("}},\"logprobs\":null,\"finish_reason\":\"{reason}\""));
         if reply.form == Form::Azure {
-            choice["content_filter_results"] = filter_results(reply.answer.ending);
-            whole["prompt_filter_results"] = prompt_filter_results();
+            put(out, ",\"content_filter_results\":");
+            json(out, &filter_results(reply.answer.ending));
         }
-        whole["choices"] = json!([choice]);
-        whole["usage"] = usage(reply);
-        whole["service_tier"] = json!("default");
-        whole["system_fingerprint"] = json!("fp_0123456789");
-        whole
+        put(out, "}],\"usage\":");
+        usage(reply, out);
+        put(out, ",\"service_tier\":\"default\",\"system_fingerprint\":\"fp_0123456789\"}");
     }
 
     fn stream_type(&self) -> &'static str {
@@ -107,7 +110,7 @@ impl Voice for OpenAi {
         if reply.include_usage {
             out.extend_from_slice(reply.head.as_bytes());
             out.extend_from_slice(b"],\"usage\":");
-            json(out, &usage(reply));
+            usage(reply, out);
             out.extend_from_slice(b"}\n\n");
         }
         out.extend_from_slice(b"data: [DONE]\n\n");
@@ -168,13 +171,14 @@ fn chunk(reply: &Reply, out: &mut BytesMut, finish: Option<&str>, delta: impl Fn
     out.extend_from_slice(b"}\n\n");
 }
 
-fn text(reply: &Reply) -> Value {
-    let texts = reply.answer.parts.iter().filter_map(|part| match part {
+/// The text; nothing when there are only calls.
+fn text(reply: &Reply) -> Option<Cow<'_, str>> {
+    let mut texts = reply.answer.parts.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text.as_str()),
         _ => None,
     });
-    let joined: Vec<&str> = texts.collect();
-    if joined.is_empty() { Value::Null } else { json!(joined.concat()) }
+    let first = Cow::Borrowed(texts.next()?);
+    Some(texts.fold(first, |all, text| all + text))
 }
 
 fn call(part: &Part) -> Option<Value> {
@@ -188,20 +192,21 @@ fn call_position(reply: &Reply, index: usize) -> usize {
     reply.answer.parts[..index].iter().filter(|part| matches!(part, Part::Call { .. })).count()
 }
 
-fn usage(reply: &Reply) -> Value {
-    let (input, output) = (reply.input.all(), reply.answer.tokens());
-    json!({
-        "prompt_tokens": input,
-        "completion_tokens": output,
-        "total_tokens": input + output,
-        "prompt_tokens_details": {"cached_tokens": reply.input.read, "audio_tokens": 0},
-        "completion_tokens_details": {
-            "reasoning_tokens": reply.answer.thought_tokens(),
-            "audio_tokens": 0,
-            "accepted_prediction_tokens": 0,
-            "rejected_prediction_tokens": 0,
-        },
-    })
+fn usage(reply: &Reply, out: &mut BytesMut) {
+    let (input, output) = (reply.input.all(), reply.output);
+    put(
+        out,
+        &format!(
+            "{{\"prompt_tokens\":{input},\"completion_tokens\":{output},\"total_tokens\":{},\"prompt_tokens_details\":{{\"cached_tokens\":{},\"audio_tokens\":0}},\"completion_tokens_details\":{{\"reasoning_tokens\":{},\"audio_tokens\":0,\"accepted_prediction_tokens\":0,\"rejected_prediction_tokens\":0}}}}",
+            input + output,
+            reply.input.read,
+            reply.thoughts
+        ),
+    );
+}
+
+fn put(out: &mut BytesMut, text: &str) {
+    out.extend_from_slice(text.as_bytes());
 }
 
 fn finish_reason(ending: Ending) -> &'static str {

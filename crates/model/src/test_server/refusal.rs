@@ -140,7 +140,7 @@ fn short_time(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
         0 => format!("{}ms", span.as_millis()),
-        1..60 => format!("{}s", span.as_millis() as f64 / 1e3),
+        1..60 => format!("{}s", span.as_secs_f64()),
         _ => format!("{}m{}s", seconds / 60, seconds % 60),
     }
 }

@@ -161,10 +161,10 @@ impl Passage {
 
 impl Drop for Passage {
     fn drop(&mut self) {
-        self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.finished && !self.counters.stopping.load(Ordering::Relaxed) {
             add(&self.counters.disconnects, 1);
         }
+        self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -18,6 +18,9 @@ pub(super) struct Reply {
     /// Letters and digits to make ids of.
     pub(super) id: String,
     pub(super) answer: Answer,
+    /// Tokens of the answer, and those of them that are thoughts.
+    pub(super) output: u64,
+    pub(super) thoughts: u64,
     pub(super) input: InputTokens,
     pub(super) include_usage: bool,
     pub(super) latency_ms: u64,
@@ -28,7 +31,7 @@ pub(super) struct Reply {
 /// A wire format as it is written. Events are appended to the given buffer.
 pub(super) trait Voice: Send + Sync {
     /// The whole answer.
-    fn whole(&self, reply: &Reply) -> Value;
+    fn whole(&self, reply: &Reply, out: &mut BytesMut);
 
     /// The media type of a stream.
     fn stream_type(&self) -> &'static str;
