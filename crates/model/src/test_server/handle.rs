@@ -100,7 +100,7 @@ pub(super) async fn handle(
     let route = Route::of(&parts.method, parts.uri.path());
     shared.counters.request(route.kind());
     let Route::Model { form, model, stream, .. } = route else { return Ok(shared.aside(&route, &parts)) };
-    let mut passage = shared.counters.enter();
+    let passage = shared.counters.enter();
     let body = match Limited::new(incoming, LARGEST_REQUEST).collect().await {
         Ok(body) => Some(body.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => None,
@@ -121,9 +121,8 @@ pub(super) async fn handle(
             drop(waiting);
             Err(Broken)
         }
-        Plan::Reset(ended) => {
-            passage = ended;
-            passage.finish();
+        Plan::Reset(mut ended) => {
+            ended.finish();
             connection.reset.store(true, Ordering::Relaxed);
             Err(Broken)
         }
