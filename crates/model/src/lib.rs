@@ -22,6 +22,7 @@ pub mod registry;
 pub mod replicas;
 pub mod retry;
 pub mod routing;
+pub mod script;
 pub mod sign;
 pub mod tape;
 pub mod test_server;

@@ -92,7 +92,7 @@ fn a_script_is_read_before_the_server_starts() {
     assert_eq!(server.end(Signal::INT), (Some(0), String::new(), String::new()));
     env.write("replies.yaml", "replies:\n- says: first\n");
     let broken = env.run(["--json", "dev", "serve-model", "--script", "replies.yaml"]);
-    assert_eq!((broken.code, broken.errors()[0].0.as_str()), (Some(3), "W003"));
+    assert_eq!((broken.code, broken.errors()[0].0.as_str()), (Some(3), "Q003"));
 }
 
 #[test]

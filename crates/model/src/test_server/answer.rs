@@ -1,12 +1,10 @@
 //! What the server says: drawn, echoed or scripted, cut to the tokens that the request allows.
 
-use serde_json::Value;
-
 use super::ask::{Ask, Choice, OfferedTool};
 use super::draw::{Draws, mix};
 use super::example::example;
 use super::options::{Answers, Options};
-use super::script::{Ending, ScriptedReply};
+use crate::script::{Ending, ScriptedReply};
 
 /// Words of drawn answers.
 const WORDS: [&str; 64] = [
@@ -174,7 +172,7 @@ pub(super) fn first_piece(text: &str) -> &str {
 pub(super) fn compose(options: &Options, ask: &Ask, draw: u64) -> Answer {
     let mut draws = Draws::new(draw);
     let scripted = match &options.answers {
-        Answers::Script(script) => script.reply(ask.turns),
+        Answers::Script(script) => script.reply(&ask.first_text, ask.turns),
         Answers::Drawn | Answers::Echo => None,
     };
     let mut answer = match scripted {
@@ -229,16 +227,10 @@ fn recite(reply: &ScriptedReply, draw: u64) -> Answer {
     parts.extend(reply.reasoning.as_ref().map(|text| thought(text.clone(), draw)));
     parts.extend(reply.text.as_ref().map(|text| Part::Text(text.clone())));
     for (index, call) in reply.tool_calls.iter().enumerate() {
-        let arguments = match &call.arguments {
-            Value::String(raw) => raw.clone(),
-            Value::Null => "{}".to_owned(),
-            value => value.to_string(),
-        };
         let id = Draws::new(mix(draw, index as u64)).letters(24);
-        parts.push(Part::Call { id, name: call.name.clone(), arguments });
+        parts.push(Part::Call { id, name: call.name.clone(), arguments: call.arguments_text() });
     }
-    let natural = if reply.tool_calls.is_empty() { Ending::End } else { Ending::ToolCalls };
-    Answer { parts, ending: reply.stop.unwrap_or(natural), stop_text: None }
+    Answer { parts, ending: reply.ending(), stop_text: None }
 }
 
 fn thought(text: String, draw: u64) -> Part {
@@ -279,12 +271,12 @@ fn end_at_stop_texts(answer: &mut Answer, stop_texts: &[String]) {
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::super::options::Range;
     use super::super::route::Form;
-    use super::super::script::Script;
     use super::*;
+    use crate::script::Script;
 
     fn ask(more: &Value) -> Ask {
         let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "one two three"}]});

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::answer::Part;
 use super::frame;
-use super::script::Ending;
 use super::voice::{Reply, Voice, json};
+use crate::script::Ending;
 
 /// The voice of Anthropic itself.
 pub(super) struct Events;

@@ -24,10 +24,10 @@ use super::limits::{Bucket, Level};
 use super::options::Options;
 use super::refusal::{Refusal, Told, Wait, put, tell, tell_level};
 use super::route::{Form, Route};
-use super::script::Ending;
 use super::stats::{Counters, Passage};
 use super::voice::{Reply, voice};
 use super::{anthropic, openai};
+use crate::script::Ending;
 
 /// Larger requests are refused.
 const LARGEST_REQUEST: usize = 64 * 1024 * 1024;

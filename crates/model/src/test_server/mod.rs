@@ -21,7 +21,6 @@ mod pairs;
 mod prompt;
 mod refusal;
 mod route;
-mod script;
 mod stats;
 mod voice;
 
@@ -42,7 +41,6 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use fault::{Fault, FaultKind};
 pub use handle::KeptRequest;
 pub use options::{Answers, AwsKeys, Options, Range, duration};
-pub use script::{Ending, Script, ScriptedCall, ScriptedReply};
 pub use stats::Stats;
 
 use body::ConnectionState;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::answer::Part;
 use super::route::Form;
-use super::script::Ending;
 use super::voice::{CREATED, Reply, Voice, json};
+use crate::script::Ending;
 
 /// The voice of OpenAI-like servers.
 pub(super) struct OpenAi;

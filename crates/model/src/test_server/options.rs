@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::fault::Fault;
-use super::script::Script;
+use crate::script::Script;
 
 /// How a test server behaves. The defaults answer every request at once.
 #[derive(Clone)]

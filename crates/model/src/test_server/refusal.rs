@@ -11,7 +11,7 @@ use super::ask::Invalid;
 use super::limits::Level;
 use super::openai::filter_results;
 use super::route::Form;
-use super::script::Ending;
+use crate::script::Ending;
 
 /// Why a request gets no answer.
 #[derive(Debug)]
