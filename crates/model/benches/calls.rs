@@ -26,7 +26,8 @@ use aec_model::registry::Registry;
 use aec_model::retry::RetryPolicy;
 use aec_model::routing::Routes;
 use aec_model::tape::Tape;
-use aec_model::test_server::{Options, Range, TestServer, allow_many_connections};
+use aec_model::test_server::{Options, Range, TestServer};
+use aec_model::transport::allow_many_connections;
 use aec_test::bench::is_asked_for;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client as Bare;
@@ -49,7 +50,9 @@ fn main() {
     allow_many_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(rates());
-    if std::env::var_os("ONLY_RATES").is_some() { return; }
+    if std::env::var_os("ONLY_RATES").is_some() {
+        return;
+    }
     runtime.block_on(streams());
     runtime.block_on(growth());
 }
@@ -58,18 +61,19 @@ fn main() {
 fn serve(kind: &str) {
     allow_many_connections();
     let options = match kind {
-        "slow" => Options {
-            output_tokens: Range::only(100),
-            tokens_per_second: Some(20.0),
-            ..Options::default()
-        },
+        "slow" => {
+            Options { output_tokens: Range::only(100), tokens_per_second: Some(20.0), ..Options::default() }
+        }
         _ => Options { output_tokens: Range::only(50), ..Options::default() },
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let server = TestServer::start(options).await.unwrap();
         println!("{}", server.url());
-        tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await.unwrap().unwrap();
+        tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new()))
+            .await
+            .unwrap()
+            .unwrap();
     });
 }
 
@@ -112,7 +116,13 @@ fn model(server: &Server, more: &str) -> (Model, Scope) {
     fs_err::remove_file(&path).unwrap();
     let redactor = Redactor::from_env(&env);
     let routes = Routes { env, registry, ..Routes::default() };
-    let setup = Setup { routes, prices: PriceList::builtin(), retry: RetryPolicy::default(), tape: Tape::Live, redactor };
+    let setup = Setup {
+        routes,
+        prices: PriceList::builtin(),
+        retry: RetryPolicy::default(),
+        tape: Tape::Live,
+        redactor,
+    };
     let model = Client::new(setup).unwrap().model("m", None).unwrap();
     let budget = Budget::of_tokens(u64::MAX / 2);
     let account = Meter::new(Unpriced::Refuse).open(None, "benchmark", budget);
@@ -120,7 +130,8 @@ fn model(server: &Server, more: &str) -> (Model, Scope) {
 }
 
 fn request(number: usize, max_tokens: u32) -> Request {
-    let text = format!("Question {number}. {}", "A simply supported beam carries a uniform load. ".repeat(40));
+    let text =
+        format!("Question {number}. {}", "A simply supported beam carries a uniform load. ".repeat(40));
     Request {
         messages: vec![Message::text(Role::System, "You are an engineer."), Message::text(Role::User, text)],
         sampling: Sampling { max_tokens: Some(max_tokens), ..Sampling::default() },
@@ -182,7 +193,11 @@ async fn rates() {
     let url = format!("{}/v1/chat/completions", server.url);
     // The same bytes as the client sends, more or less.
     let body = |number: usize| {
-        let wire = aec_model::dialect::Wire { model: "gpt-4.1-mini".to_owned(), model_in_body: true, ..Default::default() };
+        let wire = aec_model::dialect::Wire {
+            model: "gpt-4.1-mini".to_owned(),
+            model_in_body: true,
+            ..Default::default()
+        };
         let body = aec_model::endpoint::Format::OpenAiChat.dialect().encode(&request(number, 200), &wire);
         bytes::Bytes::from(serde_json::to_vec(&body).unwrap())
     };
@@ -232,7 +247,10 @@ async fn rates() {
     let (bare, client) = (median(&|row| row[0].0), median(&|row| row[1].0));
     println!("concurrency {CONCURRENCY}, {COUNT} calls a round, 2 kB prompts, medians of three rounds");
     println!("bare hyper client: {bare:.0} calls/s, {:.0} us CPU a call", median(&|row| row[0].1));
-    println!("aec-model client:  {client:.0} calls/s, {:.0} us CPU a call (limit 200)", median(&|row| row[1].1));
+    println!(
+        "aec-model client:  {client:.0} calls/s, {:.0} us CPU a call (limit 200)",
+        median(&|row| row[1].1)
+    );
     println!("ratio: {:.2} (limit 0.50)", client / bare);
 }
 

@@ -1,31 +1,63 @@
 //! The money side of one attempt: reserved before it is sent, settled when it is over, whatever becomes of it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::event::{CallEvent, Charged};
 use crate::failure::Failure;
 use crate::message::{Part, Reply, Request};
 use crate::meter::{Account, Charge, Quote, Refusal, Reservation};
 use crate::money::MicroDollars;
 use crate::price::{Bound, Price, input_bound, output_bound};
-use crate::transport::{Billed, Progress};
 
-/// Tokens that a provider may have produced, beyond what arrived, before it noticed that nobody listens.
-const UNDER_WAY: u64 = 1024;
+/// What a request can take at most.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    input: Bound,
+    output: u64,
+}
+
+impl Size {
+    /// The size of a request.
+    pub(crate) fn of(request: &Request) -> Self {
+        Self { input: input_bound(request), output: output_bound(&request.sampling) }
+    }
+
+    /// Tokens that it will roughly take, for limits per minute.
+    pub(crate) fn expected_tokens(&self) -> u64 {
+        // A token is about four bytes, and few answers use their whole limit.
+        const USUAL_ANSWER: u64 = 1024;
+        self.input.tokens / 4 + self.output.min(USUAL_ANSWER)
+    }
+
+    /// What it can cost at most.
+    pub(crate) fn cost(&self, price: &Price) -> MicroDollars {
+        price.worst_case(self.input.tokens, self.output, self.input.images)
+    }
+}
+
+/// Whether a provider may charge for an attempt. Whoever pays looks here, also when the attempt is given up half way.
+#[derive(Debug, Default)]
+pub struct Sent(AtomicBool);
+
+impl Sent {
+    /// From now on the request may be billed.
+    pub(crate) fn yes(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// It was not sent after all, or refused.
+    pub(crate) fn no(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
 
 /// An attempt that will have to be paid. Dropping it settles what may have been billed so far.
 #[derive(Debug)]
 pub(crate) struct Bill<'a> {
     reservation: Option<Reservation>,
     price: Option<&'a Price>,
-    bound: Bound,
-    output_limit: u64,
-    progress: Progress,
-}
-
-/// Tokens that a request will roughly take, for limits per minute.
-pub(crate) fn expected_tokens(request: &Request) -> u64 {
-    // A token is about four bytes, and few answers use their whole limit.
-    const USUAL_ANSWER: u64 = 1024;
-    input_bound(request).tokens / 4 + u64::from(request.sampling.output_limit()).min(USUAL_ANSWER)
+    size: Size,
+    sent: Sent,
 }
 
 impl<'a> Bill<'a> {
@@ -34,63 +66,57 @@ impl<'a> Bill<'a> {
         account: &Account,
         model: &str,
         price: Option<&'a Price>,
-        request: &Request,
+        size: Size,
     ) -> Result<Self, Refusal> {
-        let bound = input_bound(request);
-        let output_limit = output_bound(&request.sampling);
-        let quote = Quote::new(model, price, bound, output_limit);
+        let quote = Quote::new(model, price, size.input, size.output);
         let reservation = Some(account.reserve(quote).await?);
-        Ok(Self { reservation, price, bound, output_limit, progress: Progress::default() })
+        Ok(Self { reservation, price, size, sent: Sent::default() })
     }
 
-    /// Where the attempt says how far it has come.
-    pub(crate) fn progress(&self) -> &Progress {
-        &self.progress
+    /// With the price of the endpoint that was chosen, which is not dearer than the one that was reserved.
+    pub(crate) fn at(mut self, price: Option<&'a Price>) -> Self {
+        self.price = price;
+        self
+    }
+
+    /// Where the attempt says whether it may be billed.
+    pub(crate) fn sent(&self) -> &Sent {
+        &self.sent
     }
 
     /// Settles an attempt that has ended; what it took.
     pub(crate) fn close(mut self, outcome: Result<&Reply, &Failure>) -> Charged {
         let charge = match outcome {
-            Ok(reply) => match reply.usage {
-                Some(usage) => Charge::Actual { usage, cost: self.price.map(|price| price.cost(&usage)) },
-                None => self.at_most(Billed::Received(spoken(reply))),
-            },
-            Err(_) => self.at_most(self.progress.billed()),
+            Ok(Reply { usage: Some(usage), .. }) => {
+                Charge::Actual { usage: *usage, cost: self.price.map(|price| price.cost(usage)) }
+            }
+            // A token is at least one byte of what was said.
+            Ok(reply) => self.at_most((spoken(reply) as u64).min(self.size.output)),
+            Err(_) => self.unknown(),
         };
         self.settle(charge)
     }
 
-    /// Settles an attempt that was replayed, as it was settled when it was live.
-    pub(crate) fn close_replayed(mut self, event: &CallEvent) {
-        let charge = match event {
-            CallEvent::Answered { usage: Some(usage), cost, .. } => {
-                Charge::Actual { usage: *usage, cost: *cost }
-            }
-            CallEvent::Failed { charged: Some(Charged { tokens, cost }), .. } => {
-                Charge::Bound { tokens: *tokens, cost: *cost }
-            }
-            _ => Charge::Nothing,
-        };
-        self.settle(charge);
+    /// What can have been billed for an answer that nobody saw to its end. Thoughts may have been produced that leave no
+    /// trace in a stream, so what has arrived says nothing: it is all or nothing.
+    fn unknown(&self) -> Charge {
+        if self.sent.0.load(Ordering::Acquire) { self.at_most(self.size.output) } else { Charge::Nothing }
     }
 
-    /// The most that can have been billed.
-    fn at_most(&self, billed: Billed) -> Charge {
-        let output = match billed {
-            Billed::Nothing => return Charge::Nothing,
-            Billed::Unknown => self.output_limit,
-            // A token is at least one byte.
-            Billed::Received(bytes) => (bytes as u64).saturating_add(UNDER_WAY).min(self.output_limit),
-        };
-        let most = Quote::new("", self.price, self.bound, output);
+    fn at_most(&self, output: u64) -> Charge {
+        let most = Quote::new("", self.price, self.size.input, output);
         Charge::Bound { tokens: most.tokens, cost: most.money }
     }
 
     fn settle(&mut self, charge: Charge) -> Charged {
         let charged = match &charge {
-            Charge::Actual { usage, cost } => Charged { tokens: usage.total(), cost: *cost },
-            Charge::Bound { tokens, cost } => Charged { tokens: *tokens, cost: *cost },
-            Charge::Nothing => Charged { tokens: 0, cost: self.price.map(|_| MicroDollars::ZERO) },
+            Charge::Actual { usage, cost } => {
+                Charged { usage: Some(*usage), tokens: usage.total(), cost: *cost }
+            }
+            Charge::Bound { tokens, cost } => Charged { usage: None, tokens: *tokens, cost: *cost },
+            Charge::Nothing => {
+                Charged { usage: None, tokens: 0, cost: self.price.map(|_| MicroDollars::ZERO) }
+            }
         };
         if let Some(reservation) = self.reservation.take() {
             reservation.settle(charge);
@@ -102,10 +128,35 @@ impl<'a> Bill<'a> {
 impl Drop for Bill<'_> {
     fn drop(&mut self) {
         if self.reservation.is_some() {
-            let charge = self.at_most(self.progress.billed());
+            let charge = self.unknown();
             self.settle(charge);
         }
     }
+}
+
+/// Charges an attempt that is replayed as it was charged when it was live. Exactly that is reserved: whether it fitted
+/// was decided then, and a refusal is on the cassette too.
+pub(crate) async fn replay(account: &Account, model: &str, event: &CallEvent) -> Result<(), Refusal> {
+    let charged = match event {
+        CallEvent::Attempt { .. } => return Ok(()),
+        CallEvent::Failed { charged: Some(charged), .. } => *charged,
+        CallEvent::Failed { charged: None, .. } => {
+            let nothing = Quote { model: model.into(), money: Some(MicroDollars::ZERO), tokens: 0 };
+            account.reserve(nothing).await?.settle(Charge::Nothing);
+            return Ok(());
+        }
+        CallEvent::Answered { usage, cost, tokens_at_most, .. } => {
+            let tokens = usage.map(|usage| usage.total()).or(*tokens_at_most).unwrap_or(0);
+            Charged { usage: *usage, tokens, cost: *cost }
+        }
+    };
+    let Charged { usage, tokens, cost } = charged;
+    let reservation = account.reserve(Quote { model: model.into(), money: cost, tokens }).await?;
+    reservation.settle(match usage {
+        Some(usage) => Charge::Actual { usage, cost },
+        None => Charge::Bound { tokens, cost },
+    });
+    Ok(())
 }
 
 /// Bytes that a reply says.

@@ -27,8 +27,27 @@ pub enum Admission {
     Open,
     /// Yes, to find out whether it is back; nobody else for now.
     Probe,
-    /// Not before this.
+    /// It is left alone until this moment; after it somebody is finding out.
     Closed(Instant),
+}
+
+/// What a failure says about the next call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outlook {
+    /// It may go better.
+    Open,
+    /// It will fail as well.
+    Hopeless,
+}
+
+impl BreakerState {
+    fn look(&self) -> Admission {
+        match self.open_until {
+            None => Admission::Open,
+            Some(until) if until > Instant::now() || self.probing => Admission::Closed(until),
+            Some(_) => Admission::Probe,
+        }
+    }
 }
 
 impl Breaker {
@@ -43,21 +62,14 @@ impl Breaker {
 
     /// Whether a call may go, without taking the place of the probe.
     pub fn look(&self) -> Admission {
-        let state = self.state();
-        match state.open_until {
-            None => Admission::Open,
-            Some(until) if until > Instant::now() => Admission::Closed(until),
-            Some(_) if state.probing => Admission::Closed(Instant::now() + Self::FIRST_PAUSE),
-            Some(_) => Admission::Probe,
-        }
+        self.state().look()
     }
 
     /// Whether a call may go; the answer `Probe` is given to one caller.
     pub fn admit(&self) -> Admission {
-        let admission = self.look();
-        if admission == Admission::Probe {
-            self.state().probing = true;
-        }
+        let mut state = self.state();
+        let admission = state.look();
+        state.probing |= admission == Admission::Probe;
         admission
     }
 
@@ -66,18 +78,27 @@ impl Breaker {
         *self.state() = BreakerState::default();
     }
 
-    /// The endpoint failed; `dead` when more of the same is certain.
-    pub fn failed(&self, dead: bool) {
+    /// The endpoint failed; `outlook` says whether more of the same is certain.
+    pub fn failed(&self, call: Admission, outlook: Outlook) {
         let mut state = self.state();
-        state.row += 1;
-        if state.probing || dead || state.row >= Self::ROW {
-            let pause = Self::FIRST_PAUSE.saturating_mul(1 << state.rounds.min(16)).min(Self::LONGEST_PAUSE);
-            let pause = if dead { Self::LONGEST_PAUSE } else { pause };
-            state.rounds += 1;
-            state.row = 0;
-            state.probing = false;
-            state.open_until = Some(Instant::now() + pause);
+        // What was under way when it was left alone says nothing new.
+        if state.open_until.is_some() && call != Admission::Probe {
+            return;
         }
+        state.row += 1;
+        if call != Admission::Probe && outlook == Outlook::Open && state.row < Self::ROW {
+            return;
+        }
+        let pause = match outlook {
+            Outlook::Hopeless => Self::LONGEST_PAUSE,
+            Outlook::Open => {
+                Self::FIRST_PAUSE.saturating_mul(1 << state.rounds.min(16)).min(Self::LONGEST_PAUSE)
+            }
+        };
+        state.rounds += 1;
+        state.row = 0;
+        state.probing = false;
+        state.open_until = Some(Instant::now() + pause);
     }
 
     /// The call that was to find out never came to an end.
@@ -90,22 +111,29 @@ impl Breaker {
 mod tests {
     use super::*;
 
+    const CALL: Admission = Admission::Open;
+
     #[tokio::test(start_paused = true)]
     async fn a_dead_endpoint_is_left_alone_and_probed() {
         let breaker = Breaker::default();
         for _ in 0..Breaker::ROW - 1 {
-            breaker.failed(false);
+            breaker.failed(CALL, Outlook::Open);
         }
         breaker.worked();
         for _ in 0..Breaker::ROW {
             assert_eq!(breaker.admit(), Admission::Open);
-            breaker.failed(false);
+            breaker.failed(CALL, Outlook::Open);
         }
         assert!(matches!(breaker.admit(), Admission::Closed(_)));
+        for _ in 0..100 {
+            breaker.failed(CALL, Outlook::Open);
+        }
         tokio::time::advance(Breaker::FIRST_PAUSE).await;
-        assert_eq!(breaker.admit(), Admission::Probe);
+        assert_eq!(breaker.admit(), Admission::Probe, "calls that were under way do not prolong the pause");
         assert!(matches!(breaker.admit(), Admission::Closed(_)), "one probe at a time");
-        breaker.failed(false);
+        breaker.failed(CALL, Outlook::Open);
+        assert!(matches!(breaker.admit(), Admission::Closed(_)), "a straggler is not the probe");
+        breaker.failed(Admission::Probe, Outlook::Open);
         let Admission::Closed(until) = breaker.admit() else { panic!("open") };
         assert_eq!(until - Instant::now(), Breaker::FIRST_PAUSE * 2);
         tokio::time::advance(Breaker::FIRST_PAUSE * 2).await;
@@ -114,7 +142,7 @@ mod tests {
         assert_eq!(breaker.admit(), Admission::Probe);
         breaker.worked();
         assert_eq!(breaker.admit(), Admission::Open);
-        breaker.failed(true);
+        breaker.failed(CALL, Outlook::Hopeless);
         let Admission::Closed(until) = breaker.admit() else { panic!("open") };
         assert_eq!(until - Instant::now(), Breaker::LONGEST_PAUSE);
     }

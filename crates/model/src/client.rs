@@ -3,26 +3,30 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use aec_base::secret::Redactor;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::bill::Bill;
+use crate::bill::{self, Bill, Size};
 use crate::cassette::{Call, Lookup, Played};
 use crate::dialect::refusal;
 use crate::endpoint::Endpoint;
-use crate::event::CallEvent;
+use crate::event::{CallEvent, Charged};
 use crate::failure::{Failure, FailureKind};
 use crate::message::{Reply, Request};
 use crate::meter::Account;
 use crate::offline::Offline;
 use crate::price::{Price, PriceList};
-use crate::replicas::Replicas;
-use crate::retry::{self, History, RetryBudget, RetryPolicy};
+use crate::replicas::{Replica, Replicas};
+use crate::retry::{self, History, RetryPolicy};
 use crate::routing::{ClientTable, RouteError, Routes, Target};
 use crate::tape::Tape;
-use crate::transport::Transport;
+use crate::transport::{Manner, Transport};
+
+/// The label of models inside this program.
+const OFFLINE: &str = "offline";
 
 /// What a client is made of.
 pub struct Setup {
@@ -47,7 +51,6 @@ struct Shared {
     routes: Routes,
     prices: PriceList,
     retry: RetryPolicy,
-    retries: RetryBudget,
     redactor: Redactor,
     tape: Tape,
     destinations: Mutex<HashMap<String, Arc<Destination>>>,
@@ -128,7 +131,6 @@ impl Client {
             routes,
             prices,
             retry,
-            retries: RetryBudget::default(),
             redactor,
             tape,
             destinations: Mutex::default(),
@@ -179,7 +181,8 @@ impl Client {
 
     pub(crate) fn scrub(&self, mut failure: Failure) -> Failure {
         failure.message = self.0.redactor.scrub(failure.message);
-        failure
+        // What a miss says is a comparison; it is bounded where it is made.
+        if failure.kind == FailureKind::Replay { failure } else { failure.shorten() }
     }
 }
 
@@ -227,17 +230,17 @@ impl Model {
     pub async fn call(&self, request: &Request, scope: &Scope) -> Called {
         let mut journal = Journal { events: Vec::new(), observer: scope.observer.as_ref() };
         let (outcome, source) = match &self.client.0.tape {
-            Tape::Live => (self.bounded(request, scope, &mut journal).await.0, Source::Live),
+            Tape::Live => (self.live(request, scope, &mut journal).await.0, Source::Live),
             Tape::Replay(player) => {
                 let outcome = match player.play(&scope.label, &self.name, request) {
-                    Ok(played) => self.replayed(played, request, scope, &mut journal).await,
+                    Ok(played) => self.replayed(played, scope, &mut journal).await,
                     Err(miss) => Err(Failure::lasting(FailureKind::Replay, miss.to_string())),
                 };
                 (outcome.map_err(|failure| self.client.scrub(failure)), Source::Replay)
             }
             Tape::Record(recorder) => {
                 let ticket = recorder.begin(&scope.label, &self.name, request);
-                let (outcome, endpoint) = self.bounded(request, scope, &mut journal).await;
+                let (outcome, endpoint) = self.live(request, scope, &mut journal).await;
                 let call = Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
                 (kept(recorder.record(ticket, &call), outcome), Source::Live)
             }
@@ -247,7 +250,7 @@ impl Model {
                     (played.outcome, Source::Cache)
                 }
                 Lookup::Ask(ticket) => {
-                    let (outcome, endpoint) = self.bounded(request, scope, &mut journal).await;
+                    let (outcome, endpoint) = self.live(request, scope, &mut journal).await;
                     let call =
                         Call { endpoint: &endpoint, events: &journal.events, outcome: &outcome, request };
                     (kept(cache.record(ticket, &call), outcome), Source::Live)
@@ -261,37 +264,17 @@ impl Model {
     async fn replayed(
         &self,
         played: Played,
-        request: &Request,
         scope: &Scope,
         journal: &mut Journal<'_>,
     ) -> Result<Reply, Failure> {
-        let price = self.prices().first().copied().flatten();
         for event in played.events {
-            if !matches!(event, CallEvent::Attempt { .. }) {
-                Bill::open(&scope.account, &self.name, price, request).await?.close_replayed(&event);
-            }
+            bill::replay(&scope.account, &self.name, &event).await?;
             journal.add(event);
         }
         played.outcome
     }
 
-    /// A live call that ends at its deadline.
-    async fn bounded(
-        &self,
-        request: &Request,
-        scope: &Scope,
-        journal: &mut Journal<'_>,
-    ) -> (Result<Reply, Failure>, String) {
-        let Some(deadline) = scope.deadline else { return self.live(request, scope, journal).await };
-        match tokio::time::timeout_at(deadline, self.live(request, scope, journal)).await {
-            Ok(ended) => ended,
-            Err(_) => {
-                let failure = Failure::lasting(FailureKind::Cancelled, "the time for the call was up");
-                (Err(failure), String::new())
-            }
-        }
-    }
-
+    /// A live call; with its outcome the label of the endpoint that was asked last.
     async fn live(
         &self,
         request: &Request,
@@ -301,9 +284,13 @@ impl Model {
         match &*self.destination {
             Destination::Offline(model, price) => {
                 let outcome = self.offline(model, price.as_ref(), request, scope, journal).await;
-                (outcome, "offline".to_owned())
+                (outcome, OFFLINE.to_owned())
             }
-            Destination::Replicas(replicas) => self.remote(replicas, request, scope, journal).await,
+            Destination::Replicas(replicas) => {
+                let mut label = String::new();
+                let outcome = self.remote(replicas, request, scope, journal, &mut label).await;
+                (outcome, label)
+            }
         }
     }
 
@@ -315,22 +302,13 @@ impl Model {
         scope: &Scope,
         journal: &mut Journal<'_>,
     ) -> Result<Reply, Failure> {
-        let bill = Bill::open(&scope.account, &self.name, price, request).await?;
-        journal.add(CallEvent::Attempt { attempt: 1, endpoint: "offline".to_owned() });
-        let outcome = model.answer(request).and_then(inspected);
-        let cost = bill.close(outcome.as_ref()).cost;
-        match &outcome {
-            Ok(reply) => {
-                journal.add(CallEvent::Answered { attempt: 1, elapsed_ms: 0, usage: reply.usage, cost })
-            }
-            Err(failure) => journal.add(CallEvent::Failed {
-                attempt: 1,
-                failure: failure.clone(),
-                elapsed_ms: 0,
-                wait_ms: None,
-                charged: None,
-            }),
-        }
+        let opened = Bill::open(&scope.account, &self.name, price, Size::of(request));
+        let bill = within(scope.deadline, opened).await??;
+        journal.add(CallEvent::Attempt { attempt: 1, endpoint: OFFLINE.to_owned() });
+        let outcome = model.answer(request);
+        let charged = bill.close(outcome.as_ref());
+        let outcome = outcome.and_then(inspected);
+        journal.ended(1, 0, &outcome, charged, None);
         outcome
     }
 
@@ -340,67 +318,111 @@ impl Model {
         request: &Request,
         scope: &Scope,
         journal: &mut Journal<'_>,
-    ) -> (Result<Reply, Failure>, String) {
+        label: &mut String,
+    ) -> Result<Reply, Failure> {
         let shared = &self.client.0;
-        let mut history = History::default();
-        let mut failovers = 0;
+        let size = Size::of(request);
+        let mut course = Course { history: History::default(), manner: None, failovers: 0 };
         for attempt in 1.. {
-            let chosen = replicas.choose().await;
+            // Money first: who waits for money must not stand in anybody's way.
+            let price = replicas.dearest(|price| size.cost(price));
+            let bill = within(scope.deadline, Bill::open(&scope.account, &self.name, price, size)).await??;
+            let chosen = replicas.choose().ok_or_else(nowhere)?;
             let replica = chosen.replica;
-            let label = replica.line.endpoint.label.clone();
-            let mut pass = replica.gate.enter(crate::bill::expected_tokens(request)).await;
-            let bill = match Bill::open(&scope.account, &self.name, replica.price.as_ref(), request).await {
-                Ok(bill) => bill,
-                Err(refusal) => return (Err(refusal.into()), label),
-            };
+            let bill = bill.at(replica.price.as_ref());
+            label.clone_from(&replica.line.endpoint.label);
+            let patience = course.history.patience_left(&shared.retry);
+            let entered = replica.gate.enter(size.expected_tokens(), patience);
+            let mut pass = within(scope.deadline, entered).await?.map_err(paused)?;
             journal.add(CallEvent::Attempt { attempt, endpoint: label.clone() });
-            let lessons = replica.line.lessons();
+            let manner = course.manner.unwrap_or_else(|| replica.line.manner(request));
             let started = Instant::now();
-            let outcome = shared.transport.attempt(&replica.line, request, bill.progress()).await;
+            pass.send();
+            let sending = shared.transport.attempt(&replica.line, request, manner, bill.sent());
+            let outcome = within(scope.deadline, sending).await.and_then(|outcome| outcome);
             let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
             let charged = bill.close(outcome.as_ref());
-            if let Ok(Reply { usage: Some(usage), .. }) = &outcome {
-                pass.used_tokens(usage.total());
-            }
+            pass.used_tokens(charged.tokens);
             drop(pass);
-            let usage = outcome.as_ref().ok().and_then(|reply| reply.usage);
-            let failure = match outcome.and_then(inspected) {
-                Ok(reply) => {
+            let outcome = outcome.and_then(inspected).map_err(|failure| self.client.scrub(failure));
+            let failure = match &outcome {
+                Ok(_) => {
                     chosen.worked();
-                    shared.retries.earn();
-                    journal.add(CallEvent::Answered { attempt, elapsed_ms, usage, cost: charged.cost });
-                    return (Ok(reply), label);
+                    replicas.retries.earn();
+                    if course.manner.is_some() {
+                        replica.line.keep(manner);
+                    }
+                    journal.ended(attempt, elapsed_ms, &outcome, charged, None);
+                    return outcome;
                 }
-                Err(failure) => self.client.scrub(failure),
+                Err(failure) => failure,
             };
             let has_other = replicas.has_other(replica);
-            chosen.failed(&failure, has_other);
-            let wait = if replica.line.lessons() != lessons {
-                // The server said how it wants to be asked.
-                Some(std::time::Duration::ZERO)
-            } else if failure.kind == FailureKind::Auth && has_other && failovers < replicas.list().len() {
-                failovers += 1;
-                Some(std::time::Duration::ZERO)
-            } else {
-                history
-                    .next(&failure, &shared.retry, retry::chance())
-                    .filter(|_| failure.kind == FailureKind::Rate || shared.retries.spend())
-            };
-            let wait_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-            journal.add(CallEvent::Failed {
-                attempt,
-                failure: failure.clone(),
-                elapsed_ms,
-                wait_ms,
-                charged: Some(charged).filter(|charged| charged.tokens > 0),
-            });
-            match wait {
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => return (Err(failure), label),
+            chosen.failed(failure, has_other);
+            let wait = course.next(failure, replicas, replica, manner, has_other, &shared.retry);
+            journal.ended(attempt, elapsed_ms, &outcome, charged, wait);
+            let Some(wait) = wait else { return outcome };
+            within(scope.deadline, tokio::time::sleep(wait)).await?;
+        }
+        Err(nowhere())
+    }
+}
+
+/// What one call has been through, and what it will try next.
+struct Course {
+    history: History,
+    /// The manner that a refusal asked for, until it is known whether it works.
+    manner: Option<Manner>,
+    /// How often another replica was asked at once.
+    failovers: usize,
+}
+
+impl Course {
+    /// The wait until the next attempt, if there is one.
+    fn next(
+        &mut self,
+        failure: &Failure,
+        replicas: &Replicas,
+        replica: &Replica,
+        manner: Manner,
+        has_other: bool,
+        policy: &RetryPolicy,
+    ) -> Option<Duration> {
+        if self.manner.is_none() {
+            self.manner = replica.line.other_manner(failure, manner);
+            if self.manner.is_some() {
+                return Some(Duration::ZERO);
             }
         }
-        (Err(Failure::lasting(FailureKind::Cancelled, "no attempt is left")), String::new())
+        if failure.kind == FailureKind::Auth && has_other && self.failovers < replicas.list().len() {
+            self.failovers += 1;
+            return Some(Duration::ZERO);
+        }
+        // Rate limits carry their own wait, and silence says nothing about the health of a provider.
+        let free = matches!(failure.kind, FailureKind::Rate | FailureKind::Empty);
+        let wait = self.history.next(failure, policy, retry::chance())?;
+        (free || replicas.retries.spend()).then_some(wait)
     }
+}
+
+/// A future that ends at a deadline.
+async fn within<T>(deadline: Option<Instant>, future: impl Future<Output = T>) -> Result<T, Failure> {
+    match deadline {
+        None => Ok(future.await),
+        Some(deadline) => tokio::time::timeout_at(deadline, future)
+            .await
+            .map_err(|_| Failure::lasting(FailureKind::Cancelled, "the time for the call was up")),
+    }
+}
+
+fn nowhere() -> Failure {
+    Failure::lasting(FailureKind::Request, "the model has no address")
+}
+
+/// The provider asks everybody to wait for longer than this call will.
+fn paused(wait: Duration) -> Failure {
+    let message = format!("the provider asks for a pause of {} more seconds", wait.as_secs());
+    Failure::passing(FailureKind::Rate, message).retry_after(Some(wait))
 }
 
 /// An answer that was to be recorded and could not be is a failure: a recording with holes is found out only when it
@@ -433,5 +455,32 @@ impl Journal<'_> {
             observer(&event);
         }
         self.events.push(event);
+    }
+
+    /// An attempt has ended like this.
+    fn ended(
+        &mut self,
+        attempt: u32,
+        elapsed_ms: u64,
+        outcome: &Result<Reply, Failure>,
+        charged: Charged,
+        wait: Option<Duration>,
+    ) {
+        self.add(match outcome {
+            Ok(reply) => CallEvent::Answered {
+                attempt,
+                elapsed_ms,
+                usage: reply.usage,
+                cost: charged.cost,
+                tokens_at_most: reply.usage.is_none().then_some(charged.tokens),
+            },
+            Err(failure) => CallEvent::Failed {
+                attempt,
+                failure: failure.clone(),
+                elapsed_ms,
+                wait_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+                charged: Some(charged).filter(|charged| charged.tokens > 0),
+            },
+        });
     }
 }

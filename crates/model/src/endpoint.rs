@@ -302,10 +302,17 @@ pub struct Timeouts {
     pub answer: Duration,
     /// Between two pieces of a stream.
     pub idle: Duration,
+    /// Until the end of a stream.
+    pub stream: Duration,
 }
 
 impl Default for Timeouts {
     fn default() -> Self {
-        Self { answer: Duration::from_secs(600), idle: Duration::from_secs(120) }
+        Self {
+            answer: Duration::from_secs(600),
+            // Some models think for minutes without a word.
+            idle: Duration::from_secs(300),
+            stream: Duration::from_secs(3600),
+        }
     }
 }

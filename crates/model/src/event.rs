@@ -43,13 +43,19 @@ pub enum CallEvent {
         usage: Option<Usage>,
         /// What it cost; absent when the model has no price.
         cost: Option<MicroDollars>,
+        /// Tokens at most, when the provider did not say how many.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tokens_at_most: Option<u64>,
     },
 }
 
-/// What a failed attempt may have taken.
+/// What an attempt took, or may have taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Charged {
-    /// Tokens at most.
+    /// What the provider counted, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// Tokens, or at most so many.
     pub tokens: u64,
     /// Their price; absent when the model has none.
     pub cost: Option<MicroDollars>,

@@ -87,6 +87,14 @@ impl Failure {
         Self { retryable: true, ..Self::lasting(kind, message) }
     }
 
+    /// With a message short enough to be read. To be called when secrets have been scrubbed.
+    #[must_use]
+    pub fn shorten(mut self) -> Self {
+        const LONGEST: usize = 400;
+        self.message = cut(self.message, LONGEST);
+        self
+    }
+
     /// With the HTTP status.
     #[must_use]
     pub fn status(mut self, status: u16) -> Self {
@@ -102,12 +110,17 @@ impl Failure {
     }
 }
 
-/// The first part of a foreign text, on one line, for a message.
+/// A foreign text on one line, for a message. It is long enough to hold any secret whole: what is shown is cut only
+/// after secrets are scrubbed ([`Failure::shorten`]), since half a secret would not be recognised.
 pub fn excerpt(text: &str) -> String {
-    const LONGEST: usize = 300;
+    const ENOUGH: usize = 8000;
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+    cut(line, ENOUGH)
+}
+
+fn cut(text: String, longest: usize) -> String {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }

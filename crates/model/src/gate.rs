@@ -14,6 +14,9 @@ use crate::endpoint::Limits;
 /// Complaints within this time are one complaint: all calls in flight meet the same limit.
 const ONE_COMPLAINT: Duration = Duration::from_secs(1);
 
+/// However long a provider asks everybody to wait, somebody tries again after this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+
 /// What stands before an endpoint.
 #[derive(Debug)]
 pub struct Gate {
@@ -39,13 +42,15 @@ struct State {
     tokens: Option<Allowance>,
 }
 
-/// A place among the calls in flight. Dropping it gives the place back.
+/// A place among the calls in flight. Dropping it gives the place back, and what was counted against the limits per
+/// minute without being used.
 #[derive(Debug)]
 pub struct Pass {
     gate: Arc<Gate>,
     permit: Option<OwnedSemaphorePermit>,
-    /// Tokens that were counted in advance.
-    expected_tokens: u64,
+    /// Requests and tokens that are counted.
+    counted: (u64, u64),
+    sent: bool,
 }
 
 impl Gate {
@@ -92,22 +97,28 @@ impl Gate {
         self.semaphore.available_permits()
     }
 
-    /// Waits for a place, for the end of a pause that the provider asked for, and for the rate limits.
-    pub async fn enter(self: &Arc<Self>, expected_tokens: u64) -> Pass {
+    /// Waits for a place, for the rate limits, and for the end of a pause that the provider asked for. Pauses that
+    /// take longer than `patience` are an error: how long they have been.
+    pub async fn enter(self: &Arc<Self>, expected_tokens: u64, patience: Duration) -> Result<Pass, Duration> {
         // The semaphore is never closed; if it were, going through is better than never.
         let permit = Arc::clone(&self.semaphore).acquire_owned().await.ok();
-        let mut pass = Pass { gate: Arc::clone(self), permit, expected_tokens: 0 };
+        let pass = Pass { gate: Arc::clone(self), permit, counted: (1, expected_tokens), sent: false };
         let at = self.state().appointment(expected_tokens);
-        pass.expected_tokens = expected_tokens;
         if let Some(at) = at {
             tokio::time::sleep_until(at).await;
         }
-        // A pause may have been asked for in the meantime.
+        // A pause may be asked for, and asked for again, in the meantime.
+        let began = Instant::now();
         loop {
             let closed_until = self.state().closed_until;
             match closed_until {
-                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
-                _ => return pass,
+                Some(until) if until > Instant::now() => {
+                    if until - began > patience {
+                        return Err(until - began);
+                    }
+                    tokio::time::sleep_until(until).await;
+                }
+                _ => return Ok(pass),
             }
         }
     }
@@ -135,7 +146,7 @@ impl Gate {
         let now = Instant::now();
         let mut state = self.state();
         if let Some(pause) = pause {
-            let until = now + pause;
+            let until = now + pause.min(LONGEST_PAUSE);
             state.closed_until = Some(state.closed_until.map_or(until, |known| known.max(until)));
         }
         if state.last_complaint.is_some_and(|last| now - last < ONE_COMPLAINT) {
@@ -153,20 +164,31 @@ impl Gate {
 }
 
 impl Pass {
+    /// The request goes out, so it counts.
+    pub fn send(&mut self) {
+        self.sent = true;
+    }
+
     /// Corrects the count of tokens per minute by what it really was.
     pub fn used_tokens(&mut self, tokens: u64) {
         let mut state = self.gate.state();
         if let Some(allowance) = &mut state.tokens {
-            allowance.correct(self.expected_tokens, tokens);
+            allowance.correct(self.counted.1, tokens);
         }
         drop(state);
-        self.expected_tokens = tokens;
+        self.counted.1 = 0;
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
         let mut state = self.gate.state();
+        if let Some(allowance) = &mut state.tokens {
+            allowance.correct(self.counted.1, 0);
+        }
+        if let Some(allowance) = state.requests.as_mut().filter(|_| !self.sent) {
+            allowance.correct(self.counted.0, 0);
+        }
         if state.debt > 0
             && let Some(permit) = self.permit.take()
         {
@@ -233,6 +255,43 @@ mod tests {
         Limits { max_concurrency: max, first_concurrency: first, ..Limits::default() }
     }
 
+    async fn enter(gate: &Arc<Gate>, tokens: u64) -> Pass {
+        gate.enter(tokens, Duration::from_secs(60)).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_used_is_given_back() {
+        let mut limits = limits(1000, 1000);
+        limits.requests_per_minute = Some(60);
+        limits.tokens_per_minute = Some(60_000);
+        let gate = Gate::new(limits);
+        let before = Instant::now();
+        for _ in 0..200 {
+            drop(enter(&gate, 5000).await);
+        }
+        assert!(before.elapsed().is_zero(), "{:?}", before.elapsed());
+        // Those who give up while they wait take nothing with them.
+        let waiting: Vec<_> = (0..50)
+            .map(|_| {
+                let gate = Arc::clone(&gate);
+                tokio::spawn(async move {
+                    tokio::time::timeout(Duration::from_secs(1), async {
+                        let mut pass = enter(&gate, 6000).await;
+                        pass.send();
+                        std::future::pending::<()>().await;
+                    })
+                    .await
+                })
+            })
+            .collect();
+        for task in waiting {
+            task.await.unwrap().unwrap_err();
+        }
+        let before = Instant::now();
+        enter(&gate, 100).await;
+        assert!(before.elapsed().as_secs() < 10, "{:?}", before.elapsed());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_limit_doubles_until_the_first_complaint_and_then_creeps() {
         let gate = Gate::new(limits(2, 100));
@@ -267,7 +326,7 @@ mod tests {
         let gate = Gate::new(limits(10, 10));
         let mut passes = Vec::new();
         for _ in 0..10 {
-            passes.push(gate.enter(0).await);
+            passes.push(enter(&gate, 0).await);
         }
         gate.complained(None);
         assert_eq!((gate.limit(), gate.free()), (7, 0));
@@ -282,8 +341,15 @@ mod tests {
         let gate = Gate::new(limits(10, 10));
         gate.complained(Some(Duration::from_secs(5)));
         let before = Instant::now();
-        gate.enter(0).await;
+        enter(&gate, 0).await;
         assert_eq!(before.elapsed().as_secs(), 5);
+        gate.complained(Some(Duration::from_secs(50)));
+        let refused = gate.enter(0, Duration::from_secs(10)).await;
+        assert!(refused.is_err_and(|wait| wait.as_secs() >= 49), "nobody waits longer than they want");
+        gate.complained(Some(Duration::from_secs(86_400)));
+        let before = Instant::now();
+        gate.enter(0, Duration::from_secs(300)).await.unwrap();
+        assert_eq!(before.elapsed(), LONGEST_PAUSE, "a day is too long for anybody");
     }
 
     #[tokio::test(start_paused = true)]
@@ -293,7 +359,7 @@ mod tests {
         let gate = Gate::new(limits);
         let before = Instant::now();
         for _ in 0..66 {
-            gate.enter(0).await;
+            enter(&gate, 0).await.send();
         }
         let elapsed = before.elapsed().as_secs_f64();
         assert!((58.9..=59.1).contains(&elapsed), "60 per minute after a burst of six: {elapsed}");
@@ -306,12 +372,12 @@ mod tests {
         let gate = Gate::new(limits);
         let before = Instant::now();
         for _ in 0..20 {
-            let mut pass = gate.enter(6000).await;
+            let mut pass = enter(&gate, 6000).await;
             pass.used_tokens(600);
         }
         assert!(before.elapsed().as_secs() <= 7, "12,000 tokens, not 120,000: {:?}", before.elapsed());
         for _ in 0..10 {
-            let mut pass = gate.enter(600).await;
+            let mut pass = enter(&gate, 600).await;
             pass.used_tokens(12_000);
         }
         assert!(before.elapsed().as_secs() >= 100, "{:?}", before.elapsed());

@@ -68,7 +68,7 @@ pub struct EndpointTable {
     pub tokens_per_minute: Option<u32>,
     /// Seconds until an answer begins, or is complete when it is not streamed (default 600).
     pub timeout_sec: Option<u32>,
-    /// Seconds between two pieces of a stream (default 120).
+    /// Seconds between two pieces of a stream (default 300).
     pub idle_timeout_sec: Option<u32>,
 }
 
@@ -269,8 +269,7 @@ impl Reader<'_> {
         };
         *endpoint = Endpoint::new(provider, format, endpoint.base_url.clone(), endpoint.model.clone());
         if client_type == ClientType::AzureOpenAi {
-            let version = table.api_version.as_deref().unwrap_or(crate::routing::AZURE_API_VERSION);
-            crate::routing::azure_resource(endpoint, version);
+            crate::routing::azure_resource(endpoint, table.api_version.as_deref());
         } else if table.api_version.is_some() {
             let what = "`api_version` has no effect here";
             self.error(Shared::Conflict, what, "remove it, or set api_client_type = \"azure_openai\"");
@@ -322,7 +321,10 @@ impl Reader<'_> {
             );
             return None;
         };
-        let secret_query = url.query_pairs().any(|(name, _)| is_secret_name(&name));
+        const SIGNED: [&str; 4] = ["code", "sig", "signature", "access"];
+        let secret_query = url.query_pairs().any(|(name, value)| {
+            is_secret_name(&name) || SIGNED.contains(&name.as_ref()) || looks_secret(&value)
+        });
         if !url.username().is_empty() || url.password().is_some() || secret_query {
             // The address is not repeated: it holds a secret.
             let fix =
@@ -385,10 +387,10 @@ impl Reader<'_> {
             self.error(Shared::BadValue, what, "remove it");
             return;
         }
-        let (filled, variables) = fill_in(value, self.env, secrets);
+        let Filled { text: filled, literal, has_reference } = fill_in(value, self.env, secrets);
         let names_a_secret = is_secret_name(header.as_str())
             || matches!(header.as_str(), "authorization" | "proxy-authorization" | "cookie");
-        if variables.is_empty() && names_a_secret {
+        if !has_reference && names_a_secret || looks_secret(&literal) {
             let what = format!("the value of the header `{header}` is written out");
             self.error(Shared::BadValue, what, "put it into a variable and refer to it as ${NAME}");
             return;
@@ -424,29 +426,56 @@ fn is_variable(text: &str, env: &Env) -> bool {
     shape && (spelled_like_one || env.get(text).is_some())
 }
 
-/// The text with every `${NAME}` (or a lone `$NAME`) replaced by the variable's value, and the names. The error is
-/// a variable without a value.
-fn fill_in(
-    text: &str,
-    env: &Env,
-    secrets: &mut Vec<(String, Secret)>,
-) -> (Result<String, String>, Vec<String>) {
-    let mut names = Vec::new();
-    let mut filled = String::new();
+/// Whether a text that somebody wrote out looks like a key: one of the usual beginnings, or a long run of letters and
+/// digits as nobody would choose it.
+fn looks_secret(text: &str) -> bool {
+    const BEGINNINGS: [&str; 11] =
+        ["sk-", "sk_", "pk-", "hf_", "gsk_", "xai-", "AKIA", "ghp_", "Basic ", "eyJ", "tgp_"];
+    let is_run = |word: &str| {
+        let has = |wanted: fn(&char) -> bool| word.chars().any(|c| wanted(&c));
+        word.len() >= 24 && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic)
+    };
+    let words = || text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')));
+    BEGINNINGS
+        .iter()
+        .any(|start| text.starts_with(start) || words().any(|word| word.starts_with(start.trim())))
+        || words().any(is_run)
+}
+
+/// A text whose references are filled in.
+struct Filled {
+    /// The text; the error is a variable without a value.
+    text: Result<String, String>,
+    /// What was written out.
+    literal: String,
+    has_reference: bool,
+}
+
+/// Fills in every `${NAME}`, or a lone `$NAME`.
+fn fill_in(text: &str, env: &Env, secrets: &mut Vec<(String, Secret)>) -> Filled {
     let lone = text.strip_prefix('$').filter(|_| reference(text).is_some() && !text.starts_with("${"));
     let braced = lone.map_or_else(|| text.to_owned(), |name| format!("${{{name}}}"));
+    let mut filled = Filled { text: Ok(String::new()), literal: String::new(), has_reference: false };
+    let mut missing = None;
+    let mut whole = String::new();
     let mut rest = braced.as_str();
     while let Some(start) = rest.find("${") {
         let Some(length) = rest[start..].find('}') else { break };
-        let (before, after) = (&rest[..start], &rest[start + length + 1..]);
         let Some(name) = reference(&rest[start..=start + length]) else { break };
-        filled.push_str(before);
-        names.push(name.to_owned());
-        let Some(value) = env.get(name) else { return (Err(name.to_owned()), names) };
-        secrets.push((name.to_owned(), Secret::new(value)));
-        filled.push_str(value);
-        rest = after;
+        whole.push_str(&rest[..start]);
+        filled.literal.push_str(&rest[..start]);
+        filled.has_reference = true;
+        match env.get(name) {
+            Some(value) => {
+                secrets.push((name.to_owned(), Secret::new(value)));
+                whole.push_str(value);
+            }
+            None => missing = Some(name.to_owned()),
+        }
+        rest = &rest[start + length + 1..];
     }
-    filled.push_str(rest);
-    (Ok(filled), names)
+    whole.push_str(rest);
+    filled.literal.push_str(rest);
+    filled.text = missing.map_or(Ok(whole), Err);
+    filled
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::breaker::{Admission, Breaker};
+use crate::breaker::{Admission, Breaker, Outlook};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
 use crate::gate::Gate;
+use crate::money::MicroDollars;
 use crate::price::{Price, PriceList};
+use crate::retry::RetryBudget;
 use crate::transport::Line;
 
 /// All addresses of one model.
@@ -18,6 +20,8 @@ use crate::transport::Line;
 pub struct Replicas {
     list: Vec<Replica>,
     turn: AtomicUsize,
+    /// Retries that all calls of the model share.
+    pub(crate) retries: RetryBudget,
 }
 
 /// One address, with what is known of its state.
@@ -38,7 +42,9 @@ pub struct Replica {
 pub struct Chosen<'a> {
     /// The replica.
     pub replica: &'a Replica,
-    is_probe: bool,
+    admission: Admission,
+    since: Instant,
+    settled: bool,
 }
 
 impl Replicas {
@@ -50,7 +56,8 @@ impl Replicas {
             let gate = Gate::new(endpoint.limits);
             Ok(Replica { line: Line::new(endpoint)?, gate, breaker: Breaker::default(), price })
         });
-        Ok(Self { list: list.collect::<Result<_, Failure>>()?, turn: AtomicUsize::new(0) })
+        let list = list.collect::<Result<_, Failure>>()?;
+        Ok(Self { list, turn: AtomicUsize::new(0), retries: RetryBudget::default() })
     }
 
     /// All of them.
@@ -58,39 +65,31 @@ impl Replicas {
         &self.list
     }
 
-    /// Chooses the replica with the least to do, waiting while all of them are left alone. One that may be
-    /// back is asked first, so that it is not forgotten.
-    pub async fn choose(&self) -> Chosen<'_> {
-        loop {
-            match self.pick() {
-                Ok(chosen) => return chosen,
-                Err(at) => tokio::time::sleep_until(at).await,
-            }
-        }
-    }
-
-    fn pick(&self) -> Result<Chosen<'_>, Instant> {
+    /// Chooses the replica with the least to do. One that was left alone and may be back is asked first, so that it
+    /// is not forgotten; when all of them are left alone, the one whose pause ends first is asked all the same: a call
+    /// fails by itself and is not kept waiting. Nothing only when there is no address at all.
+    pub fn choose(&self) -> Option<Chosen<'_>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let count = self.list.len();
-        let mut best: Option<&Replica> = None;
-        let mut earliest = None;
+        let mut open: Option<(f64, &Replica)> = None;
+        let mut closed: Option<(Instant, &Replica)> = None;
         for replica in (0..count).map(|step| &self.list[(first.wrapping_add(step)) % count]) {
             match replica.breaker.admit() {
-                Admission::Probe => return Ok(Chosen { replica, is_probe: true }),
-                Admission::Open if best.is_none_or(|best| replica.gate.load() < best.gate.load()) => {
-                    best = Some(replica);
+                Admission::Probe => return Some(Chosen::new(replica, Admission::Probe)),
+                Admission::Open => {
+                    let load = replica.gate.load();
+                    if open.is_none_or(|(least, _)| load < least) {
+                        open = Some((load, replica));
+                    }
                 }
-                Admission::Open => {}
-                Admission::Closed(until) => {
-                    earliest = Some(earliest.map_or(until, |known: Instant| known.min(until)));
+                Admission::Closed(until) if closed.is_none_or(|(earliest, _)| until < earliest) => {
+                    closed = Some((until, replica));
                 }
+                Admission::Closed(_) => {}
             }
         }
-        match best {
-            Some(replica) => Ok(Chosen { replica, is_probe: false }),
-            // Without any address there is nothing to wait for; routing never gives an empty list.
-            None => Err(earliest.unwrap_or_else(|| Instant::now() + Duration::from_secs(1))),
-        }
+        let replica = open.map(|(_, replica)| replica).or(closed.map(|(_, replica)| replica))?;
+        Some(Chosen::new(replica, Admission::Open))
     }
 
     /// Whether somebody else can be asked at once.
@@ -99,19 +98,32 @@ impl Replicas {
             .iter()
             .any(|replica| !std::ptr::eq(replica, than) && replica.breaker.look() == Admission::Open)
     }
+
+    /// The dearest price, by which calls are reserved before it is known who answers; nothing if one of them has none.
+    pub fn dearest(&self, of: impl Fn(&Price) -> MicroDollars) -> Option<&Price> {
+        let prices: Option<Vec<&Price>> = self.list.iter().map(|replica| replica.price.as_ref()).collect();
+        prices?.into_iter().max_by_key(|price| of(price))
+    }
 }
 
-impl Chosen<'_> {
+impl<'a> Chosen<'a> {
+    /// Silence of this length says something about a replica, even if the caller and not we gave up.
+    const SILENCE: Duration = Duration::from_secs(30);
+
+    fn new(replica: &'a Replica, admission: Admission) -> Self {
+        Self { replica, admission, since: Instant::now(), settled: false }
+    }
+
     /// The replica answered.
     pub fn worked(mut self) {
-        self.is_probe = false;
+        self.settled = true;
         self.replica.breaker.worked();
         self.replica.gate.answered();
     }
 
     /// The replica failed.
     pub fn failed(mut self, failure: &Failure, has_others: bool) {
-        self.is_probe = false;
+        self.settled = true;
         let Replica { breaker, gate, .. } = self.replica;
         match failure.kind {
             FailureKind::Rate => {
@@ -119,13 +131,14 @@ impl Chosen<'_> {
                 // It is alive, only busy.
                 breaker.worked();
             }
-            FailureKind::Server => {
+            FailureKind::Server | FailureKind::Network => {
                 gate.complained(None);
-                breaker.failed(false);
+                breaker.failed(self.admission, Outlook::Open);
             }
-            FailureKind::Network | FailureKind::Protocol => breaker.failed(false),
+            FailureKind::Truncated if failure.retryable => breaker.failed(self.admission, Outlook::Open),
+            FailureKind::Protocol | FailureKind::Cancelled => breaker.failed(self.admission, Outlook::Open),
             // A key that one replica refuses will be refused again; while others work, it is left alone.
-            FailureKind::Auth if has_others => breaker.failed(true),
+            FailureKind::Auth if has_others => breaker.failed(self.admission, Outlook::Hopeless),
             _ => breaker.worked(),
         }
     }
@@ -133,7 +146,12 @@ impl Chosen<'_> {
 
 impl Drop for Chosen<'_> {
     fn drop(&mut self) {
-        if self.is_probe {
+        if self.settled {
+            return;
+        }
+        if self.since.elapsed() > Self::SILENCE {
+            self.replica.breaker.failed(self.admission, Outlook::Open);
+        } else if self.admission == Admission::Probe {
             self.replica.breaker.abandoned();
         }
     }

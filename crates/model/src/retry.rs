@@ -53,6 +53,11 @@ pub struct History {
 }
 
 impl History {
+    /// Time that this call will still wait for rate limits.
+    pub fn patience_left(&self, policy: &RetryPolicy) -> Duration {
+        policy.patience.saturating_sub(self.waited_for_rates)
+    }
+
     /// Takes note of a failure; the wait until the next attempt, or nothing if there is no use in one.
     pub fn next(&mut self, failure: &Failure, policy: &RetryPolicy, chance: f64) -> Option<Duration> {
         if !failure.retryable {
@@ -76,7 +81,11 @@ impl History {
         let own = policy.base.saturating_mul(1 << (count - 1).min(16)).min(policy.longest);
         let wait = match asked {
             // Later than asked by a little, so that all who were told the same do not come at once.
-            Some(asked) => asked + asked.max(policy.base).mul_f64(chance * 0.25),
+            Some(asked) => {
+                // Whoever asks for nothing and refuses again gets our own idea of a wait.
+                let asked = if count > 1 { asked.max(own) } else { asked };
+                asked + asked.max(policy.base).mul_f64(chance * 0.25)
+            }
             None => own.mul_f64(0.5 + chance * 0.5),
         };
         if failure.kind == FailureKind::Rate {
@@ -97,7 +106,7 @@ pub(crate) fn chance() -> f64 {
     fraction
 }
 
-/// Retries that are left, shared by all calls: an outage must not multiply the load on a provider that is down.
+/// Retries that are left, shared by all calls of a model: an outage must not multiply the load on a provider that is down.
 /// Answers earn retries, retries spend them. Rate limits are not counted; they carry their own wait.
 #[derive(Debug)]
 pub struct RetryBudget(Mutex<f64>);
@@ -158,7 +167,7 @@ mod tests {
         assert_eq!(waits(&asked(3000), &policy, 1.0), [3750, 3750]);
         assert!(waits(&asked(121_000), &policy, 0.0).is_empty(), "longer than anybody should wait");
         let soon = waits(&asked(0), &policy, 1.0);
-        assert_eq!(soon[0], 125, "even `now` is spread");
+        assert_eq!(soon[..3], [125, 1250, 2500], "even `now` is spread, and not believed twice");
     }
 
     #[test]

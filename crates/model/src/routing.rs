@@ -120,6 +120,9 @@ impl Routes {
             }
         }
         let settings = client.map(|client| client.settings.clone()).unwrap_or_default();
+        if let Some(kind) = client.and_then(|client| client.kind) {
+            settings.check(kind)?;
+        }
         let (provider, name) = match client.and_then(|client| client.kind) {
             Some(kind) => (kind.provider(), without_prefix(model)),
             None => self.provider(model)?,
@@ -248,15 +251,12 @@ impl Routes {
         let deployment = settings.deployment.as_deref().unwrap_or(model);
         let mut endpoint = Endpoint::new(Provider::Azure, Format::OpenAiChat, url, deployment);
         endpoint.credential = self.key(&["AZURE_OPENAI_API_KEY"], KeyPlacement::ApiKey);
-        if !path.ends_with("/openai/v1") {
-            let version = settings
-                .api_version
-                .as_deref()
-                .or_else(|| self.env.get("AZURE_OPENAI_API_VERSION"))
-                .or_else(|| self.env.get("AGENT_API_VERSION"))
-                .unwrap_or(AZURE_API_VERSION);
-            azure_resource(&mut endpoint, version);
-        }
+        let version = settings
+            .api_version
+            .as_deref()
+            .or_else(|| self.env.get("AZURE_OPENAI_API_VERSION"))
+            .or_else(|| self.env.get("AGENT_API_VERSION"));
+        azure_resource(&mut endpoint, version);
         Ok(endpoint)
     }
 
@@ -297,6 +297,26 @@ impl Routes {
             None => return Err(no_region()),
         };
         Ok(endpoint)
+    }
+}
+
+impl ClientSettings {
+    /// A setting that the interface does not have is an error, not an ornament.
+    fn check(&self, kind: ClientKind) -> Result<(), RouteError> {
+        let azure = kind == ClientKind::AzureOpenAiChat;
+        let bedrock = kind == ClientKind::Bedrock;
+        let given = [
+            ("deployment", self.deployment.is_some(), azure),
+            ("api_version", self.api_version.is_some(), azure),
+            ("region", self.region.is_some(), bedrock),
+        ];
+        match given.into_iter().find(|(_, given, has_effect)| *given && !has_effect) {
+            Some((name, ..)) => Err(RouteError::new(
+                format!("`client.settings.{name}` has no effect with this `client.kind`"),
+                "remove it, or choose another kind",
+            )),
+            None => Ok(()),
+        }
     }
 }
 
@@ -385,11 +405,18 @@ pub(crate) fn aws_credential(env: &Env, region: &str) -> Credential {
     }
 }
 
-/// Makes an endpoint one of an Azure resource: the deployment is in the path, not in the body.
-pub(crate) fn azure_resource(endpoint: &mut Endpoint, version: &str) {
+/// Makes an endpoint one of an Azure resource: the deployment is in the path, not in the body. An address that ends with
+/// `/openai/v1` is Foundry's and stays as it is. A version in the address counts unless another is given.
+pub(crate) fn azure_resource(endpoint: &mut Endpoint, version: Option<&str>) {
+    if endpoint.base_url.path().trim_end_matches('/').ends_with("/openai/v1") {
+        return;
+    }
+    let written = endpoint.base_url.query_pairs().find(|(name, _)| name == "api-version");
+    let written = written.map(|(_, version)| version.into_owned());
+    let version = version.map(str::to_owned).or(written).unwrap_or_else(|| AZURE_API_VERSION.to_owned());
     let deployment = percent_encode(&endpoint.model);
     endpoint.path = Some(format!("/openai/deployments/{deployment}/chat/completions"));
-    endpoint.base_url.query_pairs_mut().clear().append_pair("api-version", version);
+    endpoint.base_url.query_pairs_mut().clear().append_pair("api-version", &version);
     endpoint.model_in_body = false;
     let lower = endpoint.model.to_ascii_lowercase();
     let reasons = ["o1", "o3", "o4", "gpt-5"].iter().any(|start| lower.starts_with(start));

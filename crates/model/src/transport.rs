@@ -1,14 +1,15 @@
 //! One attempt of a call over HTTP: send, receive, decode. Nothing here tries again.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method};
 use reqwest::Url;
 
+use crate::bill::Sent;
 use crate::dialect::{LimitKey, StreamReader, Wire, refusal};
-use crate::endpoint::{Credential, Endpoint, KeyPlacement};
+use crate::endpoint::{Credential, Endpoint, Format, KeyPlacement};
 use crate::failure::{Failure, FailureKind, excerpt};
 use crate::message::{Reply, Request};
 use crate::sign;
@@ -18,6 +19,9 @@ const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
 
 /// Longest error that is read.
 const LONGEST_ERROR: usize = 64 * 1024;
+
+/// How long an error may take to be told.
+const ERROR_TIME: Duration = Duration::from_secs(10);
 
 /// How long to wait for the end of a body whose content is complete.
 const LAST_BYTES: Duration = Duration::from_millis(20);
@@ -30,43 +34,13 @@ pub struct Transport {
     local: reqwest::Client,
 }
 
-/// How far an attempt has come. Whoever pays for it looks here, also when the attempt is given up half way.
-#[derive(Debug, Default)]
-pub struct Progress {
-    stage: AtomicU8,
-    received: AtomicUsize,
-}
-
-/// What a provider may charge for an attempt.
+/// How a request is written. Some servers say what they want only by refusing what they do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Billed {
-    /// Nothing: the request was not sent, or was refused.
-    Nothing,
-    /// Nobody knows: it was sent, and its answer has not arrived.
-    Unknown,
-    /// As much as has arrived, and perhaps a little more: the answer came piece by piece.
-    Received(usize),
-}
-
-impl Progress {
-    fn set(&self, billed: Billed) {
-        let (stage, received) = match billed {
-            Billed::Nothing => (0, 0),
-            Billed::Unknown => (1, 0),
-            Billed::Received(bytes) => (2, bytes),
-        };
-        self.received.store(received, Ordering::Relaxed);
-        self.stage.store(stage, Ordering::Release);
-    }
-
-    /// What may have been billed so far.
-    pub fn billed(&self) -> Billed {
-        match self.stage.load(Ordering::Acquire) {
-            0 => Billed::Nothing,
-            1 => Billed::Unknown,
-            _ => Billed::Received(self.received.load(Ordering::Relaxed)),
-        }
-    }
+pub struct Manner {
+    /// Whether the answer is streamed.
+    pub stream: bool,
+    /// Spelling of the output limit.
+    pub limit_key: LimitKey,
 }
 
 impl Transport {
@@ -87,7 +61,7 @@ impl Transport {
                 .user_agent(concat!("aec-bench/", env!("CARGO_PKG_VERSION")))
         };
         let broken = |error: reqwest::Error| {
-            Failure::lasting(FailureKind::Network, format!("no HTTP client can be made: {}", explain(&error)))
+            Failure::lasting(FailureKind::Network, format!("no HTTP client can be made: {}", explain(error)))
         };
         Ok(Self {
             remote: build().build().map_err(broken)?,
@@ -100,36 +74,39 @@ impl Transport {
         &self,
         line: &Line,
         request: &Request,
-        progress: &Progress,
+        manner: Manner,
+        sent: &Sent,
     ) -> Result<Reply, Failure> {
-        let message = line.message(request, line.streams(request))?;
+        let message = line.message(request, manner)?;
         let client = if line.loopback { &self.local } else { &self.remote };
         let timeouts = line.endpoint.timeouts;
         let started = tokio::time::Instant::now();
-        progress.set(Billed::Unknown);
+        sent.yes();
         let response = match tokio::time::timeout(timeouts.answer, client.execute(message)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 if error.is_connect() {
-                    progress.set(Billed::Nothing);
+                    sent.no();
                 }
-                return Err(Failure::passing(FailureKind::Network, explain(&error)));
+                return Err(Failure::passing(FailureKind::Network, explain(error)));
             }
             Err(_) => return Err(silence("no answer", timeouts.answer)),
         };
         let status = response.status();
         if !status.is_success() {
-            progress.set(Billed::Nothing);
+            sent.no();
             let headers = response.headers().clone();
-            let body = read(response, LONGEST_ERROR, timeouts.idle).await;
-            let body = body.unwrap_or_else(|(partial, _)| partial);
-            let failure = refusal::refused(status, &headers, &body, SystemTime::now());
-            line.learn(&failure);
-            return Err(failure);
+            let body = tokio::time::timeout(ERROR_TIME, read(response, LONGEST_ERROR, ERROR_TIME)).await;
+            let body = body.map_or_else(|_| Bytes::new(), |body| body.unwrap_or_else(|(partial, _)| partial));
+            return Err(refusal::refused(status, &headers, &body, SystemTime::now()));
         }
         if is_stream(response.headers()) {
             let reader = line.endpoint.format.dialect().reader();
-            return follow(response, reader, timeouts.idle, progress).await;
+            let left = timeouts.stream.saturating_sub(started.elapsed());
+            return match tokio::time::timeout(left, follow(response, reader, timeouts.idle)).await {
+                Ok(ended) => ended,
+                Err(_) => Err(silence("the stream did not end", timeouts.stream)),
+            };
         }
         let left = timeouts.answer.saturating_sub(started.elapsed());
         let body = match tokio::time::timeout(left, read(response, LONGEST_ANSWER, left)).await {
@@ -140,7 +117,7 @@ impl Transport {
     }
 }
 
-/// An endpoint made ready for calls, and what its answers taught us.
+/// An endpoint made ready for calls, and the manner in which it turned out to want them.
 #[derive(Debug)]
 pub struct Line {
     /// The endpoint.
@@ -149,9 +126,14 @@ pub struct Line {
     stream_url: Url,
     headers: HeaderMap,
     loopback: bool,
-    must_stream: AtomicBool,
-    must_not_stream: AtomicBool,
-    other_limit_key: AtomicBool,
+    lesson: Mutex<Lesson>,
+}
+
+/// What a server was found to want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lesson {
+    stream: Option<bool>,
+    limit_key: Option<LimitKey>,
 }
 
 impl Line {
@@ -188,9 +170,7 @@ impl Line {
             stream_url: address(true)?,
             headers,
             loopback: endpoint.is_loopback(),
-            must_stream: AtomicBool::new(false),
-            must_not_stream: AtomicBool::new(false),
-            other_limit_key: AtomicBool::new(false),
+            lesson: Mutex::default(),
             endpoint,
         })
     }
@@ -200,35 +180,71 @@ impl Line {
         &self.url
     }
 
-    fn streams(&self, request: &Request) -> bool {
-        if self.must_stream.load(Ordering::Relaxed) {
-            return true;
+    /// How a request is to be written, as far as is known.
+    pub fn manner(&self, request: &Request) -> Manner {
+        let lesson = *self.lesson.lock().unwrap_or_else(PoisonError::into_inner);
+        Manner {
+            stream: lesson.stream.unwrap_or_else(|| self.endpoint.stream.streams(request)),
+            limit_key: lesson.limit_key.unwrap_or(self.endpoint.limit_key),
         }
-        !self.must_not_stream.load(Ordering::Relaxed) && self.endpoint.stream.streams(request)
     }
 
-    fn message(&self, request: &Request, stream: bool) -> Result<reqwest::Request, Failure> {
+    /// Another manner that a refusal asks for. It is worth one attempt, and is kept only if that works: what a refusal
+    /// says may be an echo of what somebody wrote into a request.
+    pub fn other_manner(&self, failure: &Failure, manner: Manner) -> Option<Manner> {
+        if failure.kind != FailureKind::Request {
+            return None;
+        }
+        let said = failure.message.to_lowercase();
+        let any = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
+        const WANTS_STREAM: [&str; 6] = [
+            "streaming_required",
+            "only supports streaming",
+            "streaming is required",
+            "stream=true",
+            "\"stream\": true",
+            "'stream': true",
+        ];
+        const WANTS_NO_STREAM: [&str; 3] =
+            ["stream_options", "streaming is not supported", "does not support streaming"];
+        if !manner.stream && any(&WANTS_STREAM) {
+            return Some(Manner { stream: true, ..manner });
+        }
+        if manner.stream && any(&WANTS_NO_STREAM) {
+            return Some(Manner { stream: false, ..manner });
+        }
+        let (key, other) = match manner.limit_key {
+            LimitKey::MaxTokens => ("max_tokens", LimitKey::MaxCompletionTokens),
+            LimitKey::MaxCompletionTokens => ("max_completion_tokens", LimitKey::MaxTokens),
+        };
+        (self.endpoint.format == Format::OpenAiChat && said.contains(key))
+            .then_some(Manner { limit_key: other, ..manner })
+    }
+
+    /// Remembers a manner that worked.
+    pub fn keep(&self, manner: Manner) {
+        let mut lesson = self.lesson.lock().unwrap_or_else(PoisonError::into_inner);
+        *lesson = Lesson { stream: Some(manner.stream), limit_key: Some(manner.limit_key) };
+    }
+
+    fn message(&self, request: &Request, manner: Manner) -> Result<reqwest::Request, Failure> {
         if let Credential::Missing { variables } = &self.endpoint.credential {
             let names = aec_base::text::one_of(&variables.iter().map(String::as_str).collect::<Vec<_>>());
             let message = format!("no key: set {names} in the shell or in .env");
             return Err(Failure::lasting(FailureKind::Auth, message));
         }
-        let limit_key = match (self.endpoint.limit_key, self.other_limit_key.load(Ordering::Relaxed)) {
-            (LimitKey::MaxTokens, false) | (LimitKey::MaxCompletionTokens, true) => LimitKey::MaxTokens,
-            _ => LimitKey::MaxCompletionTokens,
-        };
         let wire = Wire {
             model: self.endpoint.model.clone(),
-            stream,
+            stream: manner.stream,
             cache_prompt: self.endpoint.cache_prompt,
-            limit_key,
+            limit_key: manner.limit_key,
             model_in_body: self.endpoint.model_in_body,
         };
         let body = self.endpoint.format.dialect().encode(request, &wire);
         let body = serde_json::to_vec(&body).map_err(|error| {
             Failure::lasting(FailureKind::Request, format!("the request cannot be written: {error}"))
         })?;
-        let url = if stream { &self.stream_url } else { &self.url };
+        let url = if manner.stream { &self.stream_url } else { &self.url };
         let mut message = reqwest::Request::new(Method::POST, url.clone());
         message.headers_mut().clone_from(&self.headers);
         if let Credential::Aws { credentials, region } = &self.endpoint.credential {
@@ -264,46 +280,6 @@ impl Line {
         }
         Ok(())
     }
-
-    /// Some servers say what they want only by refusing what they do not.
-    fn learn(&self, failure: &Failure) {
-        if failure.kind != FailureKind::Request {
-            return;
-        }
-        let said = failure.message.to_lowercase();
-        let any = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
-        if any(&[
-            "streaming_required",
-            "only supports streaming",
-            "streaming is required",
-            "stream=true",
-            "\"stream\": true",
-            "'stream': true",
-        ]) {
-            self.must_stream.store(true, Ordering::Relaxed);
-        } else if any(&["stream_options", "streaming is not supported", "does not support streaming"]) {
-            self.must_not_stream.store(true, Ordering::Relaxed);
-        } else if any(&["max_completion_tokens", "max_tokens"])
-            && any(&[
-                "unsupported",
-                "not supported",
-                "unrecognized",
-                "unknown",
-                "not permitted",
-                "extra inputs",
-                "unexpected",
-            ])
-        {
-            self.other_limit_key.store(true, Ordering::Relaxed);
-        }
-    }
-
-    /// Whether the last refusal taught something, so that asking once more makes sense: what was learned so far.
-    pub fn lessons(&self) -> u8 {
-        u8::from(self.must_stream.load(Ordering::Relaxed))
-            + u8::from(self.must_not_stream.load(Ordering::Relaxed))
-            + u8::from(self.other_limit_key.load(Ordering::Relaxed))
-    }
 }
 
 /// The format's path below an address. `/v1` is not doubled for those who write it into the address.
@@ -328,18 +304,19 @@ async fn follow(
     mut response: reqwest::Response,
     mut reader: Box<dyn StreamReader>,
     idle: Duration,
-    progress: &Progress,
 ) -> Result<Reply, Failure> {
     let mut length = 0;
-    progress.set(Billed::Received(0));
-    while let Some(piece) = next(&mut response, idle).await? {
+    loop {
+        let piece = next(&mut response, idle).await.map_err(|mut failure| {
+            failure.message = format!("{}, after {} bytes of answer", failure.message, reader.received());
+            failure
+        });
+        let Some(piece) = piece? else { break };
         length += piece.len();
         if length > LONGEST_ANSWER {
             return Err(endless(LONGEST_ANSWER));
         }
-        let taken = reader.take(&piece);
-        progress.set(Billed::Received(reader.received()));
-        taken?;
+        reader.take(&piece)?;
         if reader.is_done() {
             // The end of the body usually follows at once; seeing it keeps the connection.
             tokio::time::timeout(LAST_BYTES, response.chunk()).await.ok();
@@ -384,7 +361,7 @@ async fn read(
 
 async fn next(response: &mut reqwest::Response, idle: Duration) -> Result<Option<Bytes>, Failure> {
     match tokio::time::timeout(idle, response.chunk()).await {
-        Ok(piece) => piece.map_err(|error| Failure::passing(FailureKind::Network, explain(&error))),
+        Ok(piece) => piece.map_err(|error| Failure::passing(FailureKind::Network, explain(error))),
         Err(_) => Err(silence("nothing more came", idle)),
     }
 }
@@ -398,9 +375,10 @@ fn silence(what: &str, after: Duration) -> Failure {
 }
 
 /// An error of the HTTP library with its causes, without the address, which may be long and is known.
-fn explain(error: &reqwest::Error) -> String {
+fn explain(error: reqwest::Error) -> String {
+    let error = error.without_url();
     let mut words = Vec::new();
-    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(error);
+    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
     while let Some(error) = cause {
         let text = error.to_string();
         if words.last() != Some(&text) {
@@ -412,4 +390,14 @@ fn explain(error: &reqwest::Error) -> String {
         return excerpt(&error.to_string());
     }
     excerpt(&words.join(": "))
+}
+
+/// Lets this process open as many connections as the system allows it at most: a thousand calls at once need more
+/// than the usual thousand files.
+pub fn allow_many_connections() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With the usual limit everything works, only fewer at once.
+    setrlimit(Resource::Nofile, limit).ok();
 }

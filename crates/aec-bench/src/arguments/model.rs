@@ -85,7 +85,7 @@ pub(crate) struct GatewayServeArguments {
     #[arg(long, value_name = "USD")]
     pub(crate) token_max_cost: Option<String>,
     /// Most calls at once for each token
-    #[arg(long, value_name = "N", default_value_t = aec_model::gateway::Grant::USUAL_IN_FLIGHT)]
+    #[arg(long, value_name = "N", default_value_t = aec_model::gateway::Grant::USUAL_IN_FLIGHT, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_in_flight: u32,
     #[command(flatten)]
     pub(crate) budget: BudgetArguments,

@@ -168,6 +168,7 @@ pub(crate) fn budget(project: &Project, dollars: Setting, tokens: Setting) -> Bu
 
 /// The runtime on which calls run.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    aec_model::transport::allow_many_connections();
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

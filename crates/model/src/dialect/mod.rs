@@ -70,7 +70,7 @@ pub trait StreamReader: Send {
     /// Whether the closing event was seen; what follows it is of no interest.
     fn is_done(&self) -> bool;
 
-    /// Bytes of answer text, thoughts and arguments received so far: a bound on the tokens produced.
+    /// Bytes of answer text, thoughts and arguments received so far.
     fn received(&self) -> usize;
 
     /// The reply, once the stream has ended. An early end is [`crate::failure::FailureKind::Truncated`] and retryable.

@@ -108,6 +108,8 @@ fn classify(status: u16, lower: &str) -> (FailureKind, bool) {
         400 if has(&["throttlingexception"]) => (FailureKind::Rate, true),
         400 | 429 if has(&EXHAUSTED) => (FailureKind::Auth, false),
         401..=403 => (FailureKind::Auth, false),
+        // More in one request than the limit gives in a minute: waiting does not make it smaller.
+        429 if has(&["request too large", "must be reduced"]) => (FailureKind::Overlong, false),
         429 => (FailureKind::Rate, true),
         408 | 409 | 424 | 425 => (FailureKind::Server, true),
         500..=599 => (FailureKind::Server, status != 501),

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use aec_base::digest::Digest;
 use aec_base::secret::Secret;
+use tokio::sync::watch;
 
 use crate::client::{Model, Scope};
 
@@ -39,6 +40,7 @@ pub(super) struct Grants(RwLock<HashMap<Digest, Arc<Holder>>>);
 pub(super) struct Holder {
     pub(super) grant: Grant,
     in_flight: AtomicU32,
+    revoked: watch::Sender<bool>,
 }
 
 /// A call in flight. Dropping it ends it.
@@ -51,14 +53,19 @@ impl Grants {
         fs_err::File::open("/dev/urandom")?.read_exact(&mut random)?;
         // The digest of random bytes is as random, and comes with its hexadecimal form.
         let token = format!("aec-{}", Digest::of(&random).hex());
-        let holder = Arc::new(Holder { grant, in_flight: AtomicU32::new(0) });
+        let revoked = watch::Sender::new(false);
+        let holder = Arc::new(Holder { grant, in_flight: AtomicU32::new(0), revoked });
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(Digest::of(token.as_bytes()), holder);
         Ok(Secret::new(token))
     }
 
     pub(super) fn revoke(&self, token: &Secret) -> bool {
         let digest = Digest::of(token.reveal().as_bytes());
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&digest).is_some()
+        let holder = self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&digest);
+        if let Some(holder) = &holder {
+            holder.revoked.send_replace(true);
+        }
+        holder.is_some()
     }
 
     pub(super) fn find(&self, token: &str) -> Option<Arc<Holder>> {
@@ -68,6 +75,12 @@ impl Grants {
 }
 
 impl Holder {
+    /// Done when the token is taken back.
+    pub(super) async fn revoked(&self) {
+        // The sender lives as long as the holder, so waiting cannot fail.
+        self.revoked.subscribe().wait_for(|revoked| *revoked).await.ok();
+    }
+
     /// Begins a call, if there are not too many.
     pub(super) fn enter(self: &Arc<Self>) -> Option<InFlight> {
         let limit = self.grant.max_in_flight;

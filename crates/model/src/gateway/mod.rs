@@ -2,11 +2,13 @@
 //! An agent is not trusted, so a request is read strictly and says nothing that is not understood.
 
 pub mod anthropic;
+mod connections;
 mod grant;
 pub mod openai;
 mod server;
 mod strict;
 
+pub use connections::Listener;
 pub use grant::Grant;
 pub use server::{Gateway, environment};
 

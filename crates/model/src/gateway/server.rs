@@ -13,20 +13,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aec_base::secret::Secret;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use futures_util::stream;
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 
+use super::connections::{self, Listener};
 use super::grant::{Grant, Grants, Holder, InFlight};
 use super::{Inbound, anthropic, openai};
-use crate::client::Called;
+use crate::client::Model;
 use crate::failure::{Failure, FailureKind};
+use crate::message::Reply;
 
 /// Largest request; pictures are the reason that it is not smaller.
 const LARGEST_REQUEST: usize = 32 * 1024 * 1024;
+
+/// How long a request may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(60);
 
 /// How long an answer may take before a streaming client gets its first sign of life. Failures before this have
 /// their own status.
@@ -63,7 +68,7 @@ impl Gateway {
     }
 
     /// Everything it answers.
-    pub fn router(&self) -> Router {
+    fn router(&self) -> Router {
         Router::new()
             .route("/health", get(async || "ok\n"))
             .route("/v1/models", get(models))
@@ -71,21 +76,16 @@ impl Gateway {
             .route("/v1/chat/completions", post(chat))
             .route("/chat/completions", post(chat))
             .route("/v1/messages", post(messages))
-            .layer(DefaultBodyLimit::max(LARGEST_REQUEST))
             .with_state(Arc::clone(&self.0))
     }
 
-    /// Serves connections until `stop` is done, then lets those under way finish.
-    pub async fn serve<L>(
+    /// Serves connections until `stop` is done, then lets calls under way end for a while.
+    pub async fn serve<L: Listener>(
         &self,
         listener: L,
         stop: impl Future<Output = ()> + Send + 'static,
-    ) -> io::Result<()>
-    where
-        L: axum::serve::Listener,
-        L::Addr: std::fmt::Debug,
-    {
-        axum::serve(listener, self.router()).with_graceful_shutdown(stop).await
+    ) -> io::Result<()> {
+        connections::serve(listener, self.router(), stop).await
     }
 }
 
@@ -121,53 +121,68 @@ async fn models(State(grants): State<Arc<Grants>>, headers: HeaderMap) -> Respon
     whole(StatusCode::OK, &json!({ "object": "list", "data": list }))
 }
 
-async fn chat(State(grants): State<Arc<Grants>>, headers: HeaderMap, body: Bytes) -> Response {
-    answer(Speech::OpenAi, &grants, &headers, &body).await
+async fn chat(State(grants): State<Arc<Grants>>, request: Request) -> Response {
+    answer(Speech::OpenAi, &grants, request).await
 }
 
-async fn messages(State(grants): State<Arc<Grants>>, headers: HeaderMap, body: Bytes) -> Response {
-    answer(Speech::Anthropic, &grants, &headers, &body).await
+async fn messages(State(grants): State<Arc<Grants>>, request: Request) -> Response {
+    answer(Speech::Anthropic, &grants, request).await
 }
 
-async fn answer(speech: Speech, grants: &Grants, headers: &HeaderMap, body: &Bytes) -> Response {
-    let Some(holder) = holder(grants, headers) else { return speech.refuse(&no_token()) };
-    let inbound = match speech {
-        Speech::OpenAi => openai::decode_request(body),
-        Speech::Anthropic => anthropic::decode_request(body),
-    };
-    let inbound = match inbound {
-        Ok(inbound) => inbound,
-        Err(what) => return speech.refuse(&Failure::lasting(FailureKind::Request, what)),
-    };
-    let Some(model) = holder.grant.model(&inbound.model).cloned() else {
-        let known: Vec<&str> = holder.grant.models.iter().map(crate::client::Model::name).collect();
-        let what = format!("this token is for {}, not for another model", aec_base::text::one_of(&known));
-        return speech.refuse(&Failure::lasting(FailureKind::Auth, what).status(403));
-    };
+async fn answer(speech: Speech, grants: &Grants, request: Request) -> Response {
+    // Who asks comes before what is asked: a body is read only from those who hold a token, and only so many at once.
+    let Some(holder) = holder(grants, request.headers()) else { return speech.refuse(&no_token()) };
     let Some(in_flight) = holder.enter() else {
         let what = format!("more than {} calls at once", holder.grant.max_in_flight);
         let failure = Failure::passing(FailureKind::Rate, what);
         return speech.refuse(&failure.retry_after(Some(Duration::from_secs(1))));
     };
+    let (inbound, model) = match read(speech, &holder, request.into_body()).await {
+        Ok(read) => read,
+        Err(failure) => return speech.refuse(&failure),
+    };
     let reply = Answer { speech, model: inbound.model.clone(), include_usage: inbound.include_usage };
     let streaming = inbound.stream;
-    let scope = holder.grant.scope.clone();
     let mut call: CallFuture = Box::pin(async move {
-        let Inbound { request, .. } = inbound;
-        let called = model.call(&request, &scope).await;
+        let outcome = tokio::select! {
+            called = model.call(&inbound.request, &holder.grant.scope) => called.outcome.map_err(discreet),
+            () = holder.revoked() => Err(Failure::lasting(FailureKind::Cancelled, "the token was taken back")),
+        };
         drop::<InFlight>(in_flight);
-        Called { outcome: called.outcome.map_err(discreet), ..called }
+        outcome
     });
     if !streaming {
         return reply.whole(call.await);
     }
     match tokio::time::timeout(FIRST_SIGN, &mut call).await {
-        Ok(called) => reply.streamed(called),
+        Ok(outcome) => reply.streamed(outcome),
         Err(_) => reply.patient(call),
     }
 }
 
-type CallFuture = Pin<Box<dyn Future<Output = Called> + Send>>;
+/// The request in a body, and the model that it names.
+async fn read(speech: Speech, holder: &Holder, body: Body) -> Result<(Inbound, Model), Failure> {
+    let refuse = |what: &str| Failure::lasting(FailureKind::Request, what);
+    let body = tokio::time::timeout(BODY_TIME, axum::body::to_bytes(body, LARGEST_REQUEST))
+        .await
+        .map_err(|_| refuse("the request took too long to arrive"))?
+        .map_err(|_| refuse("the request is too large, or did not arrive whole"))?;
+    let inbound = match speech {
+        Speech::OpenAi => openai::decode_request(&body),
+        Speech::Anthropic => anthropic::decode_request(&body),
+    };
+    let inbound = inbound.map_err(|what| refuse(&what))?;
+    let Some(model) = holder.grant.model(&inbound.model).cloned() else {
+        let known: Vec<&str> = holder.grant.models.iter().map(Model::name).collect();
+        let what = format!("this token is for {}, not for another model", aec_base::text::one_of(&known));
+        return Err(Failure::lasting(FailureKind::Auth, what).status(403));
+    };
+    Ok((inbound, model))
+}
+
+type CallFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+type Outcome = Result<Reply, Failure>;
 
 /// What a provider says about a key is not for those who must not know it.
 fn discreet(failure: Failure) -> Failure {
@@ -192,8 +207,8 @@ struct Answer {
 }
 
 impl Answer {
-    fn whole(&self, called: Called) -> Response {
-        match called.outcome {
+    fn whole(&self, outcome: Outcome) -> Response {
+        match outcome {
             Ok(reply) => {
                 let body = match self.speech {
                     Speech::OpenAi => openai::encode_reply(&reply, &self.model, now()),
@@ -205,10 +220,10 @@ impl Answer {
         }
     }
 
-    fn streamed(&self, called: Called) -> Response {
-        match called.outcome {
-            Ok(_) => events(Body::from(self.text(called))),
+    fn streamed(&self, outcome: Outcome) -> Response {
+        match outcome {
             Err(failure) => self.speech.refuse(&failure),
+            answered => events(Body::from(self.text(answered))),
         }
     }
 
@@ -222,7 +237,7 @@ impl Answer {
                     return Some((answer.sign_of_life(), (Some(call), true)));
                 }
                 match tokio::time::timeout(NEXT_SIGN, &mut call).await {
-                    Ok(called) => Some((answer.text(called), (None, true))),
+                    Ok(outcome) => Some((answer.text(outcome), (None, true))),
                     Err(_) => Some((answer.sign_of_life(), (Some(call), true))),
                 }
             }
@@ -237,8 +252,8 @@ impl Answer {
         ": waiting for the model\n\n".to_owned()
     }
 
-    fn text(&self, called: Called) -> String {
-        match called.outcome {
+    fn text(&self, outcome: Outcome) -> String {
+        match outcome {
             Ok(reply) => match self.speech {
                 Speech::OpenAi => {
                     openai::encode_stream(&reply, &self.model, now(), self.include_usage).concat()

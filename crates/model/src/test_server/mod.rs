@@ -116,15 +116,6 @@ impl Drop for TestServer {
     }
 }
 
-/// Lets this process hold as many connections as the system allows. Call it once, before many are opened.
-pub fn allow_many_connections() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Fewer connections than hoped for are no reason not to start.
-    let _unused = setrlimit(Resource::Nofile, limit);
-}
-
 async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     loop {

@@ -118,9 +118,15 @@ proptest! {
                 failure: Failure::passing(FailureKind::Rate, "slow down"),
                 elapsed_ms: 5,
                 wait_ms: Some(7),
-                charged: Some(Charged { tokens: 11, cost: Some(MicroDollars(2)) }),
+                charged: Some(Charged { usage: None, tokens: 11, cost: Some(MicroDollars(2)) }),
             },
-            CallEvent::Answered { attempt: 2, elapsed_ms: 9, usage: None, cost: Some(MicroDollars(3)) },
+            CallEvent::Answered {
+                attempt: 2,
+                elapsed_ms: 9,
+                usage: None,
+                cost: Some(MicroDollars(3)),
+                tokens_at_most: Some(12),
+            },
         ];
         let rounds = if repeat { 2 } else { 1 };
         for (scope, request, outcome) in calls.iter().cycle().take(calls.len() * rounds) {

@@ -97,3 +97,31 @@ async fn servers_teach_how_they_want_to_be_asked() {
         }
     }
 }
+
+#[tokio::test]
+async fn an_echo_is_no_lesson() {
+    // What is refused mentions the key of the output limit, because a tool is called so.
+    let url = opinionated(|body| {
+        let odd = body
+            .get("tools")
+            .map(|_| "Invalid schema for function 'set_max_tokens': 'oneOf' is not permitted");
+        odd.or_else(|| {
+            body.get("max_completion_tokens").map(|_| "this server wants max_tokens and nothing else")
+        })
+    })
+    .await;
+    let client = client(&super::row(&url, ""), quick());
+    let mut odd = super::ask("x");
+    odd.tools = vec![aec_model::message::Tool {
+        name: "set_max_tokens".into(),
+        description: String::new(),
+        parameters: serde_json::json!({ "type": "object" }),
+    }];
+    for _ in 0..3 {
+        let called = model(&client).call(&odd, &scope()).await;
+        assert_eq!(called.outcome.unwrap_err().kind, aec_model::failure::FailureKind::Request);
+        let called = model(&client).call(&super::ask("x"), &scope()).await;
+        assert_eq!(called.outcome.unwrap().text(), "fine");
+        assert_eq!(called.events.len(), 2, "asked once, in the manner that it wants: {:?}", called.events);
+    }
+}

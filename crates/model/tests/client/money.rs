@@ -74,3 +74,30 @@ async fn an_unpriced_model_meets_a_budget_in_money() {
     });
     assert_eq!(cost, Some(None), "unpriced is not free: {called:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_for_money_does_not_stand_in_the_way() {
+    let server =
+        start(Options { latency: Range::only(Duration::from_millis(30)), ..Options::default() }).await;
+    let client = client(&plain(&server, ""), quick());
+    let meter = Meter::new(Unpriced::Refuse);
+    // The poor trial can afford one call at a time, and asks for far more than the endpoint takes at once.
+    let poor = meter.open(None, "poor", Budget::of_money(MicroDollars(40_000)));
+    let rich = meter.open(None, "rich", Budget::default());
+    let crowd = {
+        let (model, scope) = (model(&client), Scope::new("poor", poor.clone()));
+        let mut request = ask("a question");
+        request.sampling.max_tokens = Some(3500);
+        tokio::spawn(async move {
+            let calls = (0..300).map(|_| model.call(&request, &scope));
+            futures_util::future::join_all(calls).await
+        })
+    };
+    super::until(|| poor.totals().open_calls > 0).await;
+    for number in 0..5 {
+        let called = model(&client).call(&ask(&format!("{number}")), &Scope::new("rich", rich.clone())).await;
+        assert!(called.outcome.is_ok());
+    }
+    assert!(!crowd.is_finished(), "five calls went by while three hundred wait");
+    crowd.abort();
+}

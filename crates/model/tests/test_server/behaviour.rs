@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use aec_model::test_server::{Answers, Fault, Options, Range, TestServer, allow_many_connections};
+use aec_model::test_server::{Answers, Fault, Options, Range, TestServer};
+use aec_model::transport::allow_many_connections;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

@@ -1,0 +1,109 @@
+//! Connections of the gateway: so many at once, none of them for ever, and an orderly end.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{Semaphore, watch};
+
+/// Most connections at once; more wait to be accepted.
+const CONNECTIONS: usize = 4096;
+
+/// How long the head of a request may take.
+const HEAD_TIME: Duration = Duration::from_secs(15);
+
+/// How long calls under way may go on after a stop.
+const DRAIN_TIME: Duration = Duration::from_secs(30);
+
+/// Where connections come from.
+pub trait Listener: Send {
+    /// A connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next one.
+    fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+impl Listener for TcpListener {
+    type Stream = tokio::net::TcpStream;
+
+    async fn next(&self) -> io::Result<Self::Stream> {
+        let (stream, _) = self.accept().await?;
+        stream.set_nodelay(true).ok();
+        Ok(stream)
+    }
+}
+
+impl Listener for UnixListener {
+    type Stream = tokio::net::UnixStream;
+
+    async fn next(&self) -> io::Result<Self::Stream> {
+        Ok(self.accept().await?.0)
+    }
+}
+
+/// Serves connections until `stop` is done.
+pub(super) async fn serve(
+    listener: impl Listener,
+    router: Router,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let (stopping, stopped) = watch::channel(false);
+    let mut stop = pin!(stop);
+    loop {
+        let place = Arc::clone(&places).acquire_owned();
+        let accepted = async {
+            // The semaphore is never closed.
+            let place = place.await.ok();
+            (place, listener.next().await)
+        };
+        let (place, stream) = tokio::select! {
+            accepted = accepted => accepted,
+            () = &mut stop => break,
+        };
+        let stream = match stream {
+            Ok(stream) => stream,
+            // Out of descriptors, or a client that has gone already: others may come.
+            Err(_) => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                continue;
+            }
+        };
+        let service = TowerToHyperService::new(router.clone());
+        let mut stopped = stopped.clone();
+        tokio::spawn(async move {
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIME)
+                .serve_connection(TokioIo::new(stream), service);
+            let mut connection = pin!(connection);
+            let told = async move {
+                stopped.wait_for(|stopped| *stopped).await.map(drop).ok();
+            };
+            tokio::select! {
+                // A client that breaks off is its own affair.
+                _ = &mut connection => {}
+                () = told => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await.ok();
+                }
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    stopping.send_replace(true);
+    let everybody = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
+    // Whoever takes longer is cut off when the runtime ends.
+    tokio::time::timeout(DRAIN_TIME, places.acquire_many(everybody)).await.ok();
+    Ok(())
+}
