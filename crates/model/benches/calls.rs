@@ -50,9 +50,6 @@ fn main() {
     allow_many_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(rates());
-    if std::env::var_os("ONLY_RATES").is_some() {
-        return;
-    }
     runtime.block_on(streams());
     runtime.block_on(growth());
 }
@@ -123,7 +120,7 @@ fn model(server: &Server, more: &str) -> (Model, Scope) {
         tape: Tape::Live,
         redactor,
     };
-    let model = Client::new(setup).unwrap().model("m", None).unwrap();
+    let model = Client::new(setup).model("m", None).unwrap();
     let budget = Budget::of_tokens(u64::MAX / 2);
     let account = Meter::new(Unpriced::Refuse).open(None, "benchmark", budget);
     (model, Scope::new("benchmark", account))

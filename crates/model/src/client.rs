@@ -124,17 +124,17 @@ pub enum Source {
 
 impl Client {
     /// A client. Nothing is opened before the first call.
-    pub fn new(setup: Setup) -> Result<Self, Failure> {
+    pub fn new(setup: Setup) -> Self {
         let Setup { routes, prices, retry, tape, redactor } = setup;
-        Ok(Self(Arc::new(Shared {
-            transport: Transport::new()?,
+        Self(Arc::new(Shared {
+            transport: Transport::new(&routes.env),
             routes,
             prices,
             retry,
             redactor,
             tape,
             destinations: Mutex::default(),
-        })))
+        }))
     }
 
     /// The model of this name, or what an endpoint id stands for.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use aec_base::secret::Secret;
 use http::{HeaderName, HeaderValue};
-use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use crate::dialect::{Dialect, LimitKey, anthropic, bedrock, converse, openai};
 use crate::message::Request;

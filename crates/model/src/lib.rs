@@ -27,3 +27,4 @@ pub mod sign;
 pub mod tape;
 pub mod test_server;
 pub mod transport;
+mod ways;

@@ -9,9 +9,9 @@ use aec_base::problem::{Problem, Severity};
 use aec_base::secret::{Secret, is_secret_name, reference};
 use http::{HeaderName, HeaderValue};
 use indexmap::IndexMap;
-use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use crate::endpoint::{Credential, Endpoint, Format, KeyPlacement, Provider, StreamMode, is_loopback};
 use crate::routing::{aws_credential, bedrock_format, region_of};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use aec_base::env::Env;
 use aec_base::problem::Problem;
 use aec_base::secret::Secret;
-use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use crate::dialect::LimitKey;
 use crate::endpoint::{Credential, Endpoint, Format, KeyPlacement, Provider, StreamMode};

@@ -1,11 +1,15 @@
 //! One attempt of a call over HTTP: send, receive, decode. Nothing here tries again.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use aec_base::env::Env;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method};
-use reqwest::Url;
+use http::{HeaderMap, HeaderValue, Method, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Error;
+use url::Url;
 
 use crate::bill::Sent;
 use crate::dialect::{LimitKey, StreamReader, Wire, refusal};
@@ -13,9 +17,13 @@ use crate::endpoint::{Credential, Endpoint, Format, KeyPlacement};
 use crate::failure::{Failure, FailureKind, excerpt};
 use crate::message::{Reply, Request};
 use crate::sign;
+use crate::ways::{Way, Ways};
 
 /// Longest answer that is read.
 const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
+
+/// Who is asking.
+const USER_AGENT: &str = concat!("aec-bench/", env!("CARGO_PKG_VERSION"));
 
 /// Longest error that is read.
 const LONGEST_ERROR: usize = 64 * 1024;
@@ -27,12 +35,8 @@ const ERROR_TIME: Duration = Duration::from_secs(10);
 const LAST_BYTES: Duration = Duration::from_millis(20);
 
 /// Connections, shared by all endpoints.
-#[derive(Clone, Debug)]
-pub struct Transport {
-    remote: reqwest::Client,
-    /// Never through a proxy.
-    local: reqwest::Client,
-}
+#[derive(Debug)]
+pub struct Transport(Ways);
 
 /// How a request is written. Some servers say what they want only by refusing what they do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,29 +48,9 @@ pub struct Manner {
 }
 
 impl Transport {
-    /// Opens nothing yet.
-    pub fn new() -> Result<Self, Failure> {
-        let build = || {
-            let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
-            // Another part of the program may have installed the same one.
-            drop(rustls::crypto::CryptoProvider::install_default((*provider).clone()));
-            reqwest::Client::builder()
-                .http1_only()
-                // A redirect would carry the key to an address that nobody wrote down.
-                .redirect(reqwest::redirect::Policy::none())
-                .connect_timeout(Duration::from_secs(10))
-                .tcp_nodelay(true)
-                .pool_max_idle_per_host(8192)
-                .pool_idle_timeout(Duration::from_secs(60))
-                .user_agent(concat!("aec-bench/", env!("CARGO_PKG_VERSION")))
-        };
-        let broken = |error: reqwest::Error| {
-            Failure::lasting(FailureKind::Network, format!("no HTTP client can be made: {}", explain(error)))
-        };
-        Ok(Self {
-            remote: build().build().map_err(broken)?,
-            local: build().no_proxy().build().map_err(broken)?,
-        })
+    /// Opens nothing yet. The environment may name proxies.
+    pub fn new(env: &Env) -> Self {
+        Self(Ways::new(env))
     }
 
     /// Sends a request once and reads its answer.
@@ -78,38 +62,39 @@ impl Transport {
         sent: &Sent,
     ) -> Result<Reply, Failure> {
         let message = line.message(request, manner)?;
-        let client = if line.loopback { &self.local } else { &self.remote };
+        let way = line.way.get_or_init(|| self.0.to(&line.uri, line.endpoint.is_loopback()));
         let timeouts = line.endpoint.timeouts;
         let started = tokio::time::Instant::now();
         sent.yes();
-        let response = match tokio::time::timeout(timeouts.answer, client.execute(message)).await {
+        let response = match tokio::time::timeout(timeouts.answer, way.send(message)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 if error.is_connect() {
                     sent.no();
                 }
-                return Err(Failure::passing(FailureKind::Network, explain(error)));
+                return Err(Failure::passing(FailureKind::Network, explain(&error)));
             }
             Err(_) => return Err(silence("no answer", timeouts.answer)),
         };
         let status = response.status();
         if !status.is_success() {
             sent.no();
-            let headers = response.headers().clone();
-            let body = tokio::time::timeout(ERROR_TIME, read(response, LONGEST_ERROR, ERROR_TIME)).await;
+            let (head, body) = response.into_parts();
+            let body = tokio::time::timeout(ERROR_TIME, read(body, LONGEST_ERROR, ERROR_TIME)).await;
             let body = body.map_or_else(|_| Bytes::new(), |body| body.unwrap_or_else(|(partial, _)| partial));
-            return Err(refusal::refused(status, &headers, &body, SystemTime::now()));
+            return Err(refusal::refused(status, &head.headers, &body, SystemTime::now()));
         }
         if is_stream(response.headers()) {
             let reader = line.endpoint.format.dialect().reader();
             let left = timeouts.stream.saturating_sub(started.elapsed());
-            return match tokio::time::timeout(left, follow(response, reader, timeouts.idle)).await {
+            return match tokio::time::timeout(left, follow(response.into_body(), reader, timeouts.idle)).await
+            {
                 Ok(ended) => ended,
                 Err(_) => Err(silence("the stream did not end", timeouts.stream)),
             };
         }
         let left = timeouts.answer.saturating_sub(started.elapsed());
-        let body = match tokio::time::timeout(left, read(response, LONGEST_ANSWER, left)).await {
+        let body = match tokio::time::timeout(left, read(response.into_body(), LONGEST_ANSWER, left)).await {
             Ok(body) => body.map_err(|(_, failure)| failure)?,
             Err(_) => return Err(silence("no complete answer", timeouts.answer)),
         };
@@ -123,9 +108,10 @@ pub struct Line {
     /// The endpoint.
     pub endpoint: Endpoint,
     url: Url,
-    stream_url: Url,
+    uri: Uri,
+    stream_uri: Uri,
     headers: HeaderMap,
-    loopback: bool,
+    way: OnceLock<Way>,
     lesson: Mutex<Lesson>,
 }
 
@@ -142,6 +128,7 @@ impl Line {
         let bad = |what: &str| Failure::lasting(FailureKind::Request, format!("{}: {what}", endpoint.label));
         let mut headers = HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(http::header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
         for (name, value) in endpoint.format.dialect().headers() {
             headers.insert(*name, HeaderValue::from_static(value));
         }
@@ -165,11 +152,14 @@ impl Line {
             let path = endpoint.path.clone().unwrap_or_else(|| endpoint.format.dialect().path(&wire));
             address(&endpoint.base_url, &path).ok_or_else(|| bad("the address cannot have a path"))
         };
+        let url = address(false)?;
+        let uri = |url: &Url| url.as_str().parse::<Uri>().map_err(|_| bad("the address is not one"));
         Ok(Self {
-            url: address(false)?,
-            stream_url: address(true)?,
+            uri: uri(&url)?,
+            stream_uri: uri(&address(true)?)?,
+            url,
             headers,
-            loopback: endpoint.is_loopback(),
+            way: OnceLock::new(),
             lesson: Mutex::default(),
             endpoint,
         })
@@ -227,7 +217,7 @@ impl Line {
         *lesson = Lesson { stream: Some(manner.stream), limit_key: Some(manner.limit_key) };
     }
 
-    fn message(&self, request: &Request, manner: Manner) -> Result<reqwest::Request, Failure> {
+    fn message(&self, request: &Request, manner: Manner) -> Result<http::Request<Full<Bytes>>, Failure> {
         if let Credential::Missing { variables } = &self.endpoint.credential {
             let names = aec_base::text::one_of(&variables.iter().map(String::as_str).collect::<Vec<_>>());
             let message = format!("no key: set {names} in the shell or in .env");
@@ -244,26 +234,30 @@ impl Line {
         let body = serde_json::to_vec(&body).map_err(|error| {
             Failure::lasting(FailureKind::Request, format!("the request cannot be written: {error}"))
         })?;
-        let url = if manner.stream { &self.stream_url } else { &self.url };
-        let mut message = reqwest::Request::new(Method::POST, url.clone());
-        message.headers_mut().clone_from(&self.headers);
+        let mut headers = self.headers.clone();
+        let uri = if manner.stream { &self.stream_uri } else { &self.uri };
         if let Credential::Aws { credentials, region } = &self.endpoint.credential {
-            self.sign(&mut message, credentials, region, &body)?;
+            self.sign(&mut headers, uri, credentials, region, &body)?;
         }
-        *message.body_mut() = Some(Bytes::from(body).into());
+        let mut message = http::Request::new(Full::new(Bytes::from(body)));
+        *message.method_mut() = Method::POST;
+        *message.uri_mut() = uri.clone();
+        *message.headers_mut() = headers;
         Ok(message)
     }
 
     fn sign(
         &self,
-        message: &mut reqwest::Request,
+        headers: &mut HeaderMap,
+        uri: &Uri,
         credentials: &sign::AwsCredentials,
         region: &str,
         body: &[u8],
     ) -> Result<(), Failure> {
+        let url = uri.to_string();
         let outgoing = sign::Outgoing {
             method: "POST",
-            url: message.url().as_str(),
+            url: &url,
             headers: &[("content-type", "application/json")],
             body,
         };
@@ -276,7 +270,7 @@ impl Line {
                 broken("the AWS credentials have characters that keys do not have".to_owned())
             })?;
             value.set_sensitive(true);
-            message.headers_mut().insert(name, value);
+            headers.insert(name, value);
         }
         Ok(())
     }
@@ -301,13 +295,13 @@ fn is_stream(headers: &HeaderMap) -> bool {
 }
 
 async fn follow(
-    mut response: reqwest::Response,
+    mut body: Incoming,
     mut reader: Box<dyn StreamReader>,
     idle: Duration,
 ) -> Result<Reply, Failure> {
     let mut length = 0;
     loop {
-        let piece = next(&mut response, idle).await.map_err(|mut failure| {
+        let piece = next(&mut body, idle).await.map_err(|mut failure| {
             failure.message = format!("{}, after {} bytes of answer", failure.message, reader.received());
             failure
         });
@@ -319,7 +313,7 @@ async fn follow(
         reader.take(&piece)?;
         if reader.is_done() {
             // The end of the body usually follows at once; seeing it keeps the connection.
-            tokio::time::timeout(LAST_BYTES, response.chunk()).await.ok();
+            tokio::time::timeout(LAST_BYTES, body.frame()).await.ok();
             break;
         }
     }
@@ -327,16 +321,12 @@ async fn follow(
 }
 
 /// Reads a whole body. With an error comes what had arrived.
-async fn read(
-    mut response: reqwest::Response,
-    limit: usize,
-    idle: Duration,
-) -> Result<Bytes, (Bytes, Failure)> {
+async fn read(mut from: Incoming, limit: usize, idle: Duration) -> Result<Bytes, (Bytes, Failure)> {
     // Most answers come in one piece, which then needs no copy.
     let mut first = Bytes::new();
     let mut body = BytesMut::new();
     loop {
-        let failure = match next(&mut response, idle).await {
+        let failure = match next(&mut from, idle).await {
             Ok(None) => break,
             Ok(Some(piece)) if first.is_empty() => {
                 first = piece;
@@ -359,10 +349,19 @@ async fn read(
     Ok(if body.is_empty() { first } else { body.freeze() })
 }
 
-async fn next(response: &mut reqwest::Response, idle: Duration) -> Result<Option<Bytes>, Failure> {
-    match tokio::time::timeout(idle, response.chunk()).await {
-        Ok(piece) => piece.map_err(|error| Failure::passing(FailureKind::Network, explain(error))),
-        Err(_) => Err(silence("nothing more came", idle)),
+/// The next piece of a body.
+async fn next(body: &mut Incoming, idle: Duration) -> Result<Option<Bytes>, Failure> {
+    loop {
+        return match tokio::time::timeout(idle, body.frame()).await {
+            Ok(None) => Ok(None),
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(piece) => Ok(Some(piece)),
+                // Trailers say nothing that anybody reads.
+                Err(_) => continue,
+            },
+            Ok(Some(Err(error))) => Err(Failure::passing(FailureKind::Network, causes(&error))),
+            Err(_) => Err(silence("nothing more came", idle)),
+        };
     }
 }
 
@@ -374,20 +373,24 @@ fn silence(what: &str, after: Duration) -> Failure {
     Failure::passing(FailureKind::Network, format!("{what} within {} seconds", after.as_secs_f64()))
 }
 
-/// An error of the HTTP library with its causes, without the address, which may be long and is known.
-fn explain(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut words = Vec::new();
-    let mut cause: Option<&dyn std::error::Error> = std::error::Error::source(&error);
+/// What went wrong before there was an answer. The library's own words say only where it noticed.
+fn explain(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => causes(cause),
+        None => causes(error),
+    }
+}
+
+/// An error with its causes.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut words = vec![error.to_string()];
+    let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        if words.last() != Some(&text) {
+        if words.last().is_none_or(|last| !last.contains(&text)) {
             words.push(text);
         }
         cause = error.source();
-    }
-    if words.is_empty() {
-        return excerpt(&error.to_string());
     }
     excerpt(&words.join(": "))
 }

@@ -61,7 +61,7 @@ fn client_with(rows: &str, variables: &[(&str, &str)], retry: RetryPolicy, tape:
     let (registry, _) = Registry::read(&path, &env).unwrap_or_else(|problems| panic!("{problems:#?}"));
     let redactor = Redactor::from_env(&env).with(registry.secrets());
     let routes = Routes { env, registry, directory: dir.path().to_path_buf() };
-    Client::new(Setup { routes, prices: prices(dir.path()), retry, tape, redactor }).unwrap()
+    Client::new(Setup { routes, prices: prices(dir.path()), retry, tape, redactor })
 }
 
 /// The test model costs one dollar per million tokens of input and ten of output.

@@ -62,8 +62,7 @@ impl World {
             retry: RetryPolicy { base: Duration::from_millis(1), attempts: 3, ..RetryPolicy::default() },
             tape: Tape::Live,
             redactor,
-        })
-        .unwrap();
+        });
         let gateway = Gateway::new();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
