@@ -89,8 +89,7 @@ pub(crate) fn open(
     let meter = Meter::new(unpriced);
     let run = open_accounts(project, &meter, matches!(tape, Tape::Replay(_)))?;
     let setup = Setup { routes, prices, retry, tape, redactor: context.redactor() };
-    let client =
-        Client::new(setup).map_err(|failure| Failure::environment(Problem::error(failure.to_string())))?;
+    let client = Client::new(setup);
     Ok(Models { client, meter, run, endpoint_ids, problems })
 }
 

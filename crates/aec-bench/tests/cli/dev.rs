@@ -1,57 +1,19 @@
 //! `dev serve-model`: ready when it says so, and gone when it is told to go.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::Child;
-
-use aec_test::TestEnv;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::server::{Server, post};
 use crate::world;
 
-/// A server that runs, and the first line that it printed.
-struct Server {
-    child: Child,
-    output: BufReader<std::process::ChildStdout>,
-    first_line: String,
-}
-
-impl Server {
-    fn start(env: &TestEnv, line: &str) -> Self {
-        let mut child = env.start_piped(line.split(' '));
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut first_line = String::new();
-        output.read_line(&mut first_line).unwrap();
-        Self { child, output, first_line }
-    }
-
-    /// Asks for a completion on a connection of its own: status line and body.
-    fn ask(&self, url: &str, key: &str) -> (String, String) {
-        let address = url.strip_prefix("http://").unwrap();
-        let body = r#"{"model":"m","messages":[{"role":"user","content":"hello there"}]}"#;
-        let mut stream = TcpStream::connect(address).unwrap();
-        write!(
-            stream,
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {key}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.lines().next().unwrap().to_owned(), body.to_owned())
-    }
-
-    /// Sends a signal and waits for the end: exit code, the rest of stdout, and stderr.
-    fn end(mut self, signal: Signal) -> (Option<i32>, String, String) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
-        let (mut rest, mut errors) = (String::new(), String::new());
-        self.output.read_to_string(&mut rest).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-        (self.child.wait().unwrap().code(), rest, errors)
-    }
+/// Asks for a completion: status and body.
+fn ask(url: &str, key: &str) -> (u16, String) {
+    post(
+        url,
+        "/v1/chat/completions",
+        key,
+        r#"{"model":"m","messages":[{"role":"user","content":"hello there"}]}"#,
+    )
 }
 
 #[test]
@@ -60,8 +22,8 @@ fn the_address_comes_first_and_signals_end_it_well() {
     for signal in [Signal::INT, Signal::TERM] {
         let server = Server::start(&env, "dev serve-model --echo");
         let url = server.first_line.trim().to_owned();
-        let (status, body) = server.ask(&url, "any");
-        assert_eq!(status, "HTTP/1.1 200 OK");
+        let (status, body) = ask(&url, "any");
+        assert_eq!(status, 200);
         let value: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(value["choices"][0]["message"]["content"], "hello there");
         let (code, rest, errors) = server.end(signal);
@@ -74,12 +36,10 @@ fn the_address_comes_first_and_signals_end_it_well() {
 fn in_json_mode_one_envelope_says_that_it_is_ready() {
     let mut env = world();
     env.set("MY_MODEL_KEY", "secret-value-of-the-key");
-    let server = Server::start(&env, "dev serve-model --json --key MY_MODEL_KEY");
-    let envelope: Value = serde_json::from_str(&server.first_line).unwrap();
-    assert_eq!((&envelope["command"], &envelope["status"]), (&"dev serve-model".into(), &"success".into()));
-    let url = envelope["data"]["url"].as_str().unwrap().to_owned();
-    assert!(server.ask(&url, "wrong").0.contains("401"));
-    assert!(server.ask(&url, "secret-value-of-the-key").0.contains("200"));
+    let mut server = Server::start(&env, "dev serve-model --json --key MY_MODEL_KEY");
+    let url = server.data()["url"].as_str().unwrap().to_owned();
+    assert_eq!(ask(&url, "wrong").0, 401);
+    assert_eq!(ask(&url, "secret-value-of-the-key").0, 200);
     assert_eq!(server.end(Signal::TERM), (Some(0), String::new(), String::new()));
 }
 
@@ -88,7 +48,7 @@ fn a_script_is_read_before_the_server_starts() {
     let env = world();
     env.write("replies.yaml", "replies:\n- text: first\n");
     let server = Server::start(&env, "dev serve-model --quiet --script replies.yaml");
-    assert!(server.ask(server.first_line.trim(), "any").1.contains("first"));
+    assert!(ask(server.first_line.trim(), "any").1.contains("first"));
     assert_eq!(server.end(Signal::INT), (Some(0), String::new(), String::new()));
     env.write("replies.yaml", "replies:\n- says: first\n");
     let broken = env.run(["--json", "dev", "serve-model", "--script", "replies.yaml"]);

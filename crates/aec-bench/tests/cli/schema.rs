@@ -52,7 +52,9 @@ fn schemas_can_be_listed_and_written() {
     let env = world();
     insta::assert_snapshot!("schema_list", env.run(["schema"]).stdout);
     assert_eq!(env.run(["schema", "--output", "schemas"]).code, Some(0));
-    for noun in ["dataset", "experiment", "project", "script", "suite", "task", "user-config"] {
+    for noun in
+        ["dataset", "endpoints", "experiment", "prices", "project", "script", "suite", "task", "user-config"]
+    {
         let written = env.read(format!("schemas/{noun}.json"));
         assert_eq!(written, env.run(["schema", noun]).stdout);
         insta::assert_snapshot!(format!("schema_{noun}"), written);

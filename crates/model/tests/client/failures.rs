@@ -240,7 +240,7 @@ async fn a_key_in_an_error_is_scrubbed_wherever_it_stands() {
     // The error repeats the key across every place where a message could be cut.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = axum::Router::new().fallback(|headers: axum::http::HeaderMap| async move {
+    let router = axum::Router::new().fallback(|headers: http::HeaderMap| async move {
         let key = headers["authorization"].to_str().unwrap().trim_start_matches("Bearer ").to_owned();
         let text: String = (0..400).map(|number| format!("{:width$}{key}", "", width = number % 7)).collect();
         (http::StatusCode::UNAUTHORIZED, text)
