@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod bare;
+mod gateway;
 mod isolation;
 mod limits;
 mod work;
