@@ -95,14 +95,14 @@ pub const SETTINGS: [SettingSpec; 21] = [
     spec(Setting::Jobs, "paths.jobs", "jobs", "raw trial outputs").user("jobs_root"),
     spec(Setting::Workspaces, "paths.workspaces", "workspaces", "evolution workspaces"),
     spec(Setting::Prime, "paths.prime", "prime-rl", "generated environment packages and their results"),
-    spec(Setting::Backend, "compute.backend", "local", "where trials run")
-        .flag("--backend")
-        .experiment("compute.backend"),
     spec(Setting::Endpoints, "paths.endpoints", "configs/endpoints.toml", "addresses at which models answer")
         .flag("--endpoints"),
     spec(Setting::Prices, "paths.prices", "configs/prices.toml", "the project's own prices of models"),
     spec(Setting::ModelCache, "paths.model_cache", "artefacts/cache/models", "model calls kept by `--cache`"),
     spec(Setting::Spend, "paths.spend", "artefacts/spend", "what models cost, by day"),
+    spec(Setting::Backend, "compute.backend", "local", "where trials run")
+        .flag("--backend")
+        .experiment("compute.backend"),
     spec(Setting::TrialDollars, "budget.trial_usd", NO_LIMIT, "most dollars that one trial may cost"),
     spec(Setting::TrialTokens, "budget.trial_tokens", NO_LIMIT, "most tokens that one trial may take"),
     spec(Setting::ExperimentDollars, "budget.experiment_usd", NO_LIMIT, "most dollars that one run may cost")

@@ -54,7 +54,7 @@ impl Breaker {
     /// Failures in a row after which an endpoint is left alone.
     const ROW: u32 = 10;
     const FIRST_PAUSE: Duration = Duration::from_millis(250);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+    const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
     fn state(&self) -> MutexGuard<'_, BreakerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

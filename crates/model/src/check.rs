@@ -12,7 +12,7 @@ use crate::price::Price;
 use crate::routing::{RouteError, Target};
 
 /// How long an endpoint may take to answer a check.
-const CHECK_TIME: Duration = Duration::from_secs(60);
+const CHECK_TIME: Duration = Duration::from_mins(1);
 
 /// How far a check goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -345,17 +345,14 @@ impl Model {
             pass.used_tokens(charged.tokens);
             drop(pass);
             let outcome = outcome.and_then(inspected).map_err(|failure| self.client.scrub(failure));
-            let failure = match &outcome {
-                Ok(_) => {
-                    chosen.worked();
-                    replicas.retries.earn();
-                    if course.manner.is_some() {
-                        replica.line.keep(manner);
-                    }
-                    journal.ended(attempt, elapsed_ms, &outcome, charged, None);
-                    return outcome;
+            let Err(failure) = &outcome else {
+                chosen.worked();
+                replicas.retries.earn();
+                if course.manner.is_some() {
+                    replica.line.keep(manner);
                 }
-                Err(failure) => failure,
+                journal.ended(attempt, elapsed_ms, &outcome, charged, None);
+                return outcome;
             };
             let has_other = replicas.has_other(replica);
             chosen.failed(failure, has_other);

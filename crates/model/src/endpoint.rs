@@ -309,10 +309,10 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            answer: Duration::from_secs(600),
+            answer: Duration::from_mins(10),
             // Some models think for minutes without a word.
-            idle: Duration::from_secs(300),
-            stream: Duration::from_secs(3600),
+            idle: Duration::from_mins(5),
+            stream: Duration::from_hours(1),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::endpoint::Limits;
 const ONE_COMPLAINT: Duration = Duration::from_secs(1);
 
 /// However long a provider asks everybody to wait, somebody tries again after this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+const LONGEST_PAUSE: Duration = Duration::from_mins(2);
 
 /// What stands before an endpoint.
 #[derive(Debug)]
@@ -234,7 +234,8 @@ impl Allowance {
         let earned_at = self.earned_at.filter(|at| *at > now).unwrap_or(now);
         self.earned_at = Some(earned_at + self.time_for(count));
         let ahead = earned_at - now;
-        (ahead > self.burst).then(|| now + (ahead - self.burst))
+        let wait = ahead.saturating_sub(self.burst);
+        (!wait.is_zero()).then(|| now + wait)
     }
 
     fn correct(&mut self, expected: u64, actual: u64) {
@@ -256,7 +257,7 @@ mod tests {
     }
 
     async fn enter(gate: &Arc<Gate>, tokens: u64) -> Pass {
-        gate.enter(tokens, Duration::from_secs(60)).await.unwrap()
+        gate.enter(tokens, Duration::from_mins(1)).await.unwrap()
     }
 
     #[tokio::test(start_paused = true)]
@@ -346,9 +347,9 @@ mod tests {
         gate.complained(Some(Duration::from_secs(50)));
         let refused = gate.enter(0, Duration::from_secs(10)).await;
         assert!(refused.is_err_and(|wait| wait.as_secs() >= 49), "nobody waits longer than they want");
-        gate.complained(Some(Duration::from_secs(86_400)));
+        gate.complained(Some(Duration::from_hours(24)));
         let before = Instant::now();
-        gate.enter(0, Duration::from_secs(300)).await.unwrap();
+        gate.enter(0, Duration::from_mins(5)).await.unwrap();
         assert_eq!(before.elapsed(), LONGEST_PAUSE, "a day is too long for anybody");
     }
 

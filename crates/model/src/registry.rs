@@ -19,6 +19,12 @@ use crate::routing::{aws_credential, bedrock_format, region_of};
 /// Problems of endpoint files are `W…`.
 pub const FAMILY: Family = Family('W');
 
+/// Parameters of addresses by which services are signed in to.
+const SIGNED: [&str; 4] = ["code", "sig", "signature", "access"];
+
+/// Headers that belong to the connection.
+const RULED: [&str; 5] = ["host", "content-length", "content-type", "transfer-encoding", "connection"];
+
 /// `configs/endpoints.toml`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -112,7 +118,7 @@ impl Registry {
             if let Some((id, endpoint)) = reader.endpoint(table, &mut registry.secrets)
                 && !faulty[index]
             {
-                reader.add(&mut registry, id, endpoint);
+                reader.add(&mut registry, &id, endpoint);
             }
         }
         let problems = reader.problems;
@@ -156,8 +162,8 @@ impl Reader<'_> {
         self.complain(Severity::Error, shared, what, fix);
     }
 
-    fn add(&mut self, registry: &mut Registry, id: String, mut endpoint: Endpoint) {
-        let replicas = registry.endpoints.entry(id.clone()).or_default();
+    fn add(&mut self, registry: &mut Registry, id: &str, mut endpoint: Endpoint) {
+        let replicas = registry.endpoints.entry(id.to_owned()).or_default();
         if let Some(first) = replicas.first()
             && first.model != endpoint.model
         {
@@ -321,7 +327,6 @@ impl Reader<'_> {
             );
             return None;
         };
-        const SIGNED: [&str; 4] = ["code", "sig", "signature", "access"];
         let secret_query = url.query_pairs().any(|(name, value)| {
             is_secret_name(&name) || SIGNED.contains(&name.as_ref()) || looks_secret(&value)
         });
@@ -380,8 +385,6 @@ impl Reader<'_> {
             );
             return;
         };
-        const RULED: [&str; 5] =
-            ["host", "content-length", "content-type", "transfer-encoding", "connection"];
         if RULED.contains(&header.as_str()) {
             let what = format!("the header `{header}` is not yours to set");
             self.error(Shared::BadValue, what, "remove it");

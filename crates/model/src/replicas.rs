@@ -88,7 +88,7 @@ impl Replicas {
                 Admission::Closed(_) => {}
             }
         }
-        let replica = open.map(|(_, replica)| replica).or(closed.map(|(_, replica)| replica))?;
+        let replica = open.map(|(_, replica)| replica).or_else(|| closed.map(|(_, replica)| replica))?;
         Some(Chosen::new(replica, Admission::Open))
     }
 

@@ -30,8 +30,8 @@ impl Default for RetryPolicy {
             empty_attempts: 3,
             base: Duration::from_millis(500),
             longest: Duration::from_secs(30),
-            longest_asked: Duration::from_secs(120),
-            patience: Duration::from_secs(900),
+            longest_asked: Duration::from_mins(2),
+            patience: Duration::from_mins(15),
         }
     }
 }

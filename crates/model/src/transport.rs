@@ -34,6 +34,20 @@ const ERROR_TIME: Duration = Duration::from_secs(10);
 /// How long to wait for the end of a body whose content is complete.
 const LAST_BYTES: Duration = Duration::from_millis(20);
 
+/// Words by which a server asks for a stream.
+const WANTS_STREAM: [&str; 6] = [
+    "streaming_required",
+    "only supports streaming",
+    "streaming is required",
+    "stream=true",
+    "\"stream\": true",
+    "'stream': true",
+];
+
+/// Words by which it asks for none.
+const WANTS_NO_STREAM: [&str; 3] =
+    ["stream_options", "streaming is not supported", "does not support streaming"];
+
 /// Connections, shared by all endpoints.
 #[derive(Debug)]
 pub struct Transport(Ways);
@@ -187,16 +201,6 @@ impl Line {
         }
         let said = failure.message.to_lowercase();
         let any = |phrases: &[&str]| phrases.iter().any(|phrase| said.contains(phrase));
-        const WANTS_STREAM: [&str; 6] = [
-            "streaming_required",
-            "only supports streaming",
-            "streaming is required",
-            "stream=true",
-            "\"stream\": true",
-            "'stream': true",
-        ];
-        const WANTS_NO_STREAM: [&str; 3] =
-            ["stream_options", "streaming is not supported", "does not support streaming"];
         if !manner.stream && any(&WANTS_STREAM) {
             return Some(Manner { stream: true, ..manner });
         }

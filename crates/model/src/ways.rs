@@ -23,7 +23,7 @@ use rustls::{ClientConfig, RootCertStore};
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// How long an idle connection is kept.
-const IDLE_TIME: Duration = Duration::from_secs(60);
+const IDLE_TIME: Duration = Duration::from_mins(1);
 
 type Body = Full<Bytes>;
 

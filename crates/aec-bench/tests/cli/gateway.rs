@@ -85,6 +85,8 @@ fn budgets_of_tokens_runs_and_days_hold() {
         ("", "[budget]\nexperiment_usd = 0.0009\n"),
         ("", "[budget]\nday_usd = 0.0009\n"),
         ("", "[budget]\ntrial_tokens = 200\n"),
+        ("", "[budget]\nexperiment_tokens = 200\n"),
+        ("", "[budget]\nday_tokens = 200\n[paths]\nspend = \"elsewhere\"\n"),
     ] {
         env.write("aec-bench.toml", project);
         let gateway = Gateway::start(&env, flags);
@@ -100,6 +102,20 @@ fn budgets_of_tokens_runs_and_days_hold() {
             assert_eq!(again.ask("one more").0, 402);
         }
     }
+    assert!(env.path("artefacts/spend").is_dir() && env.path("elsewhere").is_dir());
+    for (budget, id) in [
+        ("day_usd = -1", "C005"),
+        ("day_usd = \"much\"", "C004"),
+        ("day_tokens = 1.5", "C004"),
+        ("hour_usd = 1", "C003"),
+    ] {
+        env.write("aec-bench.toml", format!("[budget]\n{budget}\n"));
+        let run = env.run(["--json", "config", "view"]);
+        assert_eq!(run.errors()[0].0, id, "{budget}: {run:?}");
+    }
+    env.write("aec-bench.toml", "");
+    let odd = env.run(["gateway", "serve", "--model", "near", "--max-cost", "a-lot"]);
+    assert_eq!(odd.code, Some(2), "{odd:?}");
 }
 
 #[test]
@@ -133,6 +149,9 @@ fn a_cache_serves_what_it_knows_when_the_provider_is_gone() {
     let gateway = Gateway::start(&env, "--cache");
     assert_eq!(gateway.ask("hello").0, 200);
     assert!(env.path("artefacts/cache/models").is_dir());
+    env.write("aec-bench.toml", "[paths]\nmodel_cache = \"kept\"\n");
+    let elsewhere = Gateway::start(&env, "--cache");
+    assert_ne!(elsewhere.ask("hello").0, 200, "another cache knows nothing");
 }
 
 /// Every file below a directory that holds the canary.

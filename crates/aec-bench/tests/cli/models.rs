@@ -83,7 +83,19 @@ fn broken_files_about_models_stop_the_command_and_the_check_names_them() {
     assert_eq!(check.code, Some(0), "{check:?}");
     let row = env.run(["--json", "models", "check", "near", "--no-call"]).data()["endpoints"][0].clone();
     assert_eq!((&row["price"]["input"], &row["price"]["output"]), (&0.5.into(), &1.25.into()), "{row}");
-    // An endpoints file that is named must be there.
+    // The paths of both files are settings.
+    env.write("aec-bench.toml", "[paths]\nendpoints = \"other/where.toml\"\nprices = \"other/what.toml\"\n");
+    let missing = env.run(["models", "check", "near", "--no-call"]);
+    assert_eq!(missing.code, Some(3), "a file that is named must be there: {missing:?}");
+    env.write("other/where.toml", ENDPOINTS.replace("URL", "https://else.example"));
+    env.write("other/what.toml", "schema_version = 1\nversion = \"2026-11-16\"\n[[price]]\nendpoint = \"near\"\ninput = 7\noutput = 8\n");
+    let row = env.run(["--json", "models", "check", "near", "--no-call"]).data()["endpoints"][0].clone();
+    assert_eq!(
+        (&row["price"]["input"], &row["url"]),
+        (&7.0.into(), &"https://else.example/v1".into()),
+        "{row}"
+    );
+    env.write("aec-bench.toml", "");
     let named = env.run(["models", "check", "near", "--no-call", "--endpoints", "none.toml"]);
     assert_eq!(named.code, Some(3), "{named:?}");
 }

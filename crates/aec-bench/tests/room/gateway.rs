@@ -18,7 +18,7 @@ use aec_sandbox::{ExecSpec, Exit, Room, Sandbox as _};
 use crate::spec;
 
 /// What an agent would do: call its model, then try everything else.
-const AGENT: &str = r#"
+const AGENT: &str = r"
 import json, os, socket, urllib.error, urllib.request
 
 def call(url, key, body, header='authorization'):
@@ -59,7 +59,7 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
     except OSError:
         pass
 print('keys', keys)
-"#;
+";
 
 #[test]
 fn a_room_reaches_its_model_and_neither_keys_nor_the_network() {
@@ -99,13 +99,12 @@ fn a_room_reaches_its_model_and_neither_keys_nor_the_network() {
     let listener = room.listen().unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
-    let serving = gateway.clone();
     runtime.spawn(async move {
         let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-        serving.serve(listener, std::future::pending()).await
+        gateway.serve(listener, std::future::pending()).await
     });
     let mut agent = ExecSpec::new(["python3", "-c", AGENT]);
-    agent.deadline = Duration::from_secs(60);
+    agent.deadline = Duration::from_mins(1);
     agent.env = environment(address, &token);
     agent.env.push(("PROVIDER".to_owned(), provider.url()));
     let result = room.exec(&agent, &mut |_, _| {}).unwrap();

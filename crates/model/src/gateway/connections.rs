@@ -70,13 +70,10 @@ pub(super) async fn serve(
             accepted = accepted => accepted,
             () = &mut stop => break,
         };
-        let stream = match stream {
-            Ok(stream) => stream,
+        let Ok(stream) = stream else {
             // Out of descriptors, or a client that has gone already: others may come.
-            Err(_) => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                continue;
-            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
         };
         let service = TowerToHyperService::new(router.clone());
         let mut stopped = stopped.clone();

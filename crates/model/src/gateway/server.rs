@@ -31,7 +31,7 @@ use crate::message::Reply;
 const LARGEST_REQUEST: usize = 32 * 1024 * 1024;
 
 /// How long a request may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(60);
+const BODY_TIME: Duration = Duration::from_mins(1);
 
 /// How long an answer may take before a streaming client gets its first sign of life. Failures before this have
 /// their own status.

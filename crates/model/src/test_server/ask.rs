@@ -88,7 +88,7 @@ pub(super) fn parse(
     check_messages(form, &body)?;
     pairs::check(form, messages(&body))?;
     let prompt = Prompt::of(form, &model, &body);
-    let mut said = messages(&body).iter().rev().filter(is_users).map(text_of);
+    let mut said = messages(&body).iter().rev().filter(|message| is_users(message)).map(text_of);
     let mut ask = Ask {
         model,
         stream: path_stream || body.get("stream").and_then(Value::as_bool).unwrap_or(false),
@@ -97,7 +97,7 @@ pub(super) fn parse(
             .and_then(Value::as_bool)
             .unwrap_or(false),
         most_tokens: None,
-        first_text: messages(&body).iter().find(is_users).map(text_of).unwrap_or_default(),
+        first_text: messages(&body).iter().find(|message| is_users(message)).map(text_of).unwrap_or_default(),
         user_text: said.find(|text| !text.is_empty()).unwrap_or_default(),
         turns: messages(&body).iter().filter(|message| role(message) == "assistant").count(),
         tools: Vec::new(),
@@ -219,7 +219,7 @@ pub(super) fn role(message: &Value) -> &str {
 }
 
 /// Whether a message is one of the user's.
-fn is_users(message: &&Value) -> bool {
+fn is_users(message: &Value) -> bool {
     role(message) == "user"
 }
 

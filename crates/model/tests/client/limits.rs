@@ -47,8 +47,11 @@ async fn a_limit_of_one_is_one() {
     assert_eq!(server.stats().highest_in_flight, 1);
 }
 
+/// Why a request is refused, if it is.
+type Opinion = fn(&serde_json::Value) -> Option<&'static str>;
+
 /// A server with an opinion: it refuses requests that have a key, or lack one, and says why.
-async fn opinionated(refuses: fn(&serde_json::Value) -> Option<&'static str>) -> String {
+async fn opinionated(refuses: Opinion) -> String {
     use axum::body::Bytes;
     use http::StatusCode;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -73,7 +76,7 @@ async fn opinionated(refuses: fn(&serde_json::Value) -> Option<&'static str>) ->
 
 #[tokio::test]
 async fn servers_teach_how_they_want_to_be_asked() {
-    let lessons: [(&str, fn(&serde_json::Value) -> Option<&'static str>); 4] = [
+    let lessons: [(&str, Opinion); 4] = [
         ("stream = \"never\"", |body| {
             (body["stream"] != true).then_some("this model only supports streaming")
         }),

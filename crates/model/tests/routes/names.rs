@@ -15,6 +15,9 @@ const FOUNDRY: (&str, &str) = ("AZURE_OPENAI_ENDPOINT", "https://example.service
 const REGION: (&str, &str) = ("AWS_REGION", "ap-southeast-2");
 const BEARER: (&str, &str) = ("AWS_BEARER_TOKEN_BEDROCK", "bedrock-token");
 
+/// A model, the variables that are set, and two texts that are expected.
+type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str, &'a str);
+
 /// The address that is called, and the key.
 fn called(model: &str, variables: &[(&str, &str)]) -> (String, String) {
     let endpoint = resolve(model, variables, None).unwrap();
@@ -22,11 +25,17 @@ fn called(model: &str, variables: &[(&str, &str)]) -> (String, String) {
     (Line::new(endpoint).unwrap().url().to_string(), key)
 }
 
+/// Each model is called where it should be, with the key that it should have.
+fn check(cases: &[Case<'_>]) {
+    for (model, variables, address, key) in cases {
+        let (found, with) = called(model, variables);
+        assert_eq!((found.as_str(), with.as_str()), (*address, *key), "{model}");
+    }
+}
+
 #[test]
 fn each_row_of_the_credentials_table() {
-    let bedrock = "https://bedrock-runtime.ap-southeast-2.amazonaws.com/model";
-    let keys = [("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "secret")];
-    let cases: &[(&str, &[(&str, &str)], &str, &str)] = &[
+    let cases: &[Case<'_>] = &[
         (
             "claude-sonnet-4-5",
             &[ANTHROPIC, OPENAI],
@@ -98,6 +107,15 @@ fn each_row_of_the_credentials_table() {
             "https://api.anthropic.com/v1/messages",
             "ANTHROPIC_API_KEY",
         ),
+    ];
+    check(cases);
+}
+
+#[test]
+fn bedrock_by_token_signature_and_explicit_address() {
+    let bedrock = "https://bedrock-runtime.ap-southeast-2.amazonaws.com/model";
+    let keys = [("AWS_ACCESS_KEY_ID", "AKIA"), ("AWS_SECRET_ACCESS_KEY", "secret")];
+    let cases: &[Case<'_>] = &[
         (
             "au.anthropic.claude-sonnet-4-6",
             &[REGION, BEARER],
@@ -141,10 +159,7 @@ fn each_row_of_the_credentials_table() {
             "missing AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY",
         ),
     ];
-    for (model, variables, address, key) in cases {
-        let (found, with) = called(model, variables);
-        assert_eq!((found.as_str(), with.as_str()), (*address, *key), "{model}");
-    }
+    check(cases);
 }
 
 #[test]
@@ -187,7 +202,7 @@ fn a_client_says_what_a_name_does_not() {
 
 #[test]
 fn what_cannot_be_called_says_what_to_do() {
-    let cases: &[(&str, &[(&str, &str)], &str, &str)] = &[
+    let cases: &[Case<'_>] = &[
         ("", &[], "no name", "name a model"),
         ("mystery", &[OPENAI], "nothing says where", "endpoints.toml"),
         ("groq:llama", &[OPENAI], "nothing says where", "openai:"),
