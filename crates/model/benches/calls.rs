@@ -182,9 +182,12 @@ fn memory() -> (f64, f64) {
     (field("VmRSS:"), field("VmHWM:"))
 }
 
+/// Calls per second and microseconds of CPU per call, of the bare client and of ours.
+type Row = Vec<(f64, f64)>;
+
 async fn rates() {
-    let server = Server::start("fast");
     const COUNT: usize = 40_000;
+    let server = Server::start("fast");
     let (model, scope) = model(&server, &format!("stream = \"never\"\nmax_concurrency = {CONCURRENCY}"));
     let bare: Bare<_, Full<bytes::Bytes>> = Bare::builder(TokioExecutor::new()).build_http();
     let url = format!("{}/v1/chat/completions", server.url);
@@ -236,7 +239,7 @@ async fn rates() {
             rows.push(row);
         }
     }
-    let median = |of: &dyn Fn(&Vec<(f64, f64)>) -> f64| {
+    let median = |of: &dyn Fn(&Row) -> f64| {
         let mut values: Vec<f64> = rows.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
@@ -252,8 +255,8 @@ async fn rates() {
 }
 
 async fn streams() {
-    let server = Server::start("slow");
     const COUNT: usize = 2000;
+    let server = Server::start("slow");
     let (model, mut scope) = model(&server, "stream = \"always\"\nmax_concurrency = 4096");
     // The gate begins with 64 calls and doubles with every round of answers; short ones open it.
     let quick = move |number: usize, model: Model, scope: Scope| async move {
@@ -288,8 +291,8 @@ async fn streams() {
 }
 
 async fn growth() {
-    let server = Server::start("fast");
     const COUNT: usize = 200_000;
+    let server = Server::start("fast");
     let (model, scope) = model(&server, "stream = \"never\"\nmax_concurrency = 256");
     let mut sizes = Vec::new();
     for _ in 0..5 {
