@@ -75,10 +75,11 @@ impl Redactor {
         if value.len() < SHORTEST_SECRET {
             return;
         }
-        // Inside a JSON string the same value may be spelled with escapes.
+        // Inside a JSON string the same value may be spelled with escapes, inside an address with percent signs.
         let quoted = serde_json::Value::from(value).to_string();
         let escaped = quoted[1..quoted.len() - 1].to_owned();
-        for spelling in [value.to_owned(), escaped] {
+        let slashes = escaped.replace('/', "\\/");
+        for spelling in [value.to_owned(), escaped, slashes, percent_encoded(value)] {
             if !self.values.contains(&spelling) {
                 self.names.push(name.to_owned());
                 self.values.push(spelling);
@@ -114,6 +115,18 @@ impl Redactor {
         });
         scrubbed
     }
+}
+
+fn percent_encoded(value: &str) -> String {
+    let mut encoded = String::with_capacity(value.len());
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
 }
 
 /// The variable that a value refers to, if it is a reference (`$NAME`, `${NAME}` or `env:NAME`) and nothing else.
@@ -184,6 +197,9 @@ mod tests {
         assert_eq!(redactor.scrub("sk-12345\"q-longer".into()), "[B_TOKEN redacted]");
         assert_eq!(redactor.scrub("{\"k\":\"sk-12345\\\"q\"}".into()), "{\"k\":\"[A_KEY redacted]\"}");
         assert_eq!(redactor.scrub("123 stays".into()), "123 stays");
+        assert_eq!(redactor.scrub("?k=sk-12345%22q&".into()), "?k=[A_KEY redacted]&");
+        let slash = Redactor::from_env(&self::env(&[("S_KEY", "abc/def/ghi")]));
+        assert_eq!(slash.scrub("{\"k\":\"abc\\/def\\/ghi\"}".into()), "{\"k\":\"[S_KEY redacted]\"}");
         assert!(redactor.finds("x sk-12345\"q y") && !redactor.finds("123 stays"));
         let redactor = redactor.with([("PLAIN", "another-value")]);
         assert_eq!(redactor.scrub("another-value sk-12345\"q".into()), "[PLAIN redacted] [A_KEY redacted]");

@@ -14,13 +14,15 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 /// The credentials that aec-bench knows, by name; values are never shown.
-const CREDENTIALS: [(&str, &str); 11] = [
+const CREDENTIALS: [(&str, &str); 13] = [
     ("ANTHROPIC_API_KEY", "Claude models"),
     ("OPENAI_API_KEY", "OpenAI models"),
     ("AZURE_OPENAI_API_KEY", "OpenAI models through Azure"),
     ("TOGETHER_API_KEY", "Together models"),
     ("AWS_BEARER_TOKEN_BEDROCK", "Bedrock models"),
     ("AWS_BEARER_TOKEN", "Bedrock models"),
+    ("AWS_ACCESS_KEY_ID", "Bedrock models, signed"),
+    ("AWS_SECRET_ACCESS_KEY", "Bedrock models, signed"),
     ("PRIME_API_KEY", "Prime inference and Prime Lab"),
     ("MODAL_TOKEN_ID", "Modal sandboxes"),
     ("MODAL_TOKEN_SECRET", "Modal sandboxes"),
