@@ -33,10 +33,6 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client as Bare;
 use hyper_util::rt::TokioExecutor;
 
-/// As in the program.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const CONCURRENCY: usize = 256;
 
 fn main() {
