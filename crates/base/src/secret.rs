@@ -6,6 +6,7 @@ use std::fmt;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::env::Env;
+use crate::text::percent_encoded;
 
 /// Shorter values are too common in ordinary text to be scrubbed from it.
 const SHORTEST_SECRET: usize = 6;
@@ -115,18 +116,6 @@ impl Redactor {
         });
         scrubbed
     }
-}
-
-fn percent_encoded(value: &str) -> String {
-    let mut encoded = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
 }
 
 /// The variable that a value refers to, if it is a reference (`$NAME`, `${NAME}` or `env:NAME`) and nothing else.

@@ -25,6 +25,20 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// A text as one segment of an address: all but unreserved characters are escaped.
+pub fn percent_encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
 /// `1 task`, `2 tasks`: the plural adds an `s`.
 pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
@@ -74,6 +88,12 @@ mod tests {
         assert_eq!(nearest("TIMEOUT_SEC", &keys), Some("timeout_sec"));
         assert_eq!(nearest("colour", &keys), None);
         assert_eq!(nearest("", &keys), None);
+    }
+
+    #[test]
+    fn segments_of_addresses() {
+        assert_eq!(percent_encoded("a-Z_0.~"), "a-Z_0.~");
+        assert_eq!(percent_encoded("v1:0/ü %"), "v1%3A0%2F%C3%BC%20%25");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use aec_base::env::Env;
 use aec_base::problem::Problem;
 use aec_base::secret::Secret;
+use aec_base::text::percent_encoded;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -414,25 +415,13 @@ pub(crate) fn azure_resource(endpoint: &mut Endpoint, version: Option<&str>) {
     let written = endpoint.base_url.query_pairs().find(|(name, _)| name == "api-version");
     let written = written.map(|(_, version)| version.into_owned());
     let version = version.map(str::to_owned).or(written).unwrap_or_else(|| AZURE_API_VERSION.to_owned());
-    let deployment = percent_encode(&endpoint.model);
+    let deployment = percent_encoded(&endpoint.model);
     endpoint.path = Some(format!("/openai/deployments/{deployment}/chat/completions"));
     endpoint.base_url.query_pairs_mut().clear().append_pair("api-version", &version);
     endpoint.model_in_body = false;
     let lower = endpoint.model.to_ascii_lowercase();
     let reasons = ["o1", "o3", "o4", "gpt-5"].iter().any(|start| lower.starts_with(start));
     endpoint.limit_key = if reasons { LimitKey::MaxCompletionTokens } else { LimitKey::MaxTokens };
-}
-
-/// A text as one segment of a path.
-fn percent_encode(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut encoded, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-        encoded
-    })
 }
 
 fn parse_address(text: &str, variable: &str) -> Result<Url, RouteError> {

@@ -3,8 +3,7 @@
 //! Bedrock names the model and the wish for a stream in the path, and wraps each event of a stream in base64
 //! inside an AWS event stream. For what the format does not have, see [`crate::dialect::anthropic`].
 
-use std::fmt::Write as _;
-
+use aec_base::text::percent_encoded;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -50,21 +49,7 @@ impl Dialect for BedrockInvoke {
 /// The path of an operation on a model. Ids contain `:`, those of inference profiles also `/`; AWS wants the id as
 /// one segment in which all but unreserved characters are escaped, and signs that spelling.
 pub(crate) fn model_path(model: &str, operation: &str) -> String {
-    let mut path = "/model/".to_owned();
-    for byte in model.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                path.push(char::from(byte));
-            }
-            _ => {
-                // Writing to a string cannot fail.
-                let _ = write!(path, "%{byte:02X}");
-            }
-        }
-    }
-    path.push('/');
-    path.push_str(operation);
-    path
+    format!("/model/{}/{operation}", percent_encoded(model))
 }
 
 /// Reads `chunk` events.

@@ -124,7 +124,7 @@ impl Account {
             Err((waiting, bell)) => Turn { shared: &self.0.shared, waiting, bell }.wait().await,
         };
         let grant = Some(outcome?);
-        Ok(Reservation { account: self.clone(), quote, grant, sent: true })
+        Ok(Reservation { account: self.clone(), quote, grant })
     }
 
     /// What it adds up to now.
@@ -177,23 +177,12 @@ pub struct Reservation {
     quote: Quote,
     /// Absent once it is settled.
     grant: Option<Grant>,
-    sent: bool,
 }
 
 impl Reservation {
     /// What was asked for.
     pub fn quote(&self) -> &Quote {
         &self.quote
-    }
-
-    /// Says that nothing was sent yet: dropped now, it costs nothing.
-    pub fn mark_unsent(&mut self) {
-        self.sent = false;
-    }
-
-    /// Says that the request may be on its way: dropped from now on, it is charged in full.
-    pub fn mark_sent(&mut self) {
-        self.sent = true;
     }
 
     /// Charges what the call took and gives the rest back.
@@ -209,12 +198,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let charge = if self.sent {
-            Charge::Bound { tokens: self.quote.tokens, cost: self.quote.money }
-        } else {
-            Charge::Nothing
-        };
-        self.close(charge);
+        self.close(Charge::Bound { tokens: self.quote.tokens, cost: self.quote.money });
     }
 }
 

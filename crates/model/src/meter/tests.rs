@@ -128,20 +128,15 @@ fn unpriced_is_not_free() {
 }
 
 #[test]
-fn a_reservation_that_is_dropped_counts_in_full_unless_nothing_was_sent() {
+fn a_reservation_that_is_dropped_counts_in_full() {
     let meter = Meter::new(Unpriced::Refuse);
     let account = meter.open(None, "a", dollars(1000));
     drop(ask(&account, quote(100)).unwrap());
     let all = account.totals().all;
     assert_eq!((all.calls, all.spent.0, all.unconfirmed.0, all.unconfirmed_tokens), (1, 100, 100, 100));
-    let mut call = ask(&account, quote(100)).unwrap();
-    call.mark_unsent();
-    drop(call);
+    ask(&account, quote(100)).unwrap().settle(Charge::Nothing);
     assert_eq!((spent(&account), account.totals().all.unbilled_calls), (100, 1));
-    let mut call = ask(&account, quote(100)).unwrap();
-    call.mark_unsent();
-    call.mark_sent();
-    drop(call);
+    drop(ask(&account, quote(100)).unwrap());
     assert_eq!(spent(&account), 200);
     // A priced model whose answer has no cost: the bound stands.
     ask(&account, quote(100)).unwrap().settle(Charge::Actual { usage: Usage::default(), cost: None });

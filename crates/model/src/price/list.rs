@@ -1,6 +1,6 @@
 //! Lists of prices: the one that is compiled in, a user's file before it, and which row counts.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use aec_base::document::{Decoded, Document, Family, Shared, Syntax};
@@ -14,9 +14,6 @@ use super::{DEFAULT_IMAGE_TOKENS, Origin, Price, Rates, Tier};
 
 /// The problem family of price files.
 pub(super) const FAMILY: Family = Family('M');
-
-/// Where a project keeps prices of its own, below its root.
-pub const USER_FILE: &str = "configs/prices.toml";
 
 /// The only version of the format.
 const SCHEMA_VERSION: u32 = 1;
@@ -99,13 +96,6 @@ impl PriceList {
         let decoded = document.decode::<PriceFile>();
         let (rows, problems) = read_rows(&document, decoded, &Origin::UserFile(path.to_path_buf()));
         if problems.is_empty() { Ok(Self { user: rows.into(), ..Self::builtin() }) } else { Err(problems) }
-    }
-
-    /// The list for a project: with its [`USER_FILE`] if there is one.
-    pub fn of_project(root: &Path) -> Result<Self, Vec<Problem>> {
-        let path: PathBuf = root.join(USER_FILE);
-        // A link that leads nowhere is a mistake, not an absent file.
-        if path.symlink_metadata().is_ok() { Self::with_user_file(&path) } else { Ok(Self::builtin()) }
     }
 
     /// The date of the list that is compiled in.

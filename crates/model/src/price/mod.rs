@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use bound::{Bound, input_bound, output_bound};
 pub use file::{PriceFile, PriceTable, TierTable};
-pub use list::{Entry, PriceList, Subject, USER_FILE};
+pub use list::{Entry, PriceList, Subject};
 pub use rate::Rate;
 
 use crate::message::Usage;

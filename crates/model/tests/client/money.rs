@@ -81,8 +81,8 @@ async fn who_waits_for_money_does_not_stand_in_the_way() {
         start(Options { latency: Range::only(Duration::from_millis(30)), ..Options::default() }).await;
     let client = client(&plain(&server, ""), quick());
     let meter = Meter::new(Unpriced::Refuse);
-    // The poor trial can afford one call at a time, and asks for far more than the endpoint takes at once.
-    let poor = meter.open(None, "poor", Budget::of_money(MicroDollars(40_000)));
+    // The poor trial can set aside one call at a time, and asks for far more than the endpoint takes at once.
+    let poor = meter.open(None, "poor", Budget::of_money(MicroDollars(70_000)));
     let rich = meter.open(None, "rich", Budget::default());
     let crowd = {
         let (model, scope) = (model(&client), Scope::new("poor", poor.clone()));

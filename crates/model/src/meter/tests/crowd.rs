@@ -49,8 +49,8 @@ async fn make_calls(account: Account, tally: Arc<Vec<Tally>>, index: usize, seed
             match patience.await {
                 Err(_) => Tally::add(&tally.given_up, 1),
                 Ok(Err(_)) => Tally::add(&tally.refused, 1),
-                Ok(Ok(mut call)) => {
-                    call.mark_unsent();
+                Ok(Ok(call)) => {
+                    call.settle(Charge::Nothing);
                     Tally::add(&tally.unbilled, 1);
                 }
             }

@@ -187,19 +187,6 @@ fn rows_that_could_both_count_are_a_mistake() {
 }
 
 #[test]
-fn a_project_without_a_file_has_the_list_that_is_compiled_in() {
-    let dir = tempfile::tempdir().unwrap();
-    assert_eq!(
-        PriceList::of_project(dir.path()).unwrap().entries().count(),
-        PriceList::builtin().entries().count()
-    );
-    fs_err::create_dir(dir.path().join("configs")).unwrap();
-    std::os::unix::fs::symlink("nowhere", dir.path().join(USER_FILE)).unwrap();
-    let problems = PriceList::of_project(dir.path()).unwrap_err();
-    assert_eq!(problems[0].id.as_deref(), Some("M001"));
-}
-
-#[test]
 fn the_schema_accepts_what_the_reader_accepts() {
     let schema = serde_json::to_value(schemars::schema_for!(PriceFile)).unwrap();
     assert_eq!(schema["additionalProperties"], false);
