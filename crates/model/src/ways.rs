@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use aec_base::env::Env;
 use bytes::Bytes;
+use http::uri::PathAndQuery;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -92,13 +93,26 @@ impl Ways {
 
 impl Way {
     /// Sends a request; the answer as soon as its head is there.
-    pub(crate) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Error> {
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, Error> {
         match self {
             Self::Plain(client) => client.request(request).await,
             Self::Encrypted(client) => client.request(request).await,
-            Self::Proxied(client) => client.request(request).await,
+            Self::Proxied(client) => {
+                if let Some(uri) = with_port(request.uri()) {
+                    *request.uri_mut() = uri;
+                }
+                client.request(request).await
+            }
         }
     }
+}
+
+/// A plain address with its port written out, which a tunnel otherwise takes for that of an encrypted one.
+fn with_port(uri: &Uri) -> Option<Uri> {
+    let authority = uri.authority().filter(|authority| authority.port().is_none())?;
+    let plain = uri.scheme_str() == Some("http");
+    let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    plain.then(|| format!("http://{authority}:80{path}").parse().ok()).flatten()
 }
 
 impl fmt::Debug for Way {

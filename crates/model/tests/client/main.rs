@@ -11,6 +11,7 @@ mod failures;
 mod faults;
 mod limits;
 mod money;
+mod proxies;
 mod replicas;
 mod tapes;
 
