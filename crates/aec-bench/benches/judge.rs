@@ -98,8 +98,8 @@ fn verifications() {
     std::fs::write(directory.join("task/tests/verify.py"), VERIFY).unwrap();
     let id = aec_task::id::TaskId::parse("civil/bench").unwrap();
     let task = aec_task::task::Task::load(id, &directory.join("task")).unwrap().task;
-    let submission =
-        submission_with_output(&task, b"{\"a\": 1.5, \"b\": 2.5}", &directory.join("store")).unwrap();
+    let store = aec_base::content::ContentStore::new(directory.join("store"));
+    let submission = submission_with_output(&task, b"{\"a\": 1.5, \"b\": 2.5}", &store).unwrap();
     let python = aec_sandbox::python::find(std::env::var_os("PATH").as_deref());
     let cold =
         Judge { isolation: Isolation::Room, python, surface: Surface::default(), pool: None, native: true };

@@ -45,6 +45,17 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// The kind of an I/O error that says the same.
+    pub fn io_kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Missing => io::ErrorKind::NotFound,
+            Self::NotAFile(_) => io::ErrorKind::InvalidInput,
+            Self::TooLarge { .. } => io::ErrorKind::FileTooLarge,
+            Self::NotText { .. } => io::ErrorKind::InvalidData,
+            Self::Io(error) => error.kind(),
+        }
+    }
+
     /// What a person can do about it.
     pub fn fix(&self) -> &'static str {
         match self {

@@ -29,6 +29,15 @@ impl Timestamp {
         Self::from_seconds(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
     }
 
+    /// This moment, with milliseconds.
+    pub fn now_in_milliseconds() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut text = Self::from_seconds(since.as_secs()).0;
+        text.truncate(text.len() - 1);
+        text.push_str(&format!(".{:03}Z", since.subsec_millis()));
+        Self(text)
+    }
+
     /// The moment as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -111,6 +120,9 @@ mod tests {
             assert_eq!(Timestamp::from_seconds(seconds).as_str(), text);
             assert_eq!(Timestamp::try_from(text.to_owned()).unwrap().as_str(), text);
         }
+        let now = Timestamp::now_in_milliseconds();
+        assert_eq!(now.as_str().len(), "2026-04-12T00:00:00.000Z".len());
+        assert!(Timestamp::try_from(now.as_str().to_owned()).is_ok());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use aec_base::content::ContentStore;
 use aec_sandbox::{ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox as _, SandboxError};
 use aec_task::task::{Task, primary_output};
 
@@ -118,7 +119,12 @@ pub fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Room, Ch
 }
 
 /// Lets a cheater loose on a task and judges what it leaves.
-pub fn cheat(judge: &Judge, task: &Task, cheater: &Cheater, store: &Path) -> Result<CheatResult, CheatError> {
+pub fn cheat(
+    judge: &Judge,
+    task: &Task,
+    cheater: &Cheater,
+    store: &ContentStore,
+) -> Result<CheatResult, CheatError> {
     let instruction = task.instruction().map_err(|error| io::Error::other(error.to_string()))?;
     let mut room = agent_room(judge, task, ROOM_LIMITS)?;
     let mut command = ExecSpec::new(["bash", "-c", cheater.script]);

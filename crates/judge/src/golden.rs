@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use aec_base::content::ContentStore;
 use aec_sandbox::{Kind, Tree, WalkLimits};
 use aec_task::task::{Task, primary_output};
 
@@ -68,14 +69,14 @@ pub fn golden_answers(task: &Task) -> Vec<Golden> {
 
 impl Golden {
     /// The answer as a submission.
-    pub fn submission(&self, task: &Task, store: &Path) -> Result<Submission, FreezeError> {
+    pub fn submission(&self, task: &Task, store: &ContentStore) -> Result<Submission, FreezeError> {
         submission_from(task, &self.path, store)
     }
 }
 
 /// A submission from a path: a directory is the workspace as an agent would have left it; a file is the primary
 /// output, beside the files that the agent was given.
-pub fn submission_from(task: &Task, path: &Path, store: &Path) -> Result<Submission, FreezeError> {
+pub fn submission_from(task: &Task, path: &Path, store: &ContentStore) -> Result<Submission, FreezeError> {
     if path.is_dir() {
         return Submission::freeze(
             &Tree::open(path)?,
@@ -88,7 +89,11 @@ pub fn submission_from(task: &Task, path: &Path, store: &Path) -> Result<Submiss
 }
 
 /// A submission whose primary output has this content, beside the files that the agent was given.
-pub fn submission_with_output(task: &Task, output: &[u8], store: &Path) -> Result<Submission, FreezeError> {
+pub fn submission_with_output(
+    task: &Task,
+    output: &[u8],
+    store: &ContentStore,
+) -> Result<Submission, FreezeError> {
     let instruction = task.instruction().map_err(|error| io::Error::other(error.to_string()))?;
     let place = primary_output(&instruction);
     let place = place.strip_prefix("/workspace/").unwrap_or(&place).to_owned();

@@ -1,13 +1,15 @@
 //! Freezing what an agent left: regular files only, bounded, hashed, kept by content.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use aec_base::digest::{self, Digest, Hasher};
+use aec_base::content::ContentStore;
+use aec_base::digest::{Digest, Hasher};
 use aec_sandbox::{Kind, Tree, WalkLimits};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What a submission may be.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +32,7 @@ impl Default for SubmissionLimits {
 }
 
 /// One file of a submission.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmittedFile {
     /// Digest of its content.
     pub digest: Digest,
@@ -41,7 +43,7 @@ pub struct SubmittedFile {
 }
 
 /// What was not taken, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// Path below the workspace.
     pub path: String,
@@ -59,7 +61,7 @@ pub struct Submission {
     /// What was not taken.
     pub refused: Vec<Refused>,
     #[serde(skip)]
-    store: PathBuf,
+    store: ContentStore,
 }
 
 /// Why nothing could be frozen.
@@ -80,7 +82,7 @@ impl Submission {
         workspace: &Tree,
         outputs: &[String],
         limits: &SubmissionLimits,
-        store: &Path,
+        store: &ContentStore,
     ) -> Result<Self, FreezeError> {
         let walk = WalkLimits { entries: limits.entries, depth: limits.depth };
         let listed = workspace.list(walk).map_err(|error| match error.kind() {
@@ -91,7 +93,7 @@ impl Submission {
             digest: Digest::of(b""),
             files: BTreeMap::new(),
             refused: Vec::new(),
-            store: store.to_path_buf(),
+            store: store.clone(),
         };
         let mut left = limits.total_bytes;
         for entry in listed {
@@ -131,16 +133,15 @@ impl Submission {
     /// A submission made of given contents, as `verify --submission` has it.
     pub fn from_contents(
         contents: impl IntoIterator<Item = (String, Vec<u8>)>,
-        store: &Path,
+        store: &ContentStore,
     ) -> Result<Self, FreezeError> {
         let mut files = BTreeMap::new();
         for (path, bytes) in contents {
-            let digest = Digest::of(&bytes);
-            put(store, digest, &bytes)?;
+            let digest = store.put(&bytes)?;
             files.insert(path, SubmittedFile { digest, size: bytes.len() as u64, executable: false });
         }
         let mut submission =
-            Self { digest: Digest::of(b""), files, refused: Vec::new(), store: store.to_path_buf() };
+            Self { digest: Digest::of(b""), files, refused: Vec::new(), store: store.clone() };
         submission.digest = submission.compute_digest();
         Ok(submission)
     }
@@ -148,11 +149,7 @@ impl Submission {
     /// The content of one file, checked against its digest.
     pub fn read(&self, path: &str) -> io::Result<Option<Vec<u8>>> {
         let Some(file) = self.files.get(path) else { return Ok(None) };
-        let bytes = fs_err::read(self.store.join(file.digest.hex()))?;
-        if Digest::of(&bytes) != file.digest {
-            return Err(io::Error::other(format!("the stored content of {path} has changed")));
-        }
-        Ok(Some(bytes))
+        self.store.read(file.digest, file.size).map(Some)
     }
 
     fn refuse(&mut self, path: impl Into<String>, reason: &str) {
@@ -179,26 +176,11 @@ fn is_output(path: &str, outputs: &[String]) -> bool {
 }
 
 /// Copies one file into the store through its descriptor, so that what is hashed is what is kept.
-fn keep(workspace: &Tree, path: &Path, limit: u64, store: &Path) -> io::Result<SubmittedFile> {
+fn keep(workspace: &Tree, path: &Path, limit: u64, store: &ContentStore) -> io::Result<SubmittedFile> {
     let file = workspace.open_file(path)?;
     let executable = file.metadata()?.permissions().mode() & 0o111 != 0;
-    fs_err::create_dir_all(store)?;
-    let mut copy = tempfile::NamedTempFile::new_in(store)?;
-    let (digest, size) = digest::copy(file, limit, |piece| copy.write_all(piece))?;
-    copy.persist(store.join(digest.hex())).map_err(|error| error.error)?;
+    let (digest, size) = store.put_from(file, limit)?;
     Ok(SubmittedFile { digest, size, executable })
-}
-
-fn put(store: &Path, digest: Digest, bytes: &[u8]) -> io::Result<()> {
-    // Content is stored under its digest, and checked against it when it is read.
-    if store.join(digest.hex()).is_file() {
-        return Ok(());
-    }
-    fs_err::create_dir_all(store)?;
-    let mut file = tempfile::NamedTempFile::new_in(store)?;
-    file.write_all(bytes)?;
-    file.persist(store.join(digest.hex())).map_err(|error| error.error)?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -207,7 +189,12 @@ mod tests {
 
     fn freeze(dir: &Path, outputs: &[&str], limits: SubmissionLimits) -> Result<Submission, FreezeError> {
         let outputs: Vec<String> = outputs.iter().map(|output| (*output).to_owned()).collect();
-        Submission::freeze(&Tree::open(&dir.join("w")).unwrap(), &outputs, &limits, &dir.join("store"))
+        Submission::freeze(
+            &Tree::open(&dir.join("w")).unwrap(),
+            &outputs,
+            &limits,
+            &ContentStore::new(dir.join("store")),
+        )
     }
 
     #[test]
@@ -260,8 +247,10 @@ mod tests {
     #[test]
     fn a_changed_store_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        let taken = Submission::from_contents([("a".to_owned(), b"x".to_vec())], dir.path()).unwrap();
-        fs_err::write(dir.path().join(taken.files["a"].digest.hex()), "y").unwrap();
+        let store = ContentStore::new(dir.path());
+        let taken = Submission::from_contents([("a".to_owned(), b"x".to_vec())], &store).unwrap();
+        fs_err::remove_file(store.path(taken.files["a"].digest)).unwrap();
+        fs_err::write(store.path(taken.files["a"].digest), "y").unwrap();
         assert!(taken.read("a").is_err());
     }
 }

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use aec_base::digest::Digest;
 use aec_sandbox::{Held, Level};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// What became of a trial. Only `Scored` has a reward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The verifier ran and gave a reward.
@@ -25,6 +26,21 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every outcome.
+    pub const ALL: [Self; 6] = [
+        Self::Scored,
+        Self::AgentFault,
+        Self::InfraFault,
+        Self::VerifierFault,
+        Self::Cancelled,
+        Self::Unverified,
+    ];
+
+    /// Whether the trial is done: its agent had its chance, and nothing but the agent decided how it ended.
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Scored | Self::AgentFault | Self::Unverified)
+    }
+
     /// The name as written in records.
     pub fn name(self) -> &'static str {
         match self {
@@ -39,7 +55,7 @@ impl Outcome {
 }
 
 /// How the verdict was reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Judged {
     /// By the native twin of the standard verifier.

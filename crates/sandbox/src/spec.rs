@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The user that commands run as when the host process is root: nobody's account, in no group.
@@ -38,7 +39,7 @@ impl RoomSpec {
 }
 
 /// What all processes of a room together may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Processor cores.
     pub cpus: u32,
@@ -51,7 +52,7 @@ pub struct Limits {
 }
 
 /// How well a limit holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Hold {
     /// For the whole tree of processes.
@@ -63,7 +64,7 @@ pub enum Hold {
 }
 
 /// Which limits really hold, as recorded with every result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Held {
     /// Processor cores.
     pub cpus: Hold,
@@ -81,7 +82,7 @@ impl Held {
 }
 
 /// How commands are kept apart from the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Own namespaces, system calls filtered, no privileges.

@@ -5,8 +5,17 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 8] =
-    ["aec-base", "aec-sandbox", "aec-task", "aec-judge", "aec-author", "aec-model", "aec-run", "aec-bench"];
+const ROOMS: [&str; 9] = [
+    "aec-base",
+    "aec-sandbox",
+    "aec-task",
+    "aec-judge",
+    "aec-author",
+    "aec-model",
+    "aec-ledger",
+    "aec-run",
+    "aec-bench",
+];
 
 /// A file longer than this has a second subject.
 const LONGEST_FILE: usize = 800;

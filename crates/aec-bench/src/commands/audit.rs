@@ -1,5 +1,6 @@
 //! `aec-bench audit`.
 
+use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::text;
 use aec_judge::audit::{Audit, AuditOptions, Tally};
@@ -38,7 +39,7 @@ pub(crate) fn audit(context: &Context, arguments: &AuditArguments) -> Result<Out
             .filter(|other| other.id != task.id && kind_of(other) == kind_of(task))
             .collect();
         let options = AuditOptions { cheat: arguments.cheat, siblings: &siblings };
-        let done = aec_judge::audit::audit(&judge, task, options, store.path())
+        let done = aec_judge::audit::audit(&judge, task, options, &ContentStore::new(store.path()))
             .map_err(|error| verify::freeze_failure(&error, task.id.as_str()))?;
         audits.push(done);
     }

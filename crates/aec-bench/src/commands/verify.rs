@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
@@ -86,8 +87,8 @@ fn judge_path(
     let shown = project.shown(&path).to_string_lossy().into_owned();
     let mut rows = Vec::new();
     for task in tasks {
-        let submission =
-            submission_from(task, &path, store.path()).map_err(|error| freeze_failure(&error, &shown))?;
+        let submission = submission_from(task, &path, &ContentStore::new(store.path()))
+            .map_err(|error| freeze_failure(&error, &shown))?;
         rows.push(row(judge, task, shown.clone(), &submission, None));
     }
     Ok(rows)
@@ -100,7 +101,7 @@ pub(crate) fn judge_golden(judge: &Judge, tasks: &[Task]) -> Result<Vec<Row>, Fa
     for task in tasks {
         for answer in golden_answers(task) {
             let submission = answer
-                .submission(task, store.path())
+                .submission(task, &ContentStore::new(store.path()))
                 .map_err(|error| freeze_failure(&error, &answer.name))?;
             rows.push(row(judge, task, answer.name, &submission, Some(answer.expectation)));
         }

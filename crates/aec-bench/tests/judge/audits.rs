@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use aec_base::content::ContentStore;
 use aec_judge::audit::{Audit, AuditOptions, audit};
 use aec_task::task::Task;
 
@@ -11,7 +12,7 @@ fn audit_of(change: impl FnOnce(&Task)) -> Audit {
     let dir = tempfile::tempdir().unwrap();
     let task = write_task(&dir.path().join("task"));
     change(&task);
-    audit(&judge(), &task, AuditOptions::default(), &dir.path().join("store")).unwrap()
+    audit(&judge(), &task, AuditOptions::default(), &ContentStore::new(dir.path().join("store"))).unwrap()
 }
 
 fn ids(audit: &Audit) -> BTreeSet<String> {
@@ -119,7 +120,7 @@ fn the_medians_of_similar_tasks_are_an_answer_too() {
         .collect();
     let siblings: Vec<&Task> = tasks[1..].iter().collect();
     let options = AuditOptions { cheat: false, siblings: &siblings };
-    let audit = audit(&judge(), &tasks[0], options, &dir.path().join("store")).unwrap();
+    let audit = audit(&judge(), &tasks[0], options, &ContentStore::new(dir.path().join("store"))).unwrap();
     assert!(ids(&audit).contains("A030"), "the same task four times: {:?}", audit.findings);
     assert_eq!(audit.floor_agent.as_deref(), Some("the medians of similar tasks"));
 }

@@ -1,5 +1,8 @@
 //! Every cheater, for real, against the judge; and against a judge without one of its defences.
 
+use std::path::{Path, PathBuf};
+
+use aec_base::content::ContentStore;
 use aec_judge::cheat::{CHEATERS, Cheater, cheat};
 use aec_judge::golden::submission_with_output;
 use aec_judge::verdict::Outcome;
@@ -12,9 +15,9 @@ fn cheater(name: &str) -> &'static Cheater {
 }
 
 /// Things of this host that a cheater might have changed.
-fn host_facts(task: &std::path::Path) -> Vec<String> {
+fn host_facts(task: &Path) -> Vec<String> {
     let mut facts: Vec<String> = ["/tests", "/workspace", "/logs", "/etc/ld.so.preload"]
-        .map(|path| format!("{path} {}", std::path::Path::new(path).exists()))
+        .map(|path| format!("{path} {}", Path::new(path).exists()))
         .to_vec();
     let mut open = vec![task.to_path_buf()];
     while let Some(directory) = open.pop() {
@@ -36,7 +39,7 @@ fn host_facts(task: &std::path::Path) -> Vec<String> {
 fn no_cheater_earns_more_than_doing_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let task = write_task(&dir.path().join("task"));
-    let store = dir.path().join("store");
+    let store = ContentStore::new(dir.path().join("store"));
     let judge = judge();
     let clock = std::time::SystemTime::now();
     let before = host_facts(&task.path);
@@ -87,7 +90,7 @@ fn each_attack_works_on_a_judge_without_its_defence() {
 fn secrets_of_the_host_are_not_in_the_room() {
     let dir = tempfile::tempdir().unwrap();
     let task = write_task(&dir.path().join("task"));
-    let store = dir.path().join("store");
+    let store = ContentStore::new(dir.path().join("store"));
     // The canary is in the environment of the program that opens the rooms.
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "cheaters::leak_probe", "--nocapture", "--include-ignored"])
@@ -96,21 +99,27 @@ fn secrets_of_the_host_are_not_in_the_room() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    let leaked = std::fs::read_dir(&store)
-        .unwrap()
-        .map(Result::unwrap)
-        .any(|entry| String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).contains("canary-in"));
+    let contents = all_files(store.root());
+    assert!(!contents.is_empty());
+    let leaked = contents
+        .iter()
+        .any(|path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).contains("canary-in"));
     assert!(!leaked);
     drop(task);
+}
+
+fn all_files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { all_files(&path) } else { vec![path] }).collect()
 }
 
 /// The inner half of the test above; alone it has nothing to look at.
 #[test]
 fn leak_probe() {
     let Some(directory) = std::env::var_os("AEC_LEAK_PROBE") else { return };
-    let directory = std::path::PathBuf::from(directory);
+    let directory = PathBuf::from(directory);
     let task = write_task(&directory.join("task"));
     for name in ["35", "12", "11"] {
-        cheat(&judge(), &task, cheater(name), &directory.join("store")).unwrap();
+        cheat(&judge(), &task, cheater(name), &ContentStore::new(directory.join("store"))).unwrap();
     }
 }

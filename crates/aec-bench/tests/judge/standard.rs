@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aec_base::content::ContentStore;
 use aec_judge::judge::Judge;
 use aec_judge::pool::Pool;
 use aec_judge::scorer::STANDARD_VERIFY_PY;
@@ -27,7 +28,7 @@ fn parts(verdict: &Verdict) -> (Outcome, Option<f64>, Option<serde_json::Value>)
 fn native_warm_and_cold_verdicts_agree() {
     let dir = tempfile::tempdir().unwrap();
     let task = write_task(&dir.path().join("task"));
-    let store = dir.path().join("store");
+    let store = ContentStore::new(dir.path().join("store"));
     std::fs::write(task.path.join("tests/verify.py"), STANDARD_VERIFY_PY).unwrap();
     std::fs::write(task.path.join("tests/answers.json"), ANSWERS).unwrap();
     let native = judge();

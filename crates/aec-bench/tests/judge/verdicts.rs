@@ -1,5 +1,6 @@
 //! Verdicts on tasks that use only the documented contract.
 
+use aec_base::content::ContentStore;
 use aec_judge::golden::submission_with_output;
 use aec_judge::verdict::{Outcome, Verdict};
 
@@ -10,7 +11,9 @@ fn verdict_of(test_sh: &str) -> Verdict {
     let dir = tempfile::tempdir().unwrap();
     let task = write_task(&dir.path().join("task"));
     std::fs::write(task.path.join("tests/test.sh"), test_sh).unwrap();
-    let submission = submission_with_output(&task, GOLDEN.as_bytes(), &dir.path().join("store")).unwrap();
+    let submission =
+        submission_with_output(&task, GOLDEN.as_bytes(), &ContentStore::new(dir.path().join("store")))
+            .unwrap();
     judge().verdict(&task, &submission)
 }
 
@@ -74,7 +77,8 @@ fn the_deadline_ends_a_verifier_and_all_it_started() {
     task.verifier.timeout_sec = 0.5;
     let script = "#!/bin/bash\ntrap '' TERM\n(setsid sleep 1000 &)\necho '{\"reward\": 1}' > /logs/verifier/reward.json\nsleep 1000\n";
     std::fs::write(task.path.join("tests/test.sh"), script).unwrap();
-    let submission = submission_with_output(&task, b"{}", &dir.path().join("store")).unwrap();
+    let submission =
+        submission_with_output(&task, b"{}", &ContentStore::new(dir.path().join("store"))).unwrap();
     let verdict = judge().verdict(&task, &submission);
     assert_eq!((verdict.outcome, verdict.reward), (Outcome::VerifierFault, None));
     assert!(verdict.fault.unwrap().contains("more than its 0.5 seconds"));
@@ -84,7 +88,9 @@ fn the_deadline_ends_a_verifier_and_all_it_started() {
 fn a_verifier_without_entry_or_with_links_is_a_fault() {
     let dir = tempfile::tempdir().unwrap();
     let task = write_task(&dir.path().join("task"));
-    let submission = submission_with_output(&task, GOLDEN.as_bytes(), &dir.path().join("store")).unwrap();
+    let submission =
+        submission_with_output(&task, GOLDEN.as_bytes(), &ContentStore::new(dir.path().join("store")))
+            .unwrap();
     std::os::unix::fs::symlink("/etc/passwd", task.path.join("tests/link")).unwrap();
     let verdict = judge().verdict(&task, &submission);
     assert!(verdict.fault.unwrap().contains("not a regular file"));

@@ -1,8 +1,8 @@
 //! Warm rooms give the verdicts that cold ones give, and nothing passes from one verification to the next.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
+use aec_base::content::ContentStore;
 use aec_judge::golden::submission_with_output;
 use aec_judge::judge::Judge;
 use aec_judge::pool::Pool;
@@ -14,7 +14,7 @@ use crate::{GOLDEN, VERIFY, judge, write_task};
 struct Both {
     _dir: tempfile::TempDir,
     task: Task,
-    store: PathBuf,
+    store: ContentStore,
     cold: Judge,
     warm: Judge,
 }
@@ -22,7 +22,7 @@ struct Both {
 fn both() -> Both {
     let dir = tempfile::tempdir().unwrap();
     let task = write_task(&dir.path().join("task"));
-    let store = dir.path().join("store");
+    let store = ContentStore::new(dir.path().join("store"));
     let cold = judge();
     let warm = Judge { pool: Some(Arc::new(Pool::default())), ..judge() };
     Both { _dir: dir, task, store, cold, warm }

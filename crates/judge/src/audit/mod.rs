@@ -9,8 +9,8 @@ mod tolerances;
 mod variants;
 
 use std::io;
-use std::path::Path;
 
+use aec_base::content::ContentStore;
 use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_task::task::Task;
@@ -74,7 +74,7 @@ pub fn audit(
     judge: &Judge,
     task: &Task,
     options: AuditOptions<'_>,
-    store: &Path,
+    store: &ContentStore,
 ) -> Result<Audit, FreezeError> {
     let mut audit = Audit {
         task_id: task.id.to_string(),
@@ -172,7 +172,7 @@ fn medians_earn(family: &[&Task]) -> Option<f64> {
 struct Bench<'a> {
     judge: &'a Judge,
     task: &'a Task,
-    store: &'a Path,
+    store: &'a ContentStore,
 }
 
 impl Bench<'_> {

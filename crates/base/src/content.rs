@@ -1,0 +1,144 @@
+//! Contents kept under their digests: written once, checked when they are read, never changed.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::digest::{self, Digest};
+use crate::file::{Links, open_regular};
+
+/// A directory of contents: `sha256/ab/<64 digits>`.
+#[derive(Clone, Debug)]
+pub struct ContentStore {
+    root: PathBuf,
+}
+
+impl ContentStore {
+    /// The store in a directory, which is made when something is put into it.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where a content lies, whether it is there or not.
+    pub fn path(&self, digest: Digest) -> PathBuf {
+        let hex = digest.hex();
+        self.root.join("sha256").join(&hex[..2]).join(hex)
+    }
+
+    /// Whether there is a file for a content. Whether it is still the content is seen when it is read.
+    pub fn has(&self, digest: Digest) -> bool {
+        self.path(digest).is_file()
+    }
+
+    /// Keeps some bytes.
+    pub fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
+        let digest = Digest::of(bytes);
+        self.put_as(digest, bytes)?;
+        Ok(digest)
+    }
+
+    /// Keeps bytes whose digest is known.
+    pub fn put_as(&self, digest: Digest, bytes: &[u8]) -> io::Result<()> {
+        if self.holds(digest, bytes.len() as u64) {
+            return Ok(());
+        }
+        let mut file = self.begin()?;
+        file.write_all(bytes)?;
+        self.keep(file, digest)
+    }
+
+    /// Keeps what a reader gives, at most `limit` bytes: its digest and length.
+    pub fn put_from(&self, from: impl Read, limit: u64) -> io::Result<(Digest, u64)> {
+        let mut file = self.begin()?;
+        let (digest, size) = digest::copy(from, limit, |piece| file.write_all(piece))?;
+        if !self.holds(digest, size) {
+            self.keep(file, digest)?;
+        }
+        Ok((digest, size))
+    }
+
+    /// A content, checked against its digest. A content of more than `limit` bytes is an error.
+    pub fn read(&self, digest: Digest, limit: u64) -> io::Result<Vec<u8>> {
+        let path = self.path(digest);
+        let (file, metadata) = open_regular(&path, limit, Links::Refuse)
+            .map_err(|error| io::Error::new(error.io_kind(), format!("{}: {error}", path.display())))?;
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+        file.take(limit + 1).read_to_end(&mut bytes)?;
+        if Digest::of(&bytes) != digest {
+            let what = format!("the content of {} has changed", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        Ok(bytes)
+    }
+
+    /// A file of the right length stands for the content; a torn one, as a crash may leave it, does not.
+    fn holds(&self, digest: Digest, size: u64) -> bool {
+        self.path(digest).symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == size)
+    }
+
+    fn begin(&self) -> io::Result<tempfile::NamedTempFile> {
+        let make = || tempfile::Builder::new().prefix(".new-").tempfile_in(&self.root);
+        match make() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs_err::create_dir_all(&self.root)?;
+                make()
+            }
+            made => made,
+        }
+    }
+
+    fn keep(&self, file: tempfile::NamedTempFile, digest: Digest) -> io::Result<()> {
+        File::set_permissions(file.as_file(), Permissions::from_mode(0o444))?;
+        let place = self.path(digest);
+        match file.persist(&place) {
+            Ok(_) => Ok(()),
+            Err(failed) if failed.error.kind() == io::ErrorKind::NotFound => {
+                place.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+                failed.file.persist(&place).map(|_| ()).map_err(|error| error.error)
+            }
+            Err(failed) => Err(failed.error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_kept_once_and_checked() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = ContentStore::new(directory.path().join("store"));
+        let digest = store.put(b"beam").unwrap();
+        assert_eq!(store.put_from(&b"beam"[..], 10).unwrap(), (digest, 4));
+        assert_eq!(store.read(digest, 10).unwrap(), b"beam");
+        assert!(store.has(digest) && !store.has(Digest::of(b"column")));
+        assert!(store.put_from(&b"beam"[..], 3).is_err());
+        assert!(store.read(digest, 3).is_err());
+        let left: Vec<_> = fs_err::read_dir(store.root()).unwrap().collect();
+        assert_eq!(left.len(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn a_changed_or_torn_content_is_noticed_and_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = ContentStore::new(directory.path());
+        let digest = store.put(b"beam").unwrap();
+        fs_err::remove_file(store.path(digest)).unwrap();
+        fs_err::write(store.path(digest), "beat").unwrap();
+        assert_eq!(store.read(digest, 10).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        fs_err::write(store.path(digest), "").unwrap();
+        store.put(b"beam").unwrap();
+        assert_eq!(store.read(digest, 10).unwrap(), b"beam");
+        std::os::unix::fs::symlink("/etc/passwd", store.path(Digest::of(b"x"))).ok();
+        fs_err::create_dir_all(store.path(Digest::of(b"x")).parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", store.path(Digest::of(b"x"))).ok();
+        assert!(store.read(Digest::of(b"x"), 1 << 20).is_err());
+    }
+}

@@ -1,0 +1,130 @@
+//! Where things lie in a ledger and in `jobs`.
+//!
+//! ```text
+//! LEDGER/EXPERIMENT/TRIAL.json          the first attempt at a trial
+//! LEDGER/EXPERIMENT/TRIAL.2.json        the second
+//! LEDGER/EXPERIMENT/_run/               plans, sessions, journals and chains of the experiment's runs
+//! LEDGER/_artefacts/sha256/ab/<digest>  contents
+//! LEDGER/_index.sqlite                  a cache over the records
+//! JOBS/EXPERIMENT/TRIAL/workspace/      files of an attempt, as people look at them
+//! JOBS/EXPERIMENT/_live/TRIAL/          the same while the attempt runs
+//! ```
+//!
+//! Whatever begins with `_` or `.` is not a record.
+
+use std::path::{Path, PathBuf};
+
+use aec_base::content::ContentStore;
+use aec_base::name::Name;
+
+/// The directory of all records.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    root: PathBuf,
+}
+
+/// The records of one experiment.
+#[derive(Clone, Debug)]
+pub struct ExperimentDirectory {
+    path: PathBuf,
+}
+
+impl Ledger {
+    /// The ledger in a directory, which need not exist yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The records of one experiment.
+    pub fn experiment(&self, id: &Name) -> ExperimentDirectory {
+        ExperimentDirectory { path: self.root.join(id.as_str()) }
+    }
+
+    /// Contents that records refer to.
+    pub fn contents(&self) -> ContentStore {
+        ContentStore::new(self.root.join("_artefacts"))
+    }
+
+    /// The cache over the records.
+    pub fn index_file(&self) -> PathBuf {
+        self.root.join("_index.sqlite")
+    }
+
+    /// The experiments that have a directory, sorted.
+    pub fn experiments(&self) -> std::io::Result<Vec<Name>> {
+        let entries = match fs_err::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name().to_str().and_then(|name| Name::parse(name).ok());
+            if let Some(name) = name.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+                found.push(name);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+}
+
+impl ExperimentDirectory {
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What belongs to the experiment's runs rather than to a trial.
+    pub fn run(&self) -> PathBuf {
+        self.path.join("_run")
+    }
+
+    /// The record of an attempt.
+    pub fn record(&self, trial: &Name, attempt: u32) -> PathBuf {
+        self.path.join(format!("{}.json", stem(trial, attempt)))
+    }
+}
+
+/// The name that an attempt's files have: the trial's id, with the number of the attempt from the second on.
+pub fn stem(trial: &Name, attempt: u32) -> String {
+    if attempt <= 1 { trial.to_string() } else { format!("{trial}.{attempt}") }
+}
+
+/// The trial and attempt that the name of a record file stands for.
+pub fn parse_record_name(file_name: &str) -> Option<(Name, u32)> {
+    let stem = file_name.strip_suffix(".json")?;
+    if let Some((trial, number)) = stem.rsplit_once('.')
+        && let Ok(attempt @ 2..) = number.parse::<u32>()
+        && attempt.to_string() == number
+    {
+        return Some((Name::parse(trial).ok()?, attempt));
+    }
+    Some((Name::parse(stem).ok()?, 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_records_are_read_as_they_are_written() {
+        let trial = Name::parse("0f1e-a").unwrap();
+        for attempt in [1, 2, 3, 10, 4_000_000_000] {
+            let name = format!("{}.json", stem(&trial, attempt));
+            assert_eq!(parse_record_name(&name), Some((trial.clone(), attempt)), "{name}");
+        }
+        for other in ["_run", "a.txt", ".json", "_x.json", "a.json.tmp"] {
+            assert_eq!(parse_record_name(other), None, "{other}");
+        }
+        // Not a number that we would write: part of the trial's id.
+        assert_eq!(parse_record_name("a.1.json"), Some((Name::parse("a.1").unwrap(), 1)));
+        assert_eq!(parse_record_name("a.02.json"), Some((Name::parse("a.02").unwrap(), 1)));
+    }
+}
