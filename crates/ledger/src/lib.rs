@@ -4,6 +4,7 @@
 //! Files are the truth. A record is one JSON file, its artefacts are contents under their digests. Nothing here knows
 //! how trials run.
 
+pub mod chain;
 pub mod layout;
 pub mod record;
 
