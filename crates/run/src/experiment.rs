@@ -88,10 +88,12 @@ pub enum Harness {
     /// One prompt, one answer.
     Direct,
     /// The model calls tools in turns.
+    #[serde(alias = "pydantic_ai")]
     ToolLoop,
     /// The model drives a Python session and may call sub-models.
     Rlm,
     /// A planned map and reduce over documents.
+    #[serde(alias = "lambda-rlm")]
     LambdaRlm,
     /// Runs the task's reference solution.
     Oracle,
@@ -106,6 +108,43 @@ pub enum Harness {
 }
 
 impl Harness {
+    /// Every harness.
+    pub const ALL: [Self; 9] = [
+        Self::Direct,
+        Self::ToolLoop,
+        Self::Rlm,
+        Self::LambdaRlm,
+        Self::Oracle,
+        Self::Nop,
+        Self::Scripted,
+        Self::Sim,
+        Self::Command,
+    ];
+
+    /// The name as written in files and flags.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::ToolLoop => "tool_loop",
+            Self::Rlm => "rlm",
+            Self::LambdaRlm => "lambda_rlm",
+            Self::Oracle => "oracle",
+            Self::Nop => "nop",
+            Self::Scripted => "scripted",
+            Self::Sim => "sim",
+            Self::Command => "command",
+        }
+    }
+
+    /// The harness of a name; some have more than one.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "lambda-rlm" => Some(Self::LambdaRlm),
+            "pydantic_ai" => Some(Self::ToolLoop),
+            _ => Self::ALL.into_iter().find(|harness| harness.name() == name),
+        }
+    }
+
     /// Whether it cannot work without a model.
     pub fn needs_model(self) -> bool {
         matches!(self, Self::Direct | Self::ToolLoop | Self::Rlm | Self::LambdaRlm)

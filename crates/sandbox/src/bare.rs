@@ -6,14 +6,17 @@
 
 use std::fs::File;
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::room::{ExecResult, ExecSpec, Exit, Pumped, Sandbox, SandboxError, Stream, filled_pipe};
+use crate::room::{ExecResult, ExecSpec, Exit, Pumped, Sandbox, SandboxError, Stopper, Stream, filled_pipe};
 use crate::spec::{Held, Level, RoomSpec};
 use crate::tree::Tree;
 
@@ -25,6 +28,8 @@ pub struct BareRoom {
     /// Process groups of commands, which are all that can be ended.
     groups: Vec<Pid>,
     directory: tempfile::TempDir,
+    /// Set from another thread.
+    stopped: Arc<AtomicBool>,
     /// Held as long as the places are ours.
     _lock: File,
 }
@@ -37,8 +42,14 @@ impl BareRoom {
         let lock = File::create(std::env::temp_dir().join(format!("aec-bench-no-sandbox-{user}.lock")))?;
         lock.lock()?;
         let directory = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-        let mut bare =
-            Self { places: Vec::new(), links: Vec::new(), groups: Vec::new(), directory, _lock: lock };
+        let mut bare = Self {
+            places: Vec::new(),
+            links: Vec::new(),
+            groups: Vec::new(),
+            directory,
+            stopped: Arc::default(),
+            _lock: lock,
+        };
         for (index, place) in spec.writable.iter().chain(&spec.sealed).enumerate() {
             let behind = bare.directory.path().join(index.to_string());
             fs_err::create_dir(&behind)?;
@@ -77,7 +88,7 @@ impl BareRoom {
                     .code()
                     .map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code));
             }
-            if Instant::now() >= deadline {
+            if Instant::now() >= deadline || self.stopped.load(Ordering::Relaxed) {
                 group.map(|group| rustix::process::kill_process_group(group, Signal::KILL).ok());
                 child.wait()?;
                 return Ok(Exit::Deadline);
@@ -155,6 +166,16 @@ impl Sandbox for BareRoom {
 
     fn out_of_memory(&self) -> bool {
         false
+    }
+
+    /// The host's loopback is all that commands have.
+    fn listen(&mut self) -> Result<TcpListener, SandboxError> {
+        Ok(TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?)
+    }
+
+    fn stopper(&self) -> Option<Stopper> {
+        let stopped = Arc::clone(&self.stopped);
+        Some(Stopper::new(move || stopped.store(true, Ordering::Relaxed)))
     }
 }
 

@@ -117,6 +117,30 @@ pub trait Sandbox: Send {
     fn freeze(&mut self) -> Result<(), SandboxError>;
     /// Whether the kernel killed a process for its memory.
     fn out_of_memory(&self) -> bool;
+    /// A socket on the loopback that commands see, for a service that they may use although they have no network.
+    fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError>;
+    /// What ends everything inside from another thread, also while a command runs.
+    fn stopper(&self) -> Option<Stopper>;
+}
+
+/// Ends a room from another thread. The room is of no use afterwards, but its directories stay readable.
+pub struct Stopper(Box<dyn Fn() + Send + Sync>);
+
+impl Stopper {
+    pub(crate) fn new(stop: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Box::new(stop))
+    }
+
+    /// Kills every process. A room that has ended already stays as it is.
+    pub fn stop(&self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Stopper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Stopper")
+    }
 }
 
 /// Which stream a piece of output came from.
@@ -209,17 +233,6 @@ impl Room {
         self.channel.send(&Request::Wipe, &[])?;
         let fresh = receive_directories(&self.channel)?;
         Ok(std::mem::replace(&mut self.directories, fresh))
-    }
-
-    /// A socket that listens on the room's own loopback, for a service that commands may use although they have no
-    /// network. Sockets stay in the network they were made in, so the caller accepts connections from inside the
-    /// room, and from nowhere else.
-    pub fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError> {
-        self.channel.send(&Request::Listen, &[])?;
-        match receive(&self.channel)? {
-            (Reply::Done, mut sockets) if sockets.len() == 1 => Ok(sockets.remove(0).into()),
-            _ => Err(SandboxError::Gone),
-        }
     }
 
     /// Starts a command that stays when the room is wiped. It talks through the socket that is its stdin.
@@ -348,6 +361,22 @@ impl Sandbox for Room {
 
     fn out_of_memory(&self) -> bool {
         self.cgroup.out_of_memory()
+    }
+
+    /// Sockets stay in the network they were made in, so connections come from inside the room, and from nowhere else.
+    fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError> {
+        self.channel.send(&Request::Listen, &[])?;
+        match receive(&self.channel)? {
+            (Reply::Done, mut sockets) if sockets.len() == 1 => Ok(sockets.remove(0).into()),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+
+    fn stopper(&self) -> Option<Stopper> {
+        let first = self.first.try_clone().ok()?;
+        Some(Stopper::new(move || {
+            rustix::process::pidfd_send_signal(&first, Signal::KILL).ok();
+        }))
     }
 }
 

@@ -1,0 +1,216 @@
+//! What happens during a run: one stream of events. Progress lines, bars, the full-screen view and the index are all
+//! readers of it; nothing in the runner prints.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_base::name::Name;
+use aec_judge::verdict::Outcome;
+use aec_ledger::record::Fault;
+use aec_model::money::MicroDollars;
+use serde::Serialize;
+
+use crate::trajectory::Event;
+
+/// A trial and which try at it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TrialRef {
+    /// The trial.
+    pub trial_id: Name,
+    /// Its task.
+    pub task_id: String,
+    /// Its agent.
+    pub agent: Name,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    /// Which try, from 1.
+    pub attempt: u32,
+}
+
+/// Where a trial is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Its files are being put in place.
+    Staged,
+    /// The agent works.
+    Running,
+    /// What the agent left is being frozen.
+    Frozen,
+    /// The judge has spoken; the record is being made durable.
+    Judged,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub enum RunEvent {
+    /// The run begins.
+    Started(RunStarted),
+    /// An attempt begins.
+    TrialStarted(Arc<TrialRef>),
+    /// An attempt goes on.
+    Stage(Arc<TrialRef>, Stage),
+    /// Something happened in an attempt, as its trajectory has it. Only sent when somebody wants to look on.
+    Trace(Arc<TrialRef>, Arc<Event>),
+    /// An attempt is recorded and durable.
+    TrialEnded(Box<TrialEnded>),
+    /// Time passes: sent a few times a second, with what was spent so far.
+    Tick(Tick),
+    /// No further trial is started.
+    Stopping(StopReason),
+    /// The run is over.
+    Ended(Box<RunEnded>),
+}
+
+/// What is about to be done.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunStarted {
+    /// The experiment.
+    pub experiment_id: Name,
+    /// The session of this process.
+    pub session: String,
+    /// Trials of the plan, or of this shard of it.
+    pub planned: usize,
+    /// Trials that are done already.
+    pub done_before: usize,
+    /// Attempts left over by a session that was killed; their calls are accounted for.
+    pub interrupted: usize,
+    /// Trials to be run now.
+    pub to_run: usize,
+    /// Agents, in the order of the plan.
+    pub agents: Vec<Name>,
+    /// Trials at once.
+    pub concurrency: usize,
+    /// The most that the run may cost.
+    pub max_cost: Option<MicroDollars>,
+}
+
+/// An attempt that is recorded.
+#[derive(Clone, Debug)]
+pub struct TrialEnded {
+    /// Which.
+    pub trial: Arc<TrialRef>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The reward of a scored one.
+    pub reward: Option<f64>,
+    /// What went wrong.
+    pub fault: Option<Fault>,
+    /// What it cost; absent when a model without a price took part.
+    pub cost: Option<MicroDollars>,
+    /// Tokens.
+    pub tokens: u64,
+    /// How long it took.
+    pub duration: Duration,
+    /// Whether another attempt follows.
+    pub retried: bool,
+}
+
+/// What was spent so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tick {
+    /// Money, calls under way not included.
+    pub spent: MicroDollars,
+    /// Money set aside for calls under way.
+    pub reserved: MicroDollars,
+    /// Tokens.
+    pub tokens: u64,
+    /// Model calls under way.
+    pub open_calls: u64,
+    /// Trials under way.
+    pub running: usize,
+}
+
+/// Why no further trial is started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", content = "message", rename_all = "snake_case")]
+pub enum StopReason {
+    /// Somebody asked for it: Ctrl-C, `runs stop`, the full-screen view.
+    Asked,
+    /// Somebody insists: running trials are cancelled.
+    Insisted,
+    /// The budget is used up.
+    Budget(String),
+    /// `--max-time` is over.
+    Time,
+    /// Too many faults that are not the agents' in a row.
+    Faults(String),
+    /// The disk or the ledger cannot take more.
+    Storage(String),
+}
+
+/// What was done.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunEnded {
+    /// The experiment.
+    pub experiment_id: Name,
+    /// Planned against executed, for the whole plan or this shard of it, agent by agent.
+    pub agents: Vec<AgentTally>,
+    /// The same for all agents.
+    pub all: AgentTally,
+    /// Attempts recorded by this session.
+    pub recorded: usize,
+    /// Money that this session spent.
+    pub spent: MicroDollars,
+    /// Tokens that this session took.
+    pub tokens: u64,
+    /// Model calls of this session.
+    pub calls: u64,
+    /// Calls that were under way when an earlier session was killed.
+    pub unsettled_calls: u64,
+    /// Why it stopped before its end.
+    pub stopped: Option<StopReason>,
+    /// The head of the experiment's chain, to be kept elsewhere.
+    pub head: Option<aec_base::digest::Digest>,
+    /// How long it took.
+    #[serde(skip)]
+    pub duration: Duration,
+}
+
+/// Planned against executed. The latest attempt of a trial counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AgentTally {
+    /// The agent; absent for all of them.
+    pub agent: Option<Name>,
+    /// Trials planned.
+    pub planned: usize,
+    /// Trials with a record.
+    pub executed: usize,
+    /// Trials by outcome.
+    pub outcomes: BTreeMap<Outcome, usize>,
+    /// Sum of the rewards of scored trials.
+    pub reward_sum: f64,
+}
+
+impl AgentTally {
+    /// Scored trials.
+    pub fn scored(&self) -> usize {
+        self.outcomes.get(&Outcome::Scored).copied().unwrap_or(0)
+    }
+
+    /// The mean reward of scored trials.
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
+    pub fn mean_reward(&self) -> Option<f64> {
+        (self.scored() > 0).then(|| self.reward_sum / self.scored() as f64)
+    }
+
+    /// Counts one trial by its latest attempt.
+    pub fn add(&mut self, outcome: Outcome, reward: Option<f64>) {
+        self.executed += 1;
+        *self.outcomes.entry(outcome).or_default() += 1;
+        self.reward_sum += reward.unwrap_or(0.0);
+    }
+
+    /// Takes one trial back, because a newer attempt replaces it.
+    pub fn remove(&mut self, outcome: Outcome, reward: Option<f64>) {
+        self.executed -= 1;
+        if let Some(count) = self.outcomes.get_mut(&outcome) {
+            *count -= 1;
+            if *count == 0 {
+                self.outcomes.remove(&outcome);
+            }
+        }
+        self.reward_sum -= reward.unwrap_or(0.0);
+    }
+}

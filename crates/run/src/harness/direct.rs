@@ -1,0 +1,40 @@
+//! `direct`: one prompt, one answer, no tools. The answer is the content of the task's output file.
+
+use aec_model::message::{Message, Request, Role};
+
+use super::{End, Rollout, TrialContext};
+
+/// Asks once.
+pub async fn run(context: &mut TrialContext) -> Rollout {
+    let instruction = context.task.instruction.clone();
+    let system = system_prompt(context.agent.system_prompt.as_deref(), &context.task.output_path);
+    context.begin(Some(system.clone()), &instruction);
+    let request = Request {
+        messages: vec![Message::text(Role::System, system), Message::text(Role::User, instruction)],
+        sampling: context.agent.parameters.sampling.clone(),
+        ..Request::default()
+    };
+    let rollout = match context.call(&request).await {
+        Ok(reply) => {
+            let text = reply.text();
+            let mut rollout = Rollout::new(End::Done);
+            rollout.final_text = (!text.trim().is_empty()).then_some(text);
+            rollout.resolved_model = reply.model;
+            rollout
+        }
+        Err(failure) => Rollout::new(End::Model(failure)),
+    };
+    rollout.with("turns_used", 1).with("max_turns", 1)
+}
+
+/// What the model must know about being asked this way. The experiment's own prompt comes first.
+fn system_prompt(own: Option<&str>, output_path: &str) -> String {
+    let note = format!(
+        "You have no tools and cannot write files. Your reply is saved as {output_path} exactly as you write it, and that \
+         file is what is judged. Reply with the content of the file and nothing else."
+    );
+    match own {
+        Some(own) => format!("{}\n\n{note}", own.trim_end()),
+        None => note,
+    }
+}

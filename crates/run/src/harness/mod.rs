@@ -1,0 +1,215 @@
+//! Harnesses: the programs between model and task. Each turns a [`TrialContext`] into a [`Rollout`].
+//!
+//! A harness sees the prompt, its parameters, a workspace, a model and the trajectory. It never sees the verifier, the
+//! ledger, a key or another trial. How it ends is data; what that means for the trial is decided in `trial` alone.
+
+pub mod direct;
+pub mod nop;
+
+use std::sync::Arc;
+
+use aec_base::secret::Redactor;
+use aec_model::client::{Model, Scope};
+use aec_model::failure::Failure;
+use aec_model::gateway::Gateway;
+use aec_model::message::{Reply, Request};
+use aec_sandbox::SandboxError;
+use indexmap::IndexMap;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::experiment::Harness;
+use crate::parameters::Parameters;
+use crate::room::RoomOpener;
+use crate::task::PreparedTask;
+use crate::trajectory::Trajectory;
+use crate::workspace::Workspace;
+
+/// An agent that is ready to work: parameters read, prompt read, model found.
+#[derive(Debug)]
+pub struct PreparedAgent {
+    /// Its name in the experiment.
+    pub name: String,
+    /// The harness.
+    pub harness: Harness,
+    /// The model, for harnesses that call one and for agents that may.
+    pub model: Option<Model>,
+    /// Parameters, defaults filled in.
+    pub parameters: Parameters,
+    /// The system prompt that the experiment gives.
+    pub system_prompt: Option<String>,
+    /// Files of the agent, by the path that its parameters name: scripts, programs.
+    pub files: Vec<AgentFile>,
+}
+
+/// A file that belongs to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFile {
+    /// Path below the project root.
+    pub path: String,
+    /// Its content.
+    pub content: Arc<[u8]>,
+    /// Whether it may be run.
+    pub executable: bool,
+}
+
+/// What a harness works with.
+pub struct TrialContext {
+    /// The task, without its verifier.
+    pub task: Arc<PreparedTask>,
+    /// The agent.
+    pub agent: Arc<PreparedAgent>,
+    /// What chance is drawn from: the same for the same trial.
+    pub seed: [u8; 32],
+    /// When the agent's time is up.
+    pub deadline: Instant,
+    /// Where events go.
+    pub trajectory: Trajectory,
+    /// On whose behalf models are called.
+    pub scope: Scope,
+    /// The gateway, for agents that call models themselves.
+    pub gateway: Gateway,
+    /// Keeps secrets out of what is written.
+    pub redactor: Arc<Redactor>,
+    pub(crate) opener: RoomOpener,
+    pub(crate) workspace: Option<Workspace>,
+    pub(crate) system_prompt: Option<String>,
+}
+
+/// How an agent's work ended, and what it said.
+#[derive(Debug)]
+pub struct Rollout {
+    /// How it ended.
+    pub end: End,
+    /// What it submitted as its answer.
+    pub submitted: Option<String>,
+    /// The last thing it said.
+    pub final_text: Option<String>,
+    /// The model as the provider names it.
+    pub resolved_model: Option<String>,
+    /// What the harness says of its work: `turns_used`, `max_turns`, `tool_calls` and the like. No times.
+    pub result: IndexMap<String, Value>,
+}
+
+impl Rollout {
+    /// A rollout that says nothing.
+    pub fn new(end: End) -> Self {
+        Self { end, submitted: None, final_text: None, resolved_model: None, result: IndexMap::new() }
+    }
+
+    /// With something to say.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.result.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+/// How an agent's work ended.
+#[derive(Debug)]
+pub enum End {
+    /// The agent was done.
+    Done,
+    /// A limit ended it; what it left until then counts.
+    Limit(Limit),
+    /// A model gave no answer.
+    Model(Failure),
+    /// The agent itself failed, say its program crashed; what it left until then counts.
+    Agent(String),
+    /// The room failed.
+    Room(String),
+    /// The task lacks what the harness needs.
+    Task(String),
+}
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// `max_turns`.
+    Turns,
+    /// `max_tool_calls`.
+    ToolCalls,
+    /// `max_input_tokens` or `max_total_tokens`.
+    Tokens,
+    /// The agent's time.
+    Time,
+}
+
+impl Limit {
+    /// The name as written in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Turns => "turn_limit_reached",
+            Self::ToolCalls => "tool_call_limit_reached",
+            Self::Tokens => "token_budget_reached",
+            Self::Time => "timeout",
+        }
+    }
+}
+
+impl From<SandboxError> for End {
+    fn from(error: SandboxError) -> Self {
+        Self::Room(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for End {
+    fn from(error: std::io::Error) -> Self {
+        Self::Room(error.to_string())
+    }
+}
+
+impl TrialContext {
+    /// The room, opened and filled when it is first asked for.
+    pub async fn workspace(&mut self) -> Result<Workspace, End> {
+        if let Some(workspace) = &self.workspace {
+            return Ok(workspace.clone());
+        }
+        let workspace = self.opener.open(&self.task).await?;
+        self.workspace = Some(workspace.clone());
+        Ok(workspace)
+    }
+
+    /// Says which system prompt is really sent, and writes it down.
+    pub fn begin(&mut self, system_prompt: Option<String>, prompt: &str) {
+        if let Some(text) = &system_prompt {
+            self.trajectory.system(text);
+        }
+        self.trajectory.user(prompt);
+        self.system_prompt = system_prompt;
+    }
+
+    /// Calls the agent's model. What happens is in the trajectory before this returns.
+    pub async fn call(&self, request: &Request) -> Result<Reply, Failure> {
+        let Some(model) = &self.agent.model else {
+            return Err(Failure::lasting(aec_model::failure::FailureKind::Request, "the agent has no model"));
+        };
+        let called = model.call(request, &self.scope).await;
+        if let Ok(reply) = &called.outcome {
+            self.trajectory.next_step();
+            self.trajectory.assistant(reply);
+        }
+        called.outcome
+    }
+
+    /// Time that the agent has left.
+    pub fn time_left(&self) -> std::time::Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Lets a harness work. It must end by itself soon after the deadline; the caller sees to it if it does not.
+pub async fn run(context: &mut TrialContext) -> Rollout {
+    match context.agent.harness {
+        Harness::Direct => direct::run(context).await,
+        Harness::Nop => nop::run(context),
+        other => {
+            Rollout::new(End::Task(format!("the harness `{}` is not part of this version", other.name())))
+        }
+    }
+}
+
+/// Harnesses that this version has.
+pub fn is_available(harness: Harness) -> bool {
+    !matches!(harness, Harness::Rlm | Harness::LambdaRlm)
+}

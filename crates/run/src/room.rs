@@ -1,0 +1,88 @@
+//! Opening the room that an agent works in.
+
+use std::io;
+use std::path::Path;
+
+use aec_judge::judge::Isolation;
+use aec_sandbox::python::Python;
+use aec_sandbox::{BareRoom, Limits, Room, RoomSpec, Sandbox, SandboxError};
+
+use crate::task::PreparedTask;
+use crate::workspace::{WORKSPACE, Workspace, blocking};
+
+/// Processes and threads that an agent may have.
+pub(crate) const MAX_PIDS: u32 = 512;
+
+/// How rooms are opened in a run.
+#[derive(Clone, Debug)]
+pub struct RoomOpener {
+    /// Whether there are rooms at all.
+    pub isolation: Isolation,
+    /// The interpreter that rooms get as `python3`.
+    pub python: Option<Python>,
+    /// What the agent may take.
+    pub limits: Limits,
+    /// Files that are put into the room beside the task's: directory, path in it, content, executable. The directories
+    /// are read-only for the agent.
+    pub extra: Vec<ExtraFile>,
+}
+
+/// A file that a harness puts into a room.
+#[derive(Clone, Debug)]
+pub struct ExtraFile {
+    /// The directory, such as `/solution`.
+    pub directory: &'static str,
+    /// Path in it.
+    pub place: String,
+    /// Its content.
+    pub content: std::sync::Arc<[u8]>,
+    /// Whether it may be run.
+    pub executable: bool,
+}
+
+impl RoomOpener {
+    /// Opens a room with the task's files in `/workspace` and nothing of its verifier.
+    pub(crate) async fn open(&self, task: &std::sync::Arc<PreparedTask>) -> Result<Workspace, SandboxError> {
+        let (opener, task) = (self.clone(), std::sync::Arc::clone(task));
+        blocking(move || opener.open_now(&task)).await?.map(Workspace::new)
+    }
+
+    fn open_now(&self, task: &PreparedTask) -> Result<Box<dyn Sandbox>, SandboxError> {
+        let mut sealed: Vec<String> = self.extra.iter().map(|file| file.directory.to_owned()).collect();
+        sealed.sort();
+        sealed.dedup();
+        let mut spec = RoomSpec {
+            writable: vec![WORKSPACE.to_owned(), "/logs".to_owned()],
+            sealed,
+            show: Vec::new(),
+            programs: Vec::new(),
+            limits: self.limits,
+            network: task.task.environment.allow_internet,
+        };
+        if let Some(python) = &self.python {
+            spec.offer_python(python);
+        }
+        let mut room: Box<dyn Sandbox> = match self.isolation {
+            Isolation::Room => Box::new(Room::open(&spec)?),
+            Isolation::None => Box::new(BareRoom::open(&spec)?),
+        };
+        fill(room.as_ref(), task, &self.extra)?;
+        if !self.extra.is_empty() {
+            room.seal()?;
+        }
+        Ok(room)
+    }
+}
+
+fn fill(room: &dyn Sandbox, task: &PreparedTask, extra: &[ExtraFile]) -> io::Result<()> {
+    let place =
+        |name: &str| room.directory(name).ok_or_else(|| io::Error::other("the room has lost a directory"));
+    let workspace = place(WORKSPACE)?;
+    for file in &task.files {
+        workspace.write(Path::new(&file.place), &file.content, false)?;
+    }
+    for file in extra {
+        place(file.directory)?.write(Path::new(&file.place), &file.content, file.executable)?;
+    }
+    Ok(())
+}

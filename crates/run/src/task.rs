@@ -1,0 +1,86 @@
+//! A task as trials need it: everything that an agent may see, read once for all trials of a run.
+
+use std::io;
+use std::sync::Arc;
+
+use aec_base::digest::Digest;
+use aec_base::problem::Problem;
+use aec_ledger::record::InputFile;
+use aec_task::dataset::split::family;
+use aec_task::task::{Task, Tool, primary_output};
+
+/// A task that is ready to be worked on.
+#[derive(Debug)]
+pub struct PreparedTask {
+    /// The task itself. Harnesses have no use for its path.
+    pub(crate) task: Task,
+    /// Digest of its files.
+    pub revision: Digest,
+    /// The prompt.
+    pub instruction: String,
+    /// Where the answer belongs: the last path below `/workspace` that the prompt names.
+    pub output_path: String,
+    /// Programs offered to the agent.
+    pub tools: Vec<Tool>,
+    /// Files of the workspace.
+    pub files: Vec<WorkspaceFile>,
+    /// Tasks of one family have one value.
+    pub family: String,
+}
+
+/// A file of the workspace.
+#[derive(Clone, Debug)]
+pub struct WorkspaceFile {
+    /// Path below `/workspace`.
+    pub place: String,
+    /// Its content.
+    pub content: Arc<[u8]>,
+    /// Its digest and where it comes from.
+    pub facts: InputFile,
+}
+
+impl PreparedTask {
+    /// Reads what an agent may see.
+    pub fn read(task: Task, revision: Digest, instruction: Option<String>) -> Result<Self, Problem> {
+        let unreadable = |what: String| {
+            Problem::error(format!("the task `{}` cannot be read: {what}", task.id))
+                .fix("run `aec-bench task validate` on it")
+        };
+        let instruction = match instruction {
+            Some(instruction) => instruction,
+            None => task.instruction().map_err(|error| unreadable(error.to_string()))?,
+        };
+        let files = read_files(&task).map_err(|error| unreadable(error.to_string()))?;
+        Ok(Self {
+            revision,
+            output_path: primary_output(&instruction),
+            instruction,
+            tools: task.tools(),
+            files,
+            family: family(&task),
+            task,
+        })
+    }
+
+    /// The output's path below the workspace.
+    pub fn output_place(&self) -> &str {
+        self.output_path.strip_prefix("/workspace/").unwrap_or(&self.output_path)
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        self.task.id.as_str()
+    }
+}
+
+fn read_files(task: &Task) -> io::Result<Vec<WorkspaceFile>> {
+    let mut files = Vec::new();
+    for staged in task.workspace_files()? {
+        let content: Arc<[u8]> = fs_err::read(&staged.source)?.into();
+        let source =
+            staged.source.strip_prefix(&task.path).ok().map(|path| path.to_string_lossy().into_owned());
+        let facts = InputFile { path: staged.place.clone(), hash: Digest::of(&content), source };
+        files.push(WorkspaceFile { place: staged.place, content, facts });
+    }
+    Ok(files)
+}
