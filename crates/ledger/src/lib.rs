@@ -5,8 +5,11 @@
 //! how trials run.
 
 pub mod chain;
+pub mod jobs;
 pub mod layout;
 pub mod record;
+#[cfg(test)]
+mod sample;
 
 use aec_base::document::Family;
 

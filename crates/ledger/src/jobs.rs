@@ -1,0 +1,147 @@
+//! Files of an attempt as people look at them: `JOBS/EXPERIMENT/STEM/…`, made from the contents that its record names.
+//!
+//! They are a view. The ledger keeps the contents, so a directory that is lost can be made again. Files are hard links
+//! to the contents where that is possible: they take no room and cannot be written to.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use aec_base::content::ContentStore;
+use aec_base::digest;
+use aec_base::file::{Links, open_regular};
+use aec_base::staging::{Staging, rename_new};
+use aec_task::dataset::paths;
+
+use crate::layout::stem;
+use crate::record::{Artefact, TrialRecord};
+
+/// Where attempts lie while they are made, below the experiment's directory of `jobs`.
+pub const LIVE: &str = "_live";
+
+/// Writes every file of an attempt to `jobs/STEM`, where `jobs` is the experiment's directory, and gives that directory.
+/// It appears whole; one that is there already stays as it is.
+///
+/// A path that leads out, a content that is missing and one of another length than the record says are errors, and
+/// nothing appears.
+pub fn materialise(contents: &ContentStore, record: &TrialRecord, jobs: &Path) -> io::Result<PathBuf> {
+    let stem = stem(&record.trial_id, record.attempt);
+    let place = jobs.join(&stem);
+    if place.symlink_metadata().is_ok() {
+        return Ok(place);
+    }
+    let staging = Staging::begin(&jobs.join(LIVE))?;
+    let made = staging.path().join(&stem);
+    fs_err::create_dir(&made)?;
+    for artefact in record.all_artefacts() {
+        write(contents, artefact, &made)?;
+    }
+    match rename_new(&made, &place) {
+        // Somebody else made the same.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(place),
+        renamed => renamed.map(|()| place),
+    }
+}
+
+fn write(contents: &ContentStore, artefact: &Artefact, directory: &Path) -> io::Result<()> {
+    let invalid = |why: String| {
+        let path = aec_base::text::printable(&artefact.path).into_owned();
+        io::Error::new(io::ErrorKind::InvalidData, format!("the file `{path}` of a record: {why}"))
+    };
+    paths::check(&artefact.path).map_err(|error| invalid(error.to_string()))?;
+    let content = contents.path(artefact.digest);
+    let (from, metadata) = open_regular(&content, u64::MAX, Links::Refuse).map_err(|error| {
+        let why = format!("its content {} cannot be used: {error}", artefact.digest);
+        io::Error::new(error.io_kind(), invalid(why).to_string())
+    })?;
+    if metadata.len() != artefact.size {
+        return Err(invalid(format!("its content {} has another length", artefact.digest)));
+    }
+    let place = directory.join(&artefact.path);
+    if let Some(parent) = place.parent() {
+        fs_err::create_dir_all(parent)?;
+    }
+    match std::fs::hard_link(&content, &place) {
+        Ok(()) => Ok(()),
+        // Two files of one path would be a record that contradicts itself.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(invalid("it is there twice".into()))
+        }
+        // Another file system, or one without links, or one that has enough of them.
+        Err(_) => copy(from, artefact, &place).map_err(|error| invalid(error.to_string())),
+    }
+}
+
+fn copy(from: File, artefact: &Artefact, place: &Path) -> io::Result<()> {
+    let mut file = fs_err::File::create_new(place)?;
+    let (digest, _) = digest::copy(from, artefact.size, |piece| file.write_all(piece))?;
+    if digest != artefact.digest {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "its content has changed"));
+    }
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
+    // A directory that exists is never made again, so it must not turn out empty after a crash.
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn files_appear_whole_and_once() {
+        let root = tempfile::tempdir().unwrap();
+        let contents = ContentStore::new(root.path().join("store"));
+        let jobs = root.path().join("jobs/exp");
+        let record = sample::record_with(&contents, "t1", 2, &[("workspace/output.md", b"42"), ("log", b"")]);
+        let place = materialise(&contents, &record, &jobs).unwrap();
+        assert_eq!(place, jobs.join("t1.2"));
+        assert_eq!(fs_err::read(place.join("workspace/output.md")).unwrap(), b"42");
+        assert_eq!(fs_err::read(place.join("log")).unwrap(), b"");
+        fs_err::remove_file(place.join("log")).unwrap();
+        assert_eq!(materialise(&contents, &record, &jobs).unwrap(), place);
+        assert!(!place.join("log").exists(), "what is there stays as it is");
+        assert_eq!(fs_err::read_dir(jobs.join(LIVE)).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_copy_is_checked() {
+        let root = tempfile::tempdir().unwrap();
+        let contents = ContentStore::new(root.path().join("store"));
+        let record = sample::record_with(&contents, "t1", 1, &[("a", b"beam")]);
+        let artefact = record.all_artefacts().next().unwrap();
+        let from = || File::open(contents.path(artefact.digest)).unwrap();
+        copy(from(), artefact, &root.path().join("a")).unwrap();
+        assert_eq!(fs_err::read(root.path().join("a")).unwrap(), b"beam");
+        let other = Artefact { digest: digest::Digest::of(b"beat"), ..artefact.clone() };
+        assert!(copy(from(), &other, &root.path().join("b")).is_err());
+    }
+
+    #[test]
+    fn nothing_appears_of_a_record_that_cannot_be_believed() {
+        let root = tempfile::tempdir().unwrap();
+        let contents = ContentStore::new(root.path().join("store"));
+        let jobs = root.path().join("jobs");
+        for path in ["../out", "/etc/passwd", "a/../b", "", "a\u{1b}[2J", "a\\b", "a//b"] {
+            let record = sample::record_with(&contents, "t1", 1, &[("fine", b"x"), (path, b"y")]);
+            let error = materialise(&contents, &record, &jobs).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{path:?}");
+            assert!(!jobs.join("t1").exists() && !error.to_string().contains('\u{1b}'));
+        }
+        for files in [[("a", b"x"), ("a", b"y")], [("a", b"x"), ("a/b", b"y")]] {
+            let files = files.map(|(path, content)| (path, content.as_slice()));
+            let record = sample::record_with(&contents, "t1", 1, &files);
+            assert!(materialise(&contents, &record, &jobs).is_err());
+        }
+        let record = sample::record_with(&contents, "t1", 1, &[("a", b"beam")]);
+        let content = contents.path(digest::Digest::of(b"beam"));
+        fs_err::remove_file(&content).unwrap();
+        assert_eq!(materialise(&contents, &record, &jobs).unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs_err::write(&content, "bea").unwrap();
+        assert_eq!(materialise(&contents, &record, &jobs).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        fs_err::remove_file(&content).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", &content).unwrap();
+        assert!(materialise(&contents, &record, &jobs).is_err());
+        assert!(!jobs.join("t1").exists());
+    }
+}
