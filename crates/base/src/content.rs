@@ -1,6 +1,6 @@
 //! Contents kept under their digests: written once, checked when they are read, never changed.
 
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,14 @@ impl ContentStore {
         self.keep(file, digest)
     }
 
+    /// Keeps bytes again, whatever lies in their place: after a crash a file may have the right name and length and
+    /// another content.
+    pub fn restore(&self, digest: Digest, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.begin()?;
+        file.write_all(bytes)?;
+        self.keep(file, digest)
+    }
+
     /// Keeps what a reader gives, at most `limit` bytes: its digest and length.
     pub fn put_from(&self, from: impl Read, limit: u64) -> io::Result<(Digest, u64)> {
         let mut file = self.begin()?;
@@ -83,7 +91,10 @@ impl ContentStore {
     }
 
     fn begin(&self) -> io::Result<tempfile::NamedTempFile> {
-        let make = || tempfile::Builder::new().prefix(".new-").tempfile_in(&self.root);
+        let make = || {
+            let mut builder = tempfile::Builder::new();
+            builder.prefix(".new-").permissions(Permissions::from_mode(0o444)).tempfile_in(&self.root)
+        };
         match make() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 fs_err::create_dir_all(&self.root)?;
@@ -94,7 +105,6 @@ impl ContentStore {
     }
 
     fn keep(&self, file: tempfile::NamedTempFile, digest: Digest) -> io::Result<()> {
-        File::set_permissions(file.as_file(), Permissions::from_mode(0o444))?;
         let place = self.path(digest);
         match file.persist(&place) {
             Ok(_) => Ok(()),

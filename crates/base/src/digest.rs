@@ -19,6 +19,11 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The digest that these 32 bytes are.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The 32 bytes.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0

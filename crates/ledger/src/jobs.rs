@@ -25,12 +25,21 @@ pub const LIVE: &str = "_live";
 /// A path that leads out, a content that is missing and one of another length than the record says are errors, and
 /// nothing appears.
 pub fn materialise(contents: &ContentStore, record: &TrialRecord, jobs: &Path) -> io::Result<PathBuf> {
+    materialise_through(contents, record, jobs, &Staging::begin(&jobs.join(LIVE))?)
+}
+
+/// The same for many attempts, which share a staging directory.
+pub(crate) fn materialise_through(
+    contents: &ContentStore,
+    record: &TrialRecord,
+    jobs: &Path,
+    staging: &Staging,
+) -> io::Result<PathBuf> {
     let stem = stem(&record.trial_id, record.attempt);
     let place = jobs.join(&stem);
     if place.symlink_metadata().is_ok() {
         return Ok(place);
     }
-    let staging = Staging::begin(&jobs.join(LIVE))?;
     let made = staging.path().join(&stem);
     fs_err::create_dir(&made)?;
     for artefact in record.all_artefacts() {

@@ -6,10 +6,12 @@
 
 pub mod chain;
 pub mod jobs;
+pub mod journal;
 pub mod layout;
 pub mod record;
 #[cfg(test)]
 mod sample;
+pub mod writer;
 
 use aec_base::document::Family;
 

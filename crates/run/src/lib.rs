@@ -6,6 +6,8 @@ pub mod event;
 pub mod experiment;
 pub mod harness;
 pub mod parameters;
+pub mod plan;
+pub mod planning;
 pub mod room;
 pub mod task;
 pub mod trajectory;

@@ -6,6 +6,9 @@ use aec_base::problem::Problem;
 use aec_task::task::Task;
 use serde_json::{Map, Value};
 
+use super::answer::Answer;
+use crate::golden::{Expectation, golden_outputs};
+
 /// Workspace files beyond this are data, not prose; a number in them proves nothing.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
 /// Among so many numbers one has to know which.
@@ -65,6 +68,28 @@ pub(crate) fn leaks(task: &Task, golden: &Map<String, Value>, instruction: &str)
         }
     }
     Ok(problems)
+}
+
+/// The expected values of a task that no text has by chance and that its own prompt does not tell.
+pub fn telling_answers(task: &Task) -> Vec<String> {
+    let instruction = task.instruction().unwrap_or_default();
+    let golden = golden_outputs(task, Expectation::Full).unwrap_or_default();
+    let mut numbers = Vec::new();
+    for answer in golden.iter().filter_map(|(_, output)| Answer::parse(output)) {
+        collect_numbers("", &answer.object, &mut numbers);
+    }
+    let mut values: Vec<String> = numbers.into_iter().map(|(_, number)| number).collect();
+    values.retain(|number| !contains_number(&instruction, number));
+    values.sort();
+    values.dedup();
+    values
+}
+
+/// How many of a task's expected values stand in a text, if they are enough not to be there by chance: two, or the
+/// only one.
+pub fn answers_in(answers: &[String], text: &str) -> Option<usize> {
+    let found = answers.iter().filter(|number| contains_number(text, number)).count();
+    (found >= 2 || found == 1 && answers.len() == 1).then_some(found)
 }
 
 fn collect_numbers(prefix: &str, object: &Map<String, Value>, numbers: &mut Vec<(String, String)>) {

@@ -1,0 +1,350 @@
+//! A plan: exactly which trials an experiment has, under which conditions. It is made before the first model call, has a
+//! digest, and can be locked in a file. The document is `docs/running.md`.
+
+use std::path::Path;
+
+use aec_base::digest::{Digest, Hasher};
+use aec_base::document::{Document, Shared, Syntax};
+use aec_base::file::{Links, read_text};
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::settings::Backend;
+use aec_model::routing::ClientTable;
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::experiment::{FAMILY, Harness};
+
+/// The version of the format.
+pub const PLAN_VERSION: u32 = 1;
+
+/// A plan of a hundred thousand tasks is shorter.
+const PLAN_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// Everything that is decided before the first trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// The experiment.
+    pub experiment_id: Name,
+    /// Title.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// What it is for.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The dataset that the tasks were taken from.
+    #[serde(default)]
+    pub dataset: Option<PlannedDataset>,
+    /// The tasks, sorted by id.
+    pub tasks: Vec<PlannedTask>,
+    /// The agents, in the order of the experiment.
+    pub agents: Vec<PlannedAgent>,
+    /// How often each agent does each task.
+    pub repetitions: u32,
+    /// Conditions of every trial.
+    pub conditions: Conditions,
+    /// Version of the program that made the plan.
+    pub tool_version: String,
+    /// Digest of everything that decides what the trials are: all but title, description and the program's version.
+    pub digest: Digest,
+}
+
+/// The dataset that tasks were taken from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedDataset {
+    /// `NAME@VERSION`.
+    pub id: String,
+    /// Digest of its tasks.
+    pub content_hash: Digest,
+}
+
+/// A task of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedTask {
+    /// Its id.
+    pub task_id: String,
+    /// Its directory below the project root.
+    pub task_path: String,
+    /// Digest of its files.
+    pub revision: Digest,
+}
+
+/// An agent of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedAgent {
+    /// Its name.
+    pub name: Name,
+    /// The harness.
+    pub harness: Harness,
+    /// The model.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// How the model is called.
+    #[serde(default)]
+    pub client: Option<ClientTable>,
+    /// Parameters, defaults filled in.
+    pub parameters: IndexMap<String, Value>,
+    /// Where the system prompt comes from, below the project root.
+    #[serde(default)]
+    pub system_prompt_file: Option<String>,
+    /// The system prompt.
+    #[serde(default)]
+    pub system_prompt: Option<String>,
+    /// Files of the agent, below the project root.
+    #[serde(default)]
+    pub files: Vec<PlannedFile>,
+    /// Digest of all this.
+    pub digest: Digest,
+}
+
+/// A file of an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedFile {
+    /// Path below the project root.
+    pub path: String,
+    /// Digest of its content.
+    pub digest: Digest,
+    /// Whether it may be run.
+    pub executable: bool,
+}
+
+/// Conditions of every trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Conditions {
+    /// Where trials run.
+    pub backend: Backend,
+    /// Whether commands run in rooms, `namespaces`, or on the machine itself, `none`.
+    pub sandbox: SandboxChoice,
+    /// Seconds that an agent may take, instead of the task's.
+    #[serde(default)]
+    pub timeout_override: Option<u32>,
+    /// Memory in MiB, instead of the task's.
+    #[serde(default)]
+    pub memory_mb: Option<u32>,
+    /// Keep submissions without scoring them.
+    #[serde(default)]
+    pub disable_verification: bool,
+    /// Prompts and files of agents may hold answers of tasks.
+    #[serde(default)]
+    pub allow_leaks: bool,
+    /// A prompt for every task, from `AGENT_INSTRUCTION`.
+    #[serde(default)]
+    pub instruction: Option<String>,
+    /// Tools for every task, from `AGENT_TOOLS_JSON`.
+    #[serde(default)]
+    pub tools: Option<Vec<PlannedTool>>,
+}
+
+/// Whether commands run in rooms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxChoice {
+    /// In rooms.
+    Namespaces,
+    /// On the machine itself.
+    None,
+}
+
+/// A tool that is offered whatever the task declares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlannedTool {
+    /// Name the agent calls it by.
+    pub name: String,
+    /// File below the workspace.
+    pub source: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// Whether its result is a picture.
+    #[serde(default)]
+    pub returns_image: bool,
+}
+
+/// One trial of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedTrial {
+    /// Its id: a UUID made from the experiment and the key.
+    pub id: Name,
+    /// Digest of task revision, agent and repetition.
+    pub key: Digest,
+    /// Which task of the plan.
+    pub task: usize,
+    /// Which agent of the plan.
+    pub agent: usize,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+}
+
+impl PlannedAgent {
+    /// The digest that its parts give.
+    pub fn compute_digest(&self) -> Digest {
+        let mut hasher = Hasher::default();
+        let mut part = |value: &dyn erased::Json| hasher.part(value.json().as_bytes());
+        part(&self.name);
+        part(&self.harness);
+        part(&self.model);
+        part(&self.client);
+        part(&self.parameters);
+        part(&self.system_prompt);
+        part(&self.files);
+        hasher.finish()
+    }
+}
+
+/// Serialising values of several types through one reference.
+mod erased {
+    pub(super) trait Json {
+        fn json(&self) -> String;
+    }
+
+    impl<T: serde::Serialize> Json for T {
+        fn json(&self) -> String {
+            // Plans hold nothing that JSON cannot say.
+            serde_json::to_string(self).unwrap_or_default()
+        }
+    }
+}
+
+impl Plan {
+    /// The digest that its parts give.
+    pub fn compute_digest(&self) -> Digest {
+        let mut hasher = Hasher::default();
+        let mut part = |value: &dyn erased::Json| hasher.part(value.json().as_bytes());
+        part(&self.schema_version);
+        part(&self.experiment_id);
+        part(&self.dataset);
+        part(&self.tasks);
+        part(&self.agents);
+        part(&self.repetitions);
+        part(&self.conditions);
+        hasher.finish()
+    }
+
+    /// Every trial: task by task, agent by agent, repetition by repetition.
+    pub fn trials(&self) -> Vec<PlannedTrial> {
+        let mut trials = Vec::with_capacity(self.tasks.len() * self.agents.len() * self.repetitions as usize);
+        for task in 0..self.tasks.len() {
+            for agent in 0..self.agents.len() {
+                for repetition in 1..=self.repetitions {
+                    trials.push(self.trial(task, agent, repetition));
+                }
+            }
+        }
+        trials
+    }
+
+    fn trial(&self, task: usize, agent: usize, repetition: u32) -> PlannedTrial {
+        let mut hasher = Hasher::default();
+        hasher.part(self.tasks[task].task_id.as_bytes());
+        hasher.part(self.tasks[task].revision.bytes());
+        hasher.part(self.agents[agent].digest.bytes());
+        hasher.part(&repetition.to_le_bytes());
+        let key = hasher.finish();
+        PlannedTrial { id: trial_id(&self.experiment_id, key), key, task, agent, repetition }
+    }
+
+    /// The plan as a file.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Reads a plan file. One that does not give its own digest was changed by hand.
+    pub fn read(path: &Path) -> Result<Self, Vec<Problem>> {
+        let text = read_text(path, PLAN_LIMIT, Links::Follow).map_err(|error| {
+            let problem = Problem::error(format!("the plan cannot be read: {error}"));
+            vec![problem.id(FAMILY.number(31)).fix(error.fix()).in_file(path)]
+        })?;
+        let document = Document::parse(path, text, Syntax::Json, FAMILY)?;
+        let decoded = document.decode::<Self>();
+        let mut problems = decoded.problems;
+        let Some(plan) = decoded.value else { return Err(problems) };
+        if plan.schema_version != PLAN_VERSION {
+            let what = format!(
+                "the plan has version {}, this program reads version {PLAN_VERSION}",
+                plan.schema_version
+            );
+            problems.push(
+                document
+                    .problem(Shared::BadValue, "schema_version", what)
+                    .fix("use the program that made the plan"),
+            );
+        } else if plan.compute_digest() != plan.digest
+            || plan.agents.iter().any(|agent| agent.compute_digest() != agent.digest)
+        {
+            let problem = Problem::error("the plan is not what it was when it was locked")
+                .id(FAMILY.number(30))
+                .why("its parts do not give its digest")
+                .fix("restore the file, or make a new plan with `aec-bench plan --lock`");
+            problems.push(problem.in_file(path));
+        }
+        if problems.is_empty() { Ok(plan) } else { Err(problems) }
+    }
+}
+
+/// The id of a trial: a UUID of version 8, made from a digest.
+fn trial_id(experiment: &Name, key: Digest) -> Name {
+    let mut hasher = Hasher::default();
+    hasher.part(experiment.as_str().as_bytes());
+    hasher.part(key.bytes());
+    let digest = hasher.finish();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.bytes()[..16]);
+    let id = uuid::Uuid::new_v8(bytes).hyphenated().to_string();
+    // A UUID is hexadecimal digits and hyphens, which names may be made of.
+    Name::parse(&id).unwrap_or_else(|_| experiment.clone())
+}
+
+/// What differs between two plans of one experiment, for people.
+pub fn differences(before: &Plan, after: &Plan) -> Vec<String> {
+    let mut found = Vec::new();
+    let revision =
+        |plan: &Plan, id: &str| plan.tasks.iter().find(|task| task.task_id == id).map(|task| task.revision);
+    let count = |what: &str, n: usize| {
+        if n > 0 { vec![format!("{} {what}", aec_base::text::count(n, "task"))] } else { Vec::new() }
+    };
+    let added = after.tasks.iter().filter(|task| revision(before, &task.task_id).is_none()).count();
+    let removed = before.tasks.iter().filter(|task| revision(after, &task.task_id).is_none()).count();
+    let changed = after
+        .tasks
+        .iter()
+        .filter(|task| revision(before, &task.task_id).is_some_and(|old| old != task.revision))
+        .count();
+    found.extend(count("added", added));
+    found.extend(count("removed", removed));
+    found.extend(count("changed", changed));
+    for agent in &after.agents {
+        match before.agents.iter().find(|old| old.name == agent.name) {
+            None => found.push(format!("agent `{}` added", agent.name)),
+            Some(old) if old.digest != agent.digest => found.push(format!("agent `{}` changed", agent.name)),
+            Some(_) => {}
+        }
+    }
+    for agent in &before.agents {
+        if !after.agents.iter().any(|new| new.name == agent.name) {
+            found.push(format!("agent `{}` removed", agent.name));
+        }
+    }
+    if before.repetitions != after.repetitions {
+        found.push(format!("repetitions {} instead of {}", after.repetitions, before.repetitions));
+    }
+    if before.conditions != after.conditions {
+        found.push("other conditions (backend, sandbox, limits or verification)".to_owned());
+    }
+    if before.dataset != after.dataset {
+        found.push("another dataset".to_owned());
+    }
+    found
+}

@@ -1,0 +1,422 @@
+//! Making a plan from an experiment, and finding out whether a plan still fits the project.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use aec_base::digest::Digest;
+use aec_base::file::{Links, open_regular, read_text};
+use aec_base::name::Name;
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use aec_base::settings::Backend;
+use aec_base::text;
+use aec_judge::audit::{answers_in, telling_answers};
+use aec_task::catalogue::Catalogue;
+use aec_task::dataset::reference::DatasetRef;
+use aec_task::dataset::store::Store;
+use aec_task::dataset::tree::{self, Memory};
+use aec_task::dataset::verify::verify;
+use aec_task::id::TaskId;
+use aec_task::selection::Selection;
+use aec_task::task::Task;
+
+use crate::experiment::{Agent, Experiment, FAMILY, Harness};
+use crate::harness::{self, AgentFile};
+use crate::parameters::Parameters;
+use crate::plan::{Conditions, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask};
+
+/// A prompt is text for a reader.
+const PROMPT_LIMIT: u64 = 1024 * 1024;
+/// A file of an agent is a program or its data.
+const AGENT_FILE_LIMIT: u64 = 64 * 1024 * 1024;
+/// Files that one agent may have.
+const MOST_AGENT_FILES: usize = 1000;
+/// Tasks that one thread takes at a time.
+const CHUNK: usize = 8;
+
+/// The places that a plan is made from.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The project.
+    pub root: PathBuf,
+    /// Its tasks.
+    pub tasks: PathBuf,
+    /// Its datasets.
+    pub datasets: PathBuf,
+}
+
+/// A plan with the tasks that it names, loaded.
+#[derive(Debug)]
+pub struct Made {
+    /// The plan.
+    pub plan: Plan,
+    /// Its tasks, in its order.
+    pub tasks: Vec<Task>,
+    /// What was noticed.
+    pub problems: Vec<Problem>,
+}
+
+/// Makes the plan of an experiment.
+pub fn make(
+    places: &Places,
+    experiment: &Experiment,
+    id: Option<Name>,
+    conditions: Conditions,
+    tool_version: &str,
+) -> Result<Made, Vec<Problem>> {
+    let (tasks, dataset) = select(places, experiment)?;
+    let mut problems = Vec::new();
+    let mut agents = Vec::new();
+    for agent in &experiment.agents {
+        match plan_agent(places, agent) {
+            Ok(agent) => agents.push(agent),
+            Err(found) => problems.extend(found),
+        }
+    }
+    problems.extend(unfit(&tasks, &agents));
+    if conditions.backend != Backend::Local {
+        let what = format!("the backend `{}` is not part of this version", conditions.backend.name());
+        problems.push(Problem::error(what).id(FAMILY.number(23)).fix("pass --backend local"));
+    }
+    let planned = plan_tasks(places, &tasks).unwrap_or_else(|found| {
+        problems.extend(found);
+        Vec::new()
+    });
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let leaks = leaks(places, &tasks, &agents);
+    if !leaks.is_empty() && !conditions.allow_leaks {
+        return Err(leaks);
+    }
+    let mut plan = Plan {
+        schema_version: PLAN_VERSION,
+        // Replaced below by one that is made from everything else.
+        experiment_id: id.or_else(|| experiment.experiment_id.clone()).unwrap_or_else(placeholder),
+        name: experiment.name.clone(),
+        description: experiment.description.clone(),
+        dataset,
+        tasks: planned,
+        agents,
+        repetitions: experiment.repetitions,
+        conditions,
+        tool_version: tool_version.to_owned(),
+        digest: Digest::of(b""),
+    };
+    plan.digest = plan.compute_digest();
+    if plan.experiment_id == placeholder() {
+        let id = format!("exp-{}", &plan.digest.hex()[..10]);
+        plan.experiment_id = Name::parse(&id).unwrap_or_else(|_| placeholder());
+        plan.digest = plan.compute_digest();
+    }
+    Ok(Made { plan, tasks, problems: leaks })
+}
+
+fn placeholder() -> Name {
+    const NAME: &str = "exp";
+    // The grammar of names allows it.
+    Name::parse(NAME).unwrap_or_else(|_| unreachable!("{NAME} is a name"))
+}
+
+/// The tasks of an experiment, sorted by id. A dataset that is not what it was is refused.
+fn select(
+    places: &Places,
+    experiment: &Experiment,
+) -> Result<(Vec<Task>, Option<PlannedDataset>), Vec<Problem>> {
+    let selection = Selection::prepare(&experiment.tasks, &places.datasets)?;
+    let Catalogue { tasks, problems } = Catalogue::load(&places.tasks);
+    let concerned = |problem: &Problem| {
+        problem
+            .about
+            .as_deref()
+            .and_then(|id| TaskId::parse(id).ok())
+            .is_some_and(|id| selection.may_take(&id))
+    };
+    let mut broken: Vec<Problem> =
+        problems.into_iter().filter(|problem| problem.counts() && concerned(problem)).collect();
+    for id in selection.missing_from(&tasks) {
+        let what = format!("the dataset names `{}`, which is not here", text::printable(id));
+        broken.push(
+            Problem::error(what).id(FAMILY.number(24)).fix("restore the task, or select without the dataset"),
+        );
+    }
+    let mut dataset = None;
+    if let Some(reference) = &experiment.tasks.dataset {
+        let manifest = Store::new(&places.datasets)
+            .read(&DatasetRef::parse(reference).map_err(|problem| vec![problem])?)?;
+        let verification = verify(&places.root, &manifest);
+        broken.extend(verification.problems.into_iter().filter(Problem::counts));
+        dataset = Some(PlannedDataset { id: manifest.reference(), content_hash: manifest.content_hash });
+    }
+    if !broken.is_empty() {
+        return Err(broken);
+    }
+    let mut tasks: Vec<Task> = tasks.into_iter().filter(|task| selection.takes(task)).collect();
+    tasks.sort_by(|a, b| a.id.cmp(&b.id));
+    if tasks.is_empty() {
+        let problem = Problem::error("no task is selected")
+            .id(FAMILY.number(25))
+            .fix("see `aec-bench task list` for what there is, and loosen the filters");
+        return Err(vec![problem]);
+    }
+    Ok((tasks, dataset))
+}
+
+fn plan_tasks(places: &Places, tasks: &[Task]) -> Result<Vec<PlannedTask>, Vec<Problem>> {
+    let memory = Memory::default();
+    let mut planned = Vec::with_capacity(tasks.len());
+    let mut problems = Vec::new();
+    for (task, hashed) in
+        tasks.iter().zip(parallel::map(tasks, CHUNK, |task| tree::hash(&task.path, &memory)))
+    {
+        match hashed {
+            Ok(revision) => planned.push(PlannedTask {
+                task_id: task.id.as_str().to_owned(),
+                task_path: shown(&places.root, &task.path),
+                revision,
+            }),
+            Err(found) => problems.extend(found.into_iter().map(|problem| problem.about(task.id.as_str()))),
+        }
+    }
+    if problems.is_empty() { Ok(planned) } else { Err(problems) }
+}
+
+fn shown(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+fn plan_agent(places: &Places, agent: &Agent) -> Result<PlannedAgent, Vec<Problem>> {
+    let name = agent.name.as_str();
+    let parameters = Parameters::read(name, agent.harness, &agent.parameters)?;
+    let mut problems = Vec::new();
+    if !harness::is_available(agent.harness) {
+        let what = format!("the harness `{}` is not part of this version", agent.harness.name());
+        problems.push(Problem::error(what).id(FAMILY.number(26)).about(name).fix("use another harness"));
+    }
+    let system_prompt = match &agent.system_prompt_file {
+        Some(file) => match read_text(&places.root.join(file), PROMPT_LIMIT, Links::Refuse) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                let what = format!("the system prompt of agent `{name}` cannot be read: {error}");
+                let problem = Problem::error(what).id(FAMILY.number(27)).about(name).fix(error.fix());
+                problems.push(problem.in_file(places.root.join(file)));
+                None
+            }
+        },
+        None => None,
+    };
+    let files = match read_agent_files(&places.root, name, &parameters) {
+        Ok(files) => files,
+        Err(problem) => {
+            problems.push(*problem);
+            Vec::new()
+        }
+    };
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let files = files.into_iter().map(|file| PlannedFile {
+        digest: Digest::of(&file.content),
+        path: file.path,
+        executable: file.executable,
+    });
+    let mut planned = PlannedAgent {
+        name: agent.name.clone(),
+        harness: agent.harness,
+        model: agent.model.clone(),
+        client: agent.client.clone(),
+        parameters: parameters.effective(agent.harness),
+        system_prompt_file: agent.system_prompt_file.clone(),
+        system_prompt,
+        files: files.collect(),
+        digest: Digest::of(b""),
+    };
+    planned.digest = planned.compute_digest();
+    Ok(planned)
+}
+
+/// The files that an agent's parameters name, directories included.
+pub(crate) fn read_agent_files(
+    root: &Path,
+    agent: &str,
+    parameters: &Parameters,
+) -> Result<Vec<AgentFile>, Box<Problem>> {
+    let mut files = Vec::new();
+    for path in parameters.script.iter().chain(&parameters.files) {
+        collect(root, path, &mut files).map_err(|error| {
+            let what =
+                format!("the file `{}` of agent `{agent}` cannot be read: {error}", text::printable(path));
+            Box::new(
+                Problem::error(what).id(FAMILY.number(28)).about(agent).fix("correct the path or the file"),
+            )
+        })?;
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.dedup_by(|a, b| a.path == b.path);
+    Ok(files)
+}
+
+fn collect(root: &Path, path: &str, files: &mut Vec<AgentFile>) -> std::io::Result<()> {
+    if files.len() >= MOST_AGENT_FILES {
+        return Err(std::io::Error::other(format!("an agent may have {MOST_AGENT_FILES} files")));
+    }
+    let place = root.join(path);
+    if place.symlink_metadata()?.is_dir() {
+        let mut names: Vec<_> =
+            fs_err::read_dir(&place)?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<_>>()?;
+        names.sort();
+        for name in names {
+            let name = name.to_str().ok_or_else(|| std::io::Error::other("a file name is not text"))?;
+            if !name.starts_with('.') && name != "__pycache__" {
+                collect(root, &format!("{path}/{name}"), files)?;
+            }
+        }
+        return Ok(());
+    }
+    let (file, metadata) = open_regular(&place, AGENT_FILE_LIMIT, Links::Refuse)
+        .map_err(|error| std::io::Error::other(error.to_string()))?;
+    let mut content = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, AGENT_FILE_LIMIT), &mut content)?;
+    let executable = metadata.permissions().mode() & 0o111 != 0;
+    files.push(AgentFile { path: path.to_owned(), content: content.into(), executable });
+    Ok(())
+}
+
+/// Tasks that a harness cannot work on.
+fn unfit(tasks: &[Task], agents: &[PlannedAgent]) -> Vec<Problem> {
+    let needing: Vec<&str> = agents
+        .iter()
+        .filter(|agent| matches!(agent.harness, Harness::Oracle | Harness::Sim))
+        .map(|agent| agent.name.as_str())
+        .collect();
+    if needing.is_empty() {
+        return Vec::new();
+    }
+    let has = |task: &Task| {
+        ["solve.sh", "solve.py"].iter().any(|file| task.path.join("solution").join(file).is_file())
+    };
+    let without: Vec<&str> = tasks.iter().filter(|task| !has(task)).map(|task| task.id.as_str()).collect();
+    if without.is_empty() {
+        return Vec::new();
+    }
+    let (agents, tasks) = (text::one_of(&needing), text::count(without.len(), "task"));
+    let first: Vec<&str> = without.iter().take(5).copied().collect();
+    let problem = Problem::error(format!("{agents} cannot do {tasks} without a reference solution"))
+        .id(FAMILY.number(29))
+        .why(format!("there is no solution/solve.sh in {}", first.join(", ")))
+        .fix("add solutions, leave these tasks out, or leave the agent out");
+    vec![problem]
+}
+
+/// Answers of tasks in prompts and files of agents. Agents that are answers by nature are not looked at.
+fn leaks(places: &Places, tasks: &[Task], agents: &[PlannedAgent]) -> Vec<Problem> {
+    let mut texts: Vec<(&PlannedAgent, String, String)> = Vec::new();
+    for agent in agents {
+        if let (Some(prompt), Some(file)) = (&agent.system_prompt, &agent.system_prompt_file) {
+            texts.push((agent, file.clone(), prompt.clone()));
+        }
+        if agent.harness == Harness::Command {
+            texts.extend(agent.files.iter().filter_map(|file| {
+                let bytes = fs_err::read(places.root.join(&file.path)).ok()?;
+                Some((agent, file.path.clone(), String::from_utf8_lossy(&bytes).into_owned()))
+            }));
+        }
+    }
+    if texts.is_empty() {
+        return Vec::new();
+    }
+    let answers = parallel::map(tasks, CHUNK, telling_answers);
+    let mut problems = Vec::new();
+    for (agent, file, text) in &texts {
+        let told: Vec<&str> = tasks
+            .iter()
+            .zip(&answers)
+            .filter(|(_, answers)| answers_in(answers, text).is_some())
+            .map(|(task, _)| task.id.as_str())
+            .collect();
+        if !told.is_empty() {
+            let tasks = text::count(told.len(), "task");
+            let first: Vec<&str> = told.iter().take(5).copied().collect();
+            problems.push(
+                Problem::error(format!(
+                    "`{file}` of agent `{}` holds the expected values of {tasks}",
+                    agent.name
+                ))
+                .id(FAMILY.number(32))
+                .about(agent.name.as_str())
+                .why(format!("they are those of {}", first.join(", ")))
+                .fix("take them out, or pass --allow-leaks, which every record of the run then tells")
+                .in_file(places.root.join(file)),
+            );
+        }
+    }
+    problems
+}
+
+/// Loads the tasks of a locked plan and refuses whatever is not as it was.
+pub fn load(places: &Places, plan: &Plan) -> Result<Vec<Task>, Vec<Problem>> {
+    let memory = Memory::default();
+    let states = parallel::map(&plan.tasks, CHUNK, |planned| {
+        let path = places.root.join(&planned.task_path);
+        let id = TaskId::parse(&planned.task_id).map_err(|error| vec![Problem::error(error.to_string())])?;
+        let task = Task::load(id, &path)?.task;
+        Ok::<_, Vec<Problem>>((tree::hash(&path, &memory)?, task))
+    });
+    let mut tasks = Vec::with_capacity(plan.tasks.len());
+    let mut problems = Vec::new();
+    for (planned, state) in plan.tasks.iter().zip(states) {
+        match state {
+            Ok((revision, task)) if revision == planned.revision => tasks.push(task),
+            Ok(_) => problems
+                .push(drift(format!("the task `{}` has changed since the plan was made", planned.task_id))),
+            Err(found) => {
+                problems.push(drift(format!("the task `{}` of the plan cannot be read", planned.task_id)));
+                problems.extend(found);
+            }
+        }
+    }
+    for agent in &plan.agents {
+        problems.extend(agent_drift(places, agent));
+    }
+    if problems.is_empty() { Ok(tasks) } else { Err(problems) }
+}
+
+fn agent_drift(places: &Places, agent: &PlannedAgent) -> Vec<Problem> {
+    let changed =
+        |file: &str| drift(format!("`{file}` of agent `{}` has changed since the plan was made", agent.name));
+    let mut problems = Vec::new();
+    if let Some(file) = &agent.system_prompt_file {
+        let found = read_text(&places.root.join(file), PROMPT_LIMIT, Links::Refuse).ok();
+        if found != agent.system_prompt {
+            problems.push(changed(file));
+        }
+    }
+    match Parameters::read(agent.name.as_str(), agent.harness, &agent.parameters) {
+        Ok(parameters) => match read_agent_files(&places.root, agent.name.as_str(), &parameters) {
+            Ok(files) => {
+                let found: Vec<PlannedFile> = files
+                    .iter()
+                    .map(|file| PlannedFile {
+                        path: file.path.clone(),
+                        digest: Digest::of(&file.content),
+                        executable: file.executable,
+                    })
+                    .collect();
+                let differs = |file: &&PlannedFile| !agent.files.contains(file);
+                problems.extend(found.iter().filter(differs).map(|file| changed(&file.path)));
+                let gone = |file: &&PlannedFile| !found.iter().any(|other| other.path == file.path);
+                problems.extend(agent.files.iter().filter(gone).map(|file| changed(&file.path)));
+            }
+            Err(problem) => problems.push(*problem),
+        },
+        Err(found) => problems.extend(found),
+    }
+    problems
+}
+
+fn drift(what: String) -> Problem {
+    Problem::error(what)
+        .id(FAMILY.number(33))
+        .why("a locked plan is carried out as it is or not at all")
+        .fix("restore it, or make a new plan with `aec-bench plan --lock`")
+}
