@@ -1,5 +1,6 @@
 //! Experiments: which tasks, which agents, how often and where; plans made from them, and trials that carry them out.
 
+mod answer;
 pub mod control;
 pub mod conversation;
 pub mod event;
@@ -8,7 +9,9 @@ pub mod harness;
 pub mod parameters;
 pub mod plan;
 pub mod planning;
+mod recording;
 pub mod room;
 pub mod task;
 pub mod trajectory;
+pub mod trial;
 pub mod workspace;

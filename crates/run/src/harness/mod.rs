@@ -8,6 +8,7 @@ pub mod nop;
 
 use std::sync::Arc;
 
+use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_model::client::{Model, Scope};
 use aec_model::failure::Failure;
@@ -71,9 +72,36 @@ pub struct TrialContext {
     pub gateway: Gateway,
     /// Keeps secrets out of what is written.
     pub redactor: Arc<Redactor>,
+    /// Where states of the workspace are kept, when they are asked for.
+    pub snapshots: Option<ContentStore>,
     pub(crate) opener: RoomOpener,
     pub(crate) workspace: Option<Workspace>,
     pub(crate) system_prompt: Option<String>,
+    pub(crate) setup_seconds: f64,
+}
+
+/// What a [`TrialContext`] is made of.
+pub struct TrialSetup {
+    /// The task, without its verifier.
+    pub task: Arc<PreparedTask>,
+    /// The agent.
+    pub agent: Arc<PreparedAgent>,
+    /// What chance is drawn from.
+    pub seed: [u8; 32],
+    /// When the agent's time is up.
+    pub deadline: Instant,
+    /// Where events go.
+    pub trajectory: Trajectory,
+    /// On whose behalf models are called.
+    pub scope: Scope,
+    /// The gateway.
+    pub gateway: Gateway,
+    /// Keeps secrets out of what is written.
+    pub redactor: Arc<Redactor>,
+    /// Where states of the workspace are kept; none are kept without it.
+    pub snapshots: Option<ContentStore>,
+    /// How the room is opened.
+    pub opener: RoomOpener,
 }
 
 /// How an agent's work ended, and what it said.
@@ -160,12 +188,38 @@ impl From<std::io::Error> for End {
 }
 
 impl TrialContext {
+    /// A context for one attempt. Nothing is opened yet.
+    pub fn new(setup: TrialSetup) -> Self {
+        Self {
+            task: setup.task,
+            agent: setup.agent,
+            seed: setup.seed,
+            deadline: setup.deadline,
+            trajectory: setup.trajectory,
+            scope: setup.scope,
+            gateway: setup.gateway,
+            redactor: setup.redactor,
+            snapshots: setup.snapshots,
+            opener: setup.opener,
+            workspace: None,
+            system_prompt: None,
+            setup_seconds: 0.0,
+        }
+    }
+
+    /// The room in use, if one was opened.
+    pub fn opened(&self) -> Option<&Workspace> {
+        self.workspace.as_ref()
+    }
+
     /// The room, opened and filled when it is first asked for.
     pub async fn workspace(&mut self) -> Result<Workspace, End> {
         if let Some(workspace) = &self.workspace {
             return Ok(workspace.clone());
         }
+        let begun = Instant::now();
         let workspace = self.opener.open(&self.task).await?;
+        self.setup_seconds = begun.elapsed().as_secs_f64();
         self.workspace = Some(workspace.clone());
         Ok(workspace)
     }

@@ -1,0 +1,146 @@
+//! From what an agent left to a frozen submission: the file that it wrote, else what it submitted, else the last thing
+//! it said.
+
+use std::io;
+use std::path::Path;
+
+use aec_base::content::ContentStore;
+use aec_base::digest::Digest;
+use aec_base::secret::Redactor;
+use aec_judge::submission::{FreezeError, Submission, SubmissionLimits};
+use aec_ledger::record::OutputSource;
+use aec_sandbox::{SandboxError, Tree};
+
+use crate::harness::Rollout;
+use crate::task::PreparedTask;
+use crate::workspace::{WORKSPACE, Workspace};
+
+/// Files up to this size are looked through for secrets.
+const SEARCHED: u64 = 4 * 1024 * 1024;
+
+/// A submission, and where its answer came from.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    pub(crate) submission: Submission,
+    pub(crate) source: Option<OutputSource>,
+}
+
+/// Why nothing was frozen.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AnswerError {
+    /// What the agent left cannot be a submission.
+    #[error("{0}")]
+    Unfit(String),
+    /// The room or the disk failed.
+    #[error("{0}")]
+    Machine(String),
+}
+
+impl From<FreezeError> for AnswerError {
+    fn from(error: FreezeError) -> Self {
+        match error {
+            FreezeError::TooLarge(_) => Self::Unfit(error.to_string()),
+            FreezeError::Io(error) => Self::Machine(error.to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for AnswerError {
+    fn from(error: io::Error) -> Self {
+        Self::Machine(error.to_string())
+    }
+}
+
+impl From<SandboxError> for AnswerError {
+    fn from(error: SandboxError) -> Self {
+        Self::Machine(error.to_string())
+    }
+}
+
+/// Freezes what an agent left. Everything in its room is ended first.
+pub(crate) fn freeze(
+    task: &PreparedTask,
+    workspace: Option<&Workspace>,
+    rollout: &Rollout,
+    contents: &ContentStore,
+    redactor: &Redactor,
+) -> Result<Frozen, AnswerError> {
+    let said =
+        [(&rollout.submitted, OutputSource::Submitted), (&rollout.final_text, OutputSource::FinalText)]
+            .into_iter()
+            .find_map(|(text, source)| Some((redactor.scrub(text.clone()?), source)));
+    let frozen = match workspace {
+        Some(workspace) => {
+            let mut room = workspace.lock();
+            room.freeze()?;
+            let tree = room.directory(WORKSPACE).ok_or(SandboxError::Gone)?;
+            let source = if is_written(task, tree)? {
+                Some(OutputSource::File)
+            } else if let Some((text, source)) = said {
+                put_answer(task, tree, &text)?;
+                Some(source)
+            } else {
+                None
+            };
+            let outputs = &task.task.agent.outputs;
+            let submission = Submission::freeze(tree, outputs, &SubmissionLimits::default(), contents)?;
+            Frozen { submission, source }
+        }
+        None => {
+            let place = task.output_place();
+            let answer = said.as_ref().map(|(text, _)| (place.to_owned(), text.clone().into_bytes()));
+            let has_answer = answer.is_some();
+            let given = task.files.iter().filter(|file| file.place != place || !has_answer);
+            let given = given.map(|file| (file.place.clone(), file.content.to_vec()));
+            let submission = Submission::from_contents(given.chain(answer), contents)?;
+            Frozen { submission, source: said.map(|(_, source)| source) }
+        }
+    };
+    refuse_secrets(&frozen.submission, task, contents, redactor)?;
+    Ok(frozen)
+}
+
+/// Whether the agent wrote the task's output: a file that is there and is not one that it was given.
+fn is_written(task: &PreparedTask, tree: &Tree) -> io::Result<bool> {
+    let given = task.files.iter().find(|file| file.place == task.output_place());
+    let mut file = match tree.open_file(Path::new(task.output_place())) {
+        Ok(file) => file,
+        // A link or a directory in its place is what the agent left; it will be refused by name.
+        Err(error) => return Ok(error.kind() != io::ErrorKind::NotFound),
+    };
+    match given {
+        Some(given) => {
+            let limit = SubmissionLimits::default().file_bytes;
+            let found = aec_base::digest::copy(&mut file, limit, |_| Ok(()));
+            Ok(found.map_or(true, |(digest, _)| digest != given.facts.hash))
+        }
+        None => Ok(true),
+    }
+}
+
+fn put_answer(task: &PreparedTask, tree: &Tree, text: &str) -> io::Result<()> {
+    tree.write(Path::new(task.output_place()), text.as_bytes(), false)
+}
+
+/// An agent is never told a secret, but what one got hold of must not be kept.
+fn refuse_secrets(
+    submission: &Submission,
+    task: &PreparedTask,
+    contents: &ContentStore,
+    redactor: &Redactor,
+) -> Result<(), AnswerError> {
+    let given = |digest: Digest| task.files.iter().any(|file| file.facts.hash == digest);
+    for (path, file) in &submission.files {
+        if file.size > SEARCHED || given(file.digest) {
+            continue;
+        }
+        let bytes = contents.read(file.digest, file.size)?;
+        if redactor.finds(&String::from_utf8_lossy(&bytes)) {
+            fs_err::remove_file(contents.path(file.digest))?;
+            return Err(AnswerError::Unfit(format!(
+                "the file `{path}` holds the value of a secret of this machine"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! Making the record of an attempt from everything that is known about it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use aec_base::content::ContentStore;
+use aec_base::digest::Digest;
+use aec_base::name::Name;
+use aec_base::timestamp::Timestamp;
+use aec_judge::submission::Submission;
+use aec_judge::verdict::{Outcome, Verdict};
+use aec_ledger::record::{
+    Adaptation, AgentFacts, AgentOutput, AgentStatus, Artefact, Completeness, Cost, EnvironmentFacts,
+    Evaluation, Fault, Inputs, OutputSource, Outputs, SCHEMA_VERSION, SubmissionFacts, TaskFacts, Timing,
+    TrialRecord, Validity,
+};
+use aec_model::meter::Spending;
+use aec_sandbox::{Held, Level, Limits};
+use indexmap::IndexMap;
+use serde_json::{Value, json};
+
+use crate::conversation::{self, CONVERSATION_FILE};
+use crate::plan::{Plan, PlannedTrial};
+use crate::task::PreparedTask;
+use crate::trajectory::{self, TRAJECTORY_FILE};
+
+/// The workspace in a trial's directory of `jobs`.
+const WORKSPACE: &str = "workspace";
+/// A trajectory is read back at most this far.
+const TRAJECTORY_LIMIT: u64 = 1024 * 1024 * 1024;
+/// Names in the workspace of `jobs` that are not the agent's.
+const RESERVED: [&str; 4] = [TRAJECTORY_FILE, CONVERSATION_FILE, AGENT_RESULT_FILE, "logs"];
+const AGENT_RESULT_FILE: &str = "agent_result.json";
+
+/// What is known about an attempt, whatever became of it.
+pub(crate) struct Known<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) trial: &'a PlannedTrial,
+    pub(crate) attempt: u32,
+    pub(crate) task: &'a PreparedTask,
+    pub(crate) started: Timestamp,
+    pub(crate) outcome: Outcome,
+    pub(crate) fault: Option<Fault>,
+    pub(crate) completeness: Completeness,
+    pub(crate) limits: Limits,
+    pub(crate) timeout_sec: u64,
+    pub(crate) room: Option<(Level, Held)>,
+    pub(crate) tool_versions: BTreeMap<String, String>,
+    pub(crate) resolved_model: Option<String>,
+    pub(crate) system_prompt: Option<String>,
+    pub(crate) status: Option<AgentStatus>,
+    pub(crate) agent_result: IndexMap<String, Value>,
+    pub(crate) source: Option<OutputSource>,
+    pub(crate) submission: Option<&'a Submission>,
+    pub(crate) verdict: Option<Verdict>,
+    pub(crate) cost: Cost,
+    pub(crate) timing: Timing,
+    /// The trajectory's file and its digest without times.
+    pub(crate) trajectory: (&'a Path, Digest),
+    pub(crate) contents: &'a ContentStore,
+}
+
+impl Known<'_> {
+    /// The record. Its contents are in the store when this returns.
+    pub(crate) fn record(self) -> io::Result<TrialRecord> {
+        let mut artefacts = Vec::new();
+        let mut outputs = self.outputs();
+        let timed = self.keep_trajectory()?;
+        self.keep_submission(&mut artefacts);
+        if let Some(verdict) = &self.verdict {
+            self.keep_verdict(verdict, &mut artefacts)?;
+        }
+        if !self.agent_result.is_empty() {
+            let text = serde_json::to_string_pretty(&self.agent_result)?;
+            self.keep(&mut artefacts, AGENT_RESULT_FILE, text.as_bytes())?;
+        }
+        artefacts.sort_by(|a, b| a.path.cmp(&b.path));
+        let answer = format!("{WORKSPACE}/{}", self.task.output_place());
+        outputs.raw_output_path = artefacts.iter().any(|artefact| artefact.path == answer).then_some(answer);
+        let agent = &self.plan.agents[self.trial.agent];
+        let version = self.tool_versions.get("aec-bench").cloned();
+        Ok(TrialRecord {
+            schema_version: SCHEMA_VERSION,
+            trial_id: self.trial.id.clone(),
+            experiment_id: self.plan.experiment_id.clone(),
+            dataset_id: self.plan.dataset.as_ref().map(|dataset| dataset.id.clone()),
+            timestamp: self.started.clone(),
+            attempt: self.attempt,
+            repetition: self.trial.repetition,
+            key: self.trial.key,
+            plan: self.plan.digest,
+            outcome: self.outcome,
+            fault: self.fault,
+            task: task_facts(self.task),
+            agent: AgentFacts {
+                name: agent.name.clone(),
+                adapter: agent.harness.name().to_owned(),
+                adapter_revision: version,
+                model: agent.model.clone(),
+                resolved_model: self.resolved_model,
+                configuration: agent.parameters.clone(),
+                digest: agent.digest,
+            },
+            environment: EnvironmentFacts {
+                runtime_image: "local".to_owned(),
+                compute_backend: self.plan.conditions.backend.name().to_owned(),
+                sandbox: self.room.map(|(level, _)| level),
+                held: self.room.map(|(_, held)| held),
+                limits: self.limits,
+                timeout_sec: self.timeout_sec,
+                network: self.task.task.environment.allow_internet,
+                tool_versions: self.tool_versions,
+            },
+            inputs: Inputs {
+                instruction: self.task.instruction.clone(),
+                system_prompt: self.system_prompt,
+                input_files: self.task.files.iter().map(|file| file.facts.clone()).collect(),
+            },
+            outputs,
+            evaluation: self.verdict.as_ref().map(|verdict| evaluation(verdict, self.source)),
+            cost: self.cost,
+            adaptation: adaptation(self.task),
+            artefacts,
+            completeness: self.completeness,
+            timing: Timing { artefacts: timed, ..self.timing },
+        })
+    }
+
+    fn outputs(&self) -> Outputs {
+        let path = |name: &str| Some(format!("{WORKSPACE}/{name}"));
+        let format = if self.task.output_path.ends_with(".md") { "markdown" } else { "jsonl" };
+        Outputs {
+            agent_output: self.status.map(|status| AgentOutput {
+                status,
+                output_path: self.task.output_path.clone(),
+                output_format: format.to_owned(),
+                error_message: self.fault.as_ref().map(|fault| fault.message.clone()),
+            }),
+            output_source: self.source,
+            raw_output_path: None,
+            conversation_path: path(CONVERSATION_FILE),
+            trajectory_path: path(TRAJECTORY_FILE),
+            trajectory_content: Some(self.trajectory.1),
+            agent_result: self.agent_result.clone(),
+            submission: self.submission.map(|submission| SubmissionFacts {
+                digest: submission.digest,
+                files: submission.files.clone(),
+                refused: submission.refused.clone(),
+            }),
+        }
+    }
+
+    /// Trajectory and conversation, which have times in them.
+    fn keep_trajectory(&self) -> io::Result<Vec<Artefact>> {
+        let bytes = fs_err::read(self.trajectory.0)?;
+        if bytes.len() as u64 > TRAJECTORY_LIMIT {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the trajectory is too long"));
+        }
+        let mut timed = Vec::new();
+        let (events, _) = trajectory::read(&String::from_utf8_lossy(&bytes));
+        self.keep(&mut timed, CONVERSATION_FILE, conversation::derive(&events).as_bytes())?;
+        self.keep(&mut timed, TRAJECTORY_FILE, &bytes)?;
+        Ok(timed)
+    }
+
+    /// Files of the submission that the agent was not given. Their contents are in the store already.
+    fn keep_submission(&self, artefacts: &mut Vec<Artefact>) {
+        let Some(submission) = self.submission else { return };
+        for (path, file) in &submission.files {
+            let given =
+                self.task.files.iter().any(|input| input.place == *path && input.facts.hash == file.digest);
+            if given {
+                continue;
+            }
+            // What an agent calls by one of our names is shown beside the workspace, not in place of ours.
+            let reserved = RESERVED.iter().any(|name| path.split('/').next() == Some(name));
+            let directory = if reserved { "submitted" } else { WORKSPACE };
+            let path = format!("{directory}/{path}");
+            artefacts.push(Artefact { path, digest: file.digest, size: file.size });
+        }
+    }
+
+    fn keep_verdict(&self, verdict: &Verdict, artefacts: &mut Vec<Artefact>) -> io::Result<()> {
+        if let Some(reward) = verdict.reward {
+            let text = json!({ "reward": reward }).to_string();
+            self.keep(artefacts, "logs/verifier/reward.json", text.as_bytes())?;
+        }
+        if let Some(details) = &verdict.details {
+            let text = serde_json::to_string_pretty(details)?;
+            self.keep(artefacts, "logs/verifier/details.json", text.as_bytes())?;
+        }
+        for (name, text) in [("stdout", &verdict.stdout), ("stderr", &verdict.stderr)] {
+            if !text.is_empty() {
+                self.keep(artefacts, &format!("logs/verifier/{name}.txt"), text.as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&self, artefacts: &mut Vec<Artefact>, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let digest = self.contents.put(bytes)?;
+        artefacts.push(Artefact { path: format!("{WORKSPACE}/{name}"), digest, size: bytes.len() as u64 });
+        Ok(())
+    }
+}
+
+fn task_facts(task: &PreparedTask) -> TaskFacts {
+    TaskFacts {
+        task_id: task.id().to_owned(),
+        task_revision: task.revision,
+        domain: task.task.domain.clone(),
+        difficulty: task.task.difficulty.map(|difficulty| difficulty.name().to_owned()),
+        visibility: task.task.visibility.map(|visibility| visibility.name().to_owned()),
+        family: task.family.clone(),
+    }
+}
+
+fn evaluation(verdict: &Verdict, source: Option<OutputSource>) -> Evaluation {
+    let detail = |key: &str| verdict.details.as_ref().and_then(|details| details.get(key)?.as_bool());
+    Evaluation {
+        reward: verdict.reward,
+        validity: Validity {
+            output_parseable: detail("output_parseable").unwrap_or(source.is_some()),
+            schema_valid: detail("schema_valid").unwrap_or(source.is_some()),
+            verifier_completed: verdict.reward.is_some(),
+            errors: verdict.fault.iter().cloned().collect(),
+        },
+        breakdown: verdict.details.clone(),
+        judged: verdict.judged,
+        verifier: verdict.verifier,
+        submission: verdict.submission,
+        sandbox: verdict.level,
+        held: verdict.held,
+        exit_code: verdict.exit_code,
+        stdout: verdict.stdout.clone(),
+        stderr: verdict.stderr.clone(),
+    }
+}
+
+fn adaptation(task: &PreparedTask) -> Option<Adaptation> {
+    let generation = task.task.generation.as_ref()?;
+    let template = generation.template.clone()?;
+    let parts: [(&str, Option<Value>); 7] = [
+        ("template_version", generation.template_version.clone().map(Value::from)),
+        ("seed", generation.seed.map(Value::from)),
+        ("index", generation.index.map(Value::from)),
+        ("difficulty", generation.difficulty.clone().map(Value::from)),
+        ("visibility_level", generation.visibility_level.clone().map(Value::from)),
+        ("tool_mode", generation.tool_mode.clone().map(Value::from)),
+        ("archetype", generation.archetype.clone().map(Value::from)),
+    ];
+    let variation: IndexMap<String, Value> =
+        parts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+    let words: Vec<String> = variation
+        .values()
+        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        .collect();
+    Some(Adaptation { family_id: template, seed_task_id: None, variation_key: words.join("/"), variation })
+}
+
+/// What an account adds up to, as records say it.
+#[expect(clippy::cast_precision_loss, reason = "dollars of one trial fit")]
+pub(crate) fn cost(spending: &Spending) -> Cost {
+    let dollars = |micro: u64| micro as f64 / 1e6;
+    let usage = (spending.unconfirmed_tokens == 0).then_some(spending.usage);
+    Cost {
+        model_calls: spending.calls,
+        unbilled_calls: spending.unbilled_calls,
+        unpriced_calls: spending.unpriced_calls,
+        unsettled_calls: 0,
+        tokens_in: usage.map(|usage| usage.all_input()),
+        tokens_out: usage.map(|usage| usage.all_output()),
+        cache_read_tokens: usage.map(|usage| usage.cache_read),
+        cache_write_tokens: usage.map(|usage| usage.cache_write),
+        reasoning_tokens: usage.map(|usage| usage.reasoning),
+        unconfirmed_tokens: spending.unconfirmed_tokens,
+        estimated_cost_usd: (spending.unpriced_calls == 0).then(|| dollars(spending.spent.0)),
+        unconfirmed_cost_usd: dollars(spending.unconfirmed.0),
+        ..Cost::default()
+    }
+}
+
+/// The name of an attempt's directory while it runs.
+pub(crate) fn live_name(trial: &Name, attempt: u32) -> String {
+    aec_ledger::layout::stem(trial, attempt)
+}

@@ -1,0 +1,391 @@
+//! One attempt at one trial: staged, running, frozen, judged, recorded. This is the only place where a failure becomes
+//! data, on exactly one side of the line and with a word on whether another attempt may go better.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_base::content::ContentStore;
+use aec_base::secret::Redactor;
+use aec_base::timestamp::Timestamp;
+use aec_judge::judge::{Isolation, Judge};
+use aec_judge::verdict::{Outcome, Verdict};
+use aec_ledger::jobs::LIVE;
+use aec_ledger::record::{AgentStatus, Boundary, Completeness, Fault, Timing, TrialRecord};
+use aec_model::client::Scope;
+use aec_model::failure::{Failure, FailureKind};
+use aec_model::gateway::Gateway;
+use aec_model::meter::{Account, Budget, Meter};
+use aec_sandbox::Limits;
+use tokio::time::Instant;
+
+use crate::answer::{self, AnswerError, Frozen};
+use crate::control::{Control, Wish};
+use crate::event::Stage;
+use crate::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialSetup};
+use crate::plan::{Plan, PlannedTrial};
+use crate::recording::{self, Known, live_name};
+use crate::room::{MAX_PIDS, RoomOpener};
+use crate::task::PreparedTask;
+use crate::trajectory::{Listener, Trajectory};
+use crate::workspace::blocking;
+
+/// How long after its deadline a harness may take to end by itself.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// The name of a trial's account, which tells its own budget from that of the run.
+const ACCOUNT: &str = "the trial";
+
+/// What all attempts of a run share.
+pub struct Shared {
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// The agents of the plan, ready to work.
+    pub agents: Vec<Arc<PreparedAgent>>,
+    /// The judge.
+    pub judge: Judge,
+    /// The gateway for agents that call models themselves.
+    pub gateway: Gateway,
+    /// Who pays.
+    pub meter: Meter,
+    /// The account of the run.
+    pub account: Account,
+    /// The budget of one trial.
+    pub trial_budget: Budget,
+    /// Contents of the ledger.
+    pub contents: ContentStore,
+    /// The experiment's directory of `jobs`.
+    pub jobs: PathBuf,
+    /// Keeps secrets out of what is written.
+    pub redactor: Arc<Redactor>,
+    /// Versions that records tell.
+    pub tool_versions: BTreeMap<String, String>,
+    /// Stops the run.
+    pub control: Control,
+}
+
+/// An attempt to be made.
+pub(crate) struct Attempt {
+    pub(crate) trial: PlannedTrial,
+    pub(crate) number: u32,
+    pub(crate) task: Arc<PreparedTask>,
+}
+
+/// Hears where an attempt is.
+pub(crate) type StageListener = Box<dyn Fn(Stage) + Send + Sync>;
+
+/// What became of the agent's part.
+struct Ended {
+    rollout: Rollout,
+    cancelled: bool,
+    system_prompt: Option<String>,
+    room: Option<(aec_sandbox::Level, aec_sandbox::Held)>,
+    frozen: Option<Result<Frozen, AnswerError>>,
+    setup_seconds: f64,
+    agent_seconds: f64,
+}
+
+/// Makes one attempt and its record. An error means that this machine cannot keep evidence.
+pub(crate) async fn attempt(
+    shared: &Arc<Shared>,
+    attempt: &Attempt,
+    stage: &StageListener,
+    listener: Option<Listener>,
+) -> io::Result<TrialRecord> {
+    let started = (Timestamp::now_in_milliseconds(), Instant::now());
+    stage(Stage::Staged);
+    let live = shared.jobs.join(LIVE).join(live_name(&attempt.trial.id, attempt.number));
+    fs_err::create_dir_all(&live)?;
+    let trajectory = Trajectory::create(&live, Arc::clone(&shared.redactor), listener)?;
+    let account = shared.meter.open(Some(&shared.account), ACCOUNT, shared.trial_budget);
+    stage(Stage::Running);
+    let ended = run_agent(shared, attempt, &trajectory, &account, stage).await;
+    let judged_at = Instant::now();
+    let (outcome, fault, status, verdict) = decide(shared, attempt, &ended).await;
+    let verification_seconds = verdict.as_ref().map(|_| judged_at.elapsed().as_secs_f64());
+    stage(Stage::Judged);
+    if let Some(fault) = &fault {
+        trajectory.note(fault.message.clone(), serde_json::Map::new());
+    }
+    let finished = trajectory.finish()?;
+    let frozen = ended.frozen.and_then(Result::ok);
+    let known = Known {
+        plan: &shared.plan,
+        trial: &attempt.trial,
+        attempt: attempt.number,
+        task: &attempt.task,
+        started: started.0,
+        outcome,
+        completeness: if outcome == Outcome::Cancelled {
+            Completeness::Partial
+        } else {
+            Completeness::Complete
+        },
+        limits: limits(&shared.plan, &attempt.task),
+        timeout_sec: timeout(shared, attempt).as_secs(),
+        room: ended.room,
+        tool_versions: shared.tool_versions.clone(),
+        resolved_model: ended.rollout.resolved_model,
+        system_prompt: ended.system_prompt,
+        status: Some(status),
+        agent_result: ended.rollout.result,
+        source: frozen.as_ref().and_then(|frozen| frozen.source),
+        submission: frozen.as_ref().map(|frozen| &frozen.submission),
+        verdict,
+        cost: recording::cost(&account.totals().all),
+        timing: Timing {
+            completed_at: Some(Timestamp::now_in_milliseconds()),
+            total_seconds: started.1.elapsed().as_secs_f64(),
+            setup_seconds: Some(ended.setup_seconds),
+            agent_seconds: Some(ended.agent_seconds),
+            verification_seconds,
+            artefacts: Vec::new(),
+        },
+        trajectory: (&finished.path, finished.content),
+        contents: &shared.contents,
+        fault,
+    };
+    scrubbed(known.record()?, &shared.redactor)
+}
+
+/// The agent's part: from its first event to a frozen submission.
+async fn run_agent(
+    shared: &Arc<Shared>,
+    attempt: &Attempt,
+    trajectory: &Trajectory,
+    account: &Account,
+    stage: &StageListener,
+) -> Ended {
+    let begun = Instant::now();
+    let deadline = begun + timeout(shared, attempt);
+    let agent = Arc::clone(&shared.agents[attempt.trial.agent]);
+    let keeps = agent.parameters.snapshots;
+    let observed = trajectory.clone();
+    let mut context = TrialContext::new(TrialSetup {
+        task: Arc::clone(&attempt.task),
+        agent,
+        seed: *attempt.trial.key.bytes(),
+        deadline,
+        trajectory: trajectory.clone(),
+        scope: Scope {
+            label: label(attempt),
+            account: account.clone(),
+            deadline: Some(deadline),
+            observer: Some(Arc::new(move |event| observed.model_call(event))),
+        },
+        gateway: shared.gateway.clone(),
+        redactor: Arc::clone(&shared.redactor),
+        snapshots: keeps.then(|| shared.contents.clone()),
+        opener: opener(shared, attempt),
+    });
+    let mut cancelled = false;
+    let rollout = tokio::select! {
+        biased;
+        () = shared.control.reached(Wish::GiveUp) => {
+            cancelled = true;
+            Rollout::new(End::Done)
+        }
+        ended = tokio::time::timeout_at(deadline + GRACE, harness::run(&mut context)) => {
+            ended.unwrap_or_else(|_| Rollout::new(End::Limit(Limit::Time)))
+        }
+    };
+    let agent_seconds = begun.elapsed().as_secs_f64();
+    stage(Stage::Frozen);
+    let workspace = context.workspace.take();
+    let system_prompt = context.system_prompt.take();
+    let setup_seconds = context.setup_seconds;
+    drop(context);
+    if cancelled && let Some(workspace) = &workspace {
+        workspace.stop();
+    }
+    let (task, run) = (Arc::clone(&attempt.task), Arc::clone(shared));
+    let frozen = blocking(move || {
+        let room = workspace.as_ref().map(|workspace| {
+            let room = workspace.lock();
+            (room.level(), room.held())
+        });
+        let wanted = !cancelled && is_judgeable(&rollout.end);
+        let frozen =
+            wanted.then(|| answer::freeze(&task, workspace.as_ref(), &rollout, &run.contents, &run.redactor));
+        // The room is closed here: judges without rooms need its place.
+        drop(workspace);
+        (rollout, room, frozen)
+    });
+    match frozen.await {
+        Ok((rollout, room, frozen)) => {
+            Ended { rollout, cancelled, system_prompt, room, frozen, setup_seconds, agent_seconds }
+        }
+        Err(error) => Ended {
+            rollout: Rollout::new(End::Room(error.to_string())),
+            cancelled,
+            system_prompt,
+            room: None,
+            frozen: None,
+            setup_seconds,
+            agent_seconds,
+        },
+    }
+}
+
+/// Whether what the agent left is its answer, however it ended.
+fn is_judgeable(end: &End) -> bool {
+    match end {
+        End::Done | End::Limit(_) | End::Agent(_) => true,
+        End::Model(failure) => is_agents(failure),
+        End::Room(_) | End::Task(_) => false,
+    }
+}
+
+/// Whether a model's failure is what this agent makes of this model: another attempt is no better.
+fn is_agents(failure: &Failure) -> bool {
+    let own_budget = || failure.message.starts_with(&format!("the budget of {ACCOUNT}"));
+    match failure.kind {
+        FailureKind::Overlong | FailureKind::ContentFilter | FailureKind::Empty => true,
+        FailureKind::Truncated => !failure.retryable,
+        FailureKind::Budget => own_budget(),
+        _ => false,
+    }
+}
+
+type Decision = (Outcome, Option<Fault>, AgentStatus, Option<Verdict>);
+
+/// What became of the trial.
+async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decision {
+    if ended.cancelled {
+        let fault = fault(Boundary::Cancelled, None, "the run was stopped".to_owned(), true);
+        return (Outcome::Cancelled, Some(fault), AgentStatus::Partial, None);
+    }
+    let (status, own) = judge_end(&ended.rollout.end);
+    let submission = match &ended.frozen {
+        Some(Ok(frozen)) => &frozen.submission,
+        Some(Err(AnswerError::Unfit(reason))) => {
+            let fault = fault(Boundary::Harness, None, reason.clone(), false);
+            return (Outcome::AgentFault, Some(fault), AgentStatus::Failed, None);
+        }
+        Some(Err(AnswerError::Machine(reason))) => {
+            let fault = fault(Boundary::Sandbox, None, reason.clone(), true);
+            return (Outcome::InfraFault, Some(fault), AgentStatus::Failed, None);
+        }
+        None => return not_judged(&ended.rollout.end),
+    };
+    let nothing = matches!(&ended.frozen, Some(Ok(frozen)) if frozen.source.is_none());
+    let status = if nothing && status == AgentStatus::Completed { AgentStatus::Empty } else { status };
+    if shared.plan.conditions.disable_verification {
+        return (Outcome::Unverified, own, status, None);
+    }
+    let (run, task, submission) = (Arc::clone(shared), Arc::clone(&attempt.task), submission.clone());
+    let verdict = blocking(move || run.judge.verdict(&task.task, &submission)).await;
+    match verdict {
+        Ok(verdict) => {
+            let fault = match verdict.outcome {
+                Outcome::VerifierFault => {
+                    let reason = verdict.fault.clone().unwrap_or_default();
+                    Some(fault(Boundary::Verifier, None, format!("the verifier failed: {reason}"), true))
+                }
+                Outcome::InfraFault => {
+                    Some(fault(Boundary::Sandbox, None, verdict.fault.clone().unwrap_or_default(), true))
+                }
+                _ => own,
+            };
+            (verdict.outcome, fault, status, Some(verdict))
+        }
+        Err(_) => {
+            let fault = fault(Boundary::Internal, None, "the judge failed; this is a bug".to_owned(), true);
+            (Outcome::InfraFault, Some(fault), status, None)
+        }
+    }
+}
+
+/// How the agent's own work ended, when what it left is judged.
+fn judge_end(end: &End) -> (AgentStatus, Option<Fault>) {
+    match end {
+        End::Limit(limit) => {
+            let message = format!("a limit ended the agent's work: {}", limit.name());
+            (AgentStatus::Partial, Some(fault(Boundary::Harness, Some(limit.name()), message, false)))
+        }
+        End::Agent(reason) => {
+            (AgentStatus::Failed, Some(fault(Boundary::Harness, Some("agent_error"), reason.clone(), false)))
+        }
+        End::Model(failure) => {
+            let kind = Some(failure.kind.name());
+            (AgentStatus::Partial, Some(fault(Boundary::Provider, kind, failure.message.clone(), false)))
+        }
+        End::Done | End::Room(_) | End::Task(_) => (AgentStatus::Completed, None),
+    }
+}
+
+/// What became of a trial whose agent did not have its chance.
+fn not_judged(end: &End) -> Decision {
+    let (outcome, fault) = match end {
+        End::Model(failure) if matches!(failure.kind, FailureKind::Budget | FailureKind::Cancelled) => {
+            let kind = Some(failure.kind.name());
+            (Outcome::Cancelled, fault(Boundary::Cancelled, kind, failure.message.clone(), true))
+        }
+        End::Model(failure) => {
+            let kind = Some(failure.kind.name());
+            (Outcome::InfraFault, fault(Boundary::Provider, kind, failure.message.clone(), failure.retryable))
+        }
+        End::Room(reason) => (Outcome::InfraFault, fault(Boundary::Sandbox, None, reason.clone(), true)),
+        End::Task(reason) => (Outcome::InfraFault, fault(Boundary::Task, None, reason.clone(), false)),
+        End::Done | End::Limit(_) | End::Agent(_) => {
+            (Outcome::InfraFault, fault(Boundary::Internal, None, "nothing was frozen".to_owned(), true))
+        }
+    };
+    (outcome, Some(fault), AgentStatus::Failed, None)
+}
+
+fn fault(boundary: Boundary, kind: Option<&str>, message: String, retryable: bool) -> Fault {
+    Fault { boundary, kind: kind.map(str::to_owned), message, retryable }
+}
+
+/// What the calls of an attempt are found by on cassettes: the same in every experiment.
+fn label(attempt: &Attempt) -> String {
+    let key = attempt.trial.key.hex();
+    if attempt.number == 1 { key } else { format!("{key}.{}", attempt.number) }
+}
+
+fn opener(shared: &Shared, attempt: &Attempt) -> RoomOpener {
+    RoomOpener {
+        isolation: shared.judge.isolation,
+        python: shared.judge.python.clone(),
+        limits: limits(&shared.plan, &attempt.task),
+        extra: Vec::new(),
+    }
+}
+
+/// What an agent may take: the task's limits, unless the experiment has its own.
+pub(crate) fn limits(plan: &Plan, task: &PreparedTask) -> Limits {
+    let environment = &task.task.environment;
+    Limits {
+        cpus: environment.cpus,
+        memory_mb: plan.conditions.memory_mb.unwrap_or(environment.memory_mb),
+        storage_mb: environment.storage_mb,
+        pids: MAX_PIDS,
+    }
+}
+
+/// How long an agent may take: the experiment's limit or else the task's, and no longer than the agent's own.
+fn timeout(shared: &Shared, attempt: &Attempt) -> Duration {
+    let task = attempt.task.task.agent.timeout_sec;
+    let allowed = shared.plan.conditions.timeout_override.map_or(task, f64::from);
+    let own = shared.agents[attempt.trial.agent].parameters.timeout_sec.map_or(allowed, f64::from);
+    Duration::from_secs_f64(allowed.min(own).max(0.001))
+}
+
+/// Secrets have no place in a record, wherever they come from.
+pub(crate) fn scrubbed(record: TrialRecord, redactor: &Redactor) -> io::Result<TrialRecord> {
+    let text = serde_json::to_string(&record)?;
+    if !redactor.finds(&text) {
+        return Ok(record);
+    }
+    Ok(serde_json::from_str(&redactor.scrub(text))?)
+}
+
+impl Shared {
+    /// Whether agents and verifiers run in rooms.
+    pub fn isolation(&self) -> Isolation {
+        self.judge.isolation
+    }
+}
