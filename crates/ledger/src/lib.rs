@@ -5,7 +5,12 @@
 //! how trials run.
 
 pub mod chain;
+#[cfg(any(test, feature = "example"))]
+pub mod example;
+pub mod export;
+pub mod index;
 pub mod layout;
+pub mod read;
 pub mod record;
 
 use aec_base::document::Family;
