@@ -92,6 +92,12 @@ impl fmt::Debug for Digest {
     }
 }
 
+impl From<[u8; 32]> for Digest {
+    fn from(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
         digest.to_string()
@@ -127,6 +133,7 @@ mod tests {
         let text = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(Digest::of(b"abc").to_string(), text);
         assert_eq!(Digest::try_from(text.to_owned()).unwrap(), Digest::of(b"abc"));
+        assert_eq!(Digest::from(*Digest::of(b"abc").bytes()), Digest::of(b"abc"));
         for bad in
             ["", "abc", "sha256:", &text.to_uppercase(), &text.replace("sha256", "sha512"), &text[..70]]
         {

@@ -5,9 +5,14 @@
 //! how trials run.
 
 pub mod chain;
+#[cfg(any(test, feature = "example"))]
+pub mod example;
+pub mod export;
+pub mod index;
 pub mod jobs;
 pub mod journal;
 pub mod layout;
+pub mod read;
 pub mod record;
 #[cfg(test)]
 mod sample;

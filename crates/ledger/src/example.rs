@@ -1,0 +1,200 @@
+//! Records that no trial made, for tests and benchmarks.
+
+use std::collections::BTreeMap;
+
+use aec_base::digest::Digest;
+use aec_base::name::Name;
+use aec_base::timestamp::Timestamp;
+use aec_judge::verdict::{Judged, Outcome};
+use aec_sandbox::{Held, Hold, Level, Limits};
+use indexmap::IndexMap;
+use serde_json::json;
+
+use crate::chain::Link;
+use crate::layout::Ledger;
+use crate::record::{
+    AgentFacts, AgentOutput, AgentStatus, Artefact, Boundary, Completeness, Cost, EnvironmentFacts, Evaluation, Fault,
+    Inputs, Outputs, OutputSource, SCHEMA_VERSION, TaskFacts, Timing, TrialRecord, Validity,
+};
+
+/// A scored record of an attempt at a trial.
+///
+/// # Panics
+///
+/// When a name is not one.
+pub fn record(experiment: &str, trial: &str, attempt: u32) -> TrialRecord {
+    let seconds = 1_775_952_000 + u64::from(attempt);
+    TrialRecord {
+        schema_version: SCHEMA_VERSION,
+        trial_id: name(trial),
+        experiment_id: name(experiment),
+        dataset_id: Some("beams@1.0.0".to_owned()),
+        timestamp: Timestamp::from_seconds(seconds),
+        attempt,
+        repetition: 1,
+        key: Digest::of(trial.as_bytes()),
+        plan: Digest::of(b"plan"),
+        outcome: Outcome::Scored,
+        fault: None,
+        task: TaskFacts {
+            task_id: "structural.beam.simple".to_owned(),
+            task_revision: Digest::of(b"task"),
+            domain: "structural".to_owned(),
+            difficulty: Some("easy".to_owned()),
+            visibility: Some("public".to_owned()),
+            family: "beam".to_owned(),
+        },
+        agent: AgentFacts {
+            name: name("baseline"),
+            adapter: "direct".to_owned(),
+            adapter_revision: Some("0.1.0".to_owned()),
+            model: Some("openai/gpt-4.1".to_owned()),
+            resolved_model: Some("gpt-4.1-2025-04-14".to_owned()),
+            configuration: IndexMap::from_iter([("temperature".to_owned(), json!(0.0))]),
+            digest: Digest::of(b"agent"),
+        },
+        environment: environment(),
+        inputs: Inputs {
+            instruction: "What is the bending moment in the middle of the beam?".to_owned(),
+            system_prompt: None,
+            input_files: Vec::new(),
+        },
+        outputs: Outputs {
+            agent_output: Some(AgentOutput {
+                status: AgentStatus::Completed,
+                output_path: "/workspace/output.json".to_owned(),
+                output_format: "jsonl".to_owned(),
+                error_message: None,
+            }),
+            output_source: Some(OutputSource::File),
+            raw_output_path: Some("workspace/output.json".to_owned()),
+            conversation_path: Some("conversation.jsonl".to_owned()),
+            trajectory_path: Some("trajectory.jsonl".to_owned()),
+            ..Outputs::default()
+        },
+        evaluation: Some(evaluation(0.75)),
+        cost: Cost {
+            model_calls: 2,
+            tokens_in: Some(1200),
+            tokens_out: Some(340),
+            estimated_cost_usd: Some(0.0123),
+            ..Cost::default()
+        },
+        adaptation: None,
+        artefacts: Vec::new(),
+        completeness: Completeness::Complete,
+        timing: Timing {
+            completed_at: Some(Timestamp::from_seconds(seconds + 4)),
+            total_seconds: 4.5,
+            setup_seconds: Some(0.25),
+            agent_seconds: Some(4.0),
+            verification_seconds: Some(0.25),
+            artefacts: Vec::new(),
+        },
+    }
+}
+
+/// The same attempt with another outcome, which has a fault and no reward.
+pub fn with_outcome(mut record: TrialRecord, outcome: Outcome) -> TrialRecord {
+    record.outcome = outcome;
+    record.evaluation = None;
+    record.fault = Some(Fault {
+        boundary: match outcome {
+            Outcome::AgentFault => Boundary::Harness,
+            Outcome::VerifierFault => Boundary::Verifier,
+            Outcome::Cancelled => Boundary::Cancelled,
+            _ => Boundary::Provider,
+        },
+        kind: Some("timeout".to_owned()),
+        message: "no answer within 120 s".to_owned(),
+        retryable: outcome == Outcome::InfraFault,
+    });
+    record
+}
+
+/// Writes a record's file, as a finished trial leaves it.
+///
+/// # Panics
+///
+/// When it cannot be written.
+pub fn write(ledger: &Ledger, record: &TrialRecord) -> Digest {
+    let text = record.to_json().unwrap_or_default();
+    let path = ledger.experiment(&record.experiment_id).record(&record.trial_id, record.attempt);
+    assert!(aec_base::file::write_atomic(&path, text.as_bytes()).is_ok(), "{}", path.display());
+    Digest::of(text.as_bytes())
+}
+
+/// Writes records of one experiment with the chain of a session, the artefact `note.txt` of each and the plan of the
+/// first.
+///
+/// # Panics
+///
+/// When they cannot be written.
+pub fn write_session(ledger: &Ledger, session: &str, records: &[TrialRecord]) {
+    let Some(first) = records.first() else { return };
+    let directory = ledger.experiment(&first.experiment_id);
+    let mut previous = first.plan;
+    let mut chain = String::new();
+    for (record, sequence) in records.iter().zip(1..) {
+        let mut record = record.clone();
+        let note = format!("notes of {}\n", record.trial_id);
+        let kept = ledger.contents().put(note.as_bytes());
+        assert!(kept.is_ok(), "a content is kept");
+        let digest = kept.unwrap_or(record.key);
+        record.artefacts.push(Artefact { path: "note.txt".to_owned(), digest, size: note.len() as u64 });
+        let link = Link::after(previous, sequence, &record.trial_id, record.attempt, write(ledger, &record));
+        previous = link.link;
+        chain.push_str(&serde_json::to_string(&link).unwrap_or_default());
+        chain.push('\n');
+    }
+    let plan = directory.run().join("plans").join(format!("{}.json", first.plan.hex()));
+    for (path, text) in [(directory.chain(session), chain.as_str()), (plan, "{}\n")] {
+        assert!(aec_base::file::write_atomic(&path, text.as_bytes()).is_ok(), "{}", path.display());
+    }
+}
+
+/// A verdict with this reward.
+pub fn evaluation(reward: f64) -> Evaluation {
+    Evaluation {
+        reward: Some(reward),
+        validity: Validity {
+            output_parseable: true,
+            schema_valid: true,
+            verifier_completed: true,
+            errors: Vec::new(),
+        },
+        breakdown: Some(json!({
+            "moment_kNm": {"score": 1.0, "weight": 3.0, "message": "within 1 %"},
+            "deflection_mm": {"score": 0.0, "weight": 1.0, "message": "12.5 given, 10.4 expected"},
+        })),
+        judged: Judged::Native,
+        verifier: Digest::of(b"verifier"),
+        submission: Digest::of(b"submission"),
+        sandbox: None,
+        held: None,
+        exit_code: None,
+        stdout: String::new(),
+        stderr: String::new(),
+    }
+}
+
+fn environment() -> EnvironmentFacts {
+    let (cpus, memory, storage, pids) = (Hold::Tree, Hold::Tree, Hold::Tree, Hold::Tree);
+    EnvironmentFacts {
+        runtime_image: "local".to_owned(),
+        compute_backend: "local".to_owned(),
+        sandbox: Some(Level::Namespaces),
+        held: Some(Held { cpus, memory, storage, pids }),
+        limits: Limits { cpus: 2, memory_mb: 4096, storage_mb: 10_240, pids: 512 },
+        timeout_sec: 600,
+        network: false,
+        tool_versions: BTreeMap::from_iter([("aec-bench".to_owned(), "0.1.0".to_owned())]),
+    }
+}
+
+fn name(text: &str) -> Name {
+    match Name::parse(text) {
+        Ok(name) => name,
+        Err(error) => panic!("`{text}` {error}"),
+    }
+}

@@ -1,0 +1,177 @@
+//! Records for other programs: whole ones as JSON lines, flat ones as CSV or Parquet. Records are read and written
+//! piece by piece, so memory does not grow with their number, and a file appears whole or not at all.
+
+mod columns;
+mod csv;
+mod jsonl;
+mod parquet;
+
+use std::fs::Permissions;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use serde::Serialize;
+
+pub use columns::{COLUMNS, Column, Kind};
+
+use crate::layout::Ledger;
+use crate::read::{RecordFile, Stored, read_bytes};
+
+/// Bytes of records that are held at a time.
+const PIECE: u64 = 16 * 1024 * 1024;
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Whole records, one per line.
+    Jsonl,
+    /// One flat row per attempt, as text.
+    Csv,
+    /// One flat row per attempt, as columns.
+    Parquet,
+}
+
+/// What was exported.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Exported {
+    /// Records that were written.
+    pub records: usize,
+    /// Records that could not be read and are not there.
+    pub left_out: usize,
+    /// What is wrong with them.
+    #[serde(skip)]
+    pub problems: Vec<Problem>,
+}
+
+/// Why nothing was exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The output exists.
+    #[error("{0} exists already")]
+    Exists(String),
+    /// Reading or writing failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What turns records into bytes.
+trait Sink {
+    /// Takes the next record, with the text of its file.
+    fn take(&mut self, stored: &Stored, text: &[u8]) -> io::Result<()>;
+    /// Writes what is left.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+impl Format {
+    /// Every format's name.
+    pub const NAMES: [&'static str; 3] = ["jsonl", "csv", "parquet"];
+
+    /// The format of a name, which is also the ending of its files.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "jsonl" => Some(Self::Jsonl),
+            "csv" => Some(Self::Csv),
+            "parquet" => Some(Self::Parquet),
+            _ => None,
+        }
+    }
+}
+
+/// Writes records in the order in which they are named, with the lengths of their files.
+pub fn export(
+    ledger: &Ledger,
+    files: &[(RecordFile, u64)],
+    format: Format,
+    to: impl Write + Send,
+) -> io::Result<Exported> {
+    let mut sink: Box<dyn Sink + '_> = match format {
+        Format::Jsonl => Box::new(jsonl::Lines::new(to)),
+        Format::Csv => Box::new(csv::Table::new(to)?),
+        Format::Parquet => Box::new(parquet::File::new(to)?),
+    };
+    let mut exported = Exported::default();
+    for piece in pieces(files) {
+        let read = parallel::map(piece, 16, |(file, _)| {
+            let path = file.path(ledger);
+            let bytes = read_bytes(&path)?;
+            Ok::<_, Box<crate::read::Broken>>((file.parse(&path, &bytes)?, bytes))
+        });
+        for read in read {
+            match read {
+                Ok((stored, bytes)) => {
+                    sink.take(&stored, &bytes)?;
+                    exported.records += 1;
+                }
+                Err(broken) => {
+                    exported.left_out += 1;
+                    exported.problems.push(broken.problem);
+                }
+            }
+        }
+    }
+    sink.finish()?;
+    Ok(exported)
+}
+
+/// Writes records into a file, which appears whole or not at all. One that exists stays, unless it is to be replaced.
+pub fn export_to(
+    ledger: &Ledger,
+    files: &[(RecordFile, u64)],
+    format: Format,
+    path: &Path,
+    existing: Existing,
+) -> Result<Exported, ExportError> {
+    let taken = || ExportError::Exists(path.display().to_string());
+    if existing == Existing::Keep && path.symlink_metadata().is_ok() {
+        return Err(taken());
+    }
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    fs_err::create_dir_all(parent)?;
+    let mut temporary = tempfile::Builder::new().prefix(".aec-bench-").tempfile_in(parent)?;
+    let exported = export(ledger, files, format, io::BufWriter::new(temporary.as_file_mut()))?;
+    temporary.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    temporary.as_file().sync_all()?;
+    let published = match existing {
+        Existing::Replace => temporary.persist(path),
+        Existing::Keep => temporary.persist_noclobber(path),
+    };
+    match published {
+        Ok(_) => {}
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => return Err(taken()),
+        Err(error) => return Err(error.error.into()),
+    }
+    fs_err::File::open(parent)?.sync_all()?;
+    Ok(exported)
+}
+
+/// What becomes of an output that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and nothing is exported.
+    Keep,
+    /// It is replaced.
+    Replace,
+}
+
+/// Runs of files that are small enough to be held at a time.
+fn pieces(files: &[(RecordFile, u64)]) -> impl Iterator<Item = &[(RecordFile, u64)]> {
+    let mut rest = files;
+    std::iter::from_fn(move || {
+        let mut sum = 0_u64;
+        let fits = |(_, size): &&(RecordFile, u64)| {
+            sum = sum.saturating_add(*size);
+            sum <= PIECE
+        };
+        let count = rest.iter().take_while(fits).count().max(1).min(rest.len());
+        let (piece, after) = rest.split_at(count);
+        rest = after;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! A cache over the records: one row for each, in SQLite beside them. Files are the truth; whatever is wrong with the
+//! index, it is made again, and where it cannot be kept it is made in memory.
+
+mod query;
+mod refresh;
+mod row;
+mod store;
+
+use std::io;
+
+use aec_base::digest::Digest;
+use rusqlite::Connection;
+
+use crate::layout::Ledger;
+use crate::record::TrialRecord;
+
+pub use query::{Attempts, FIELDS, Filter, FindError, Order, Summary, Totals};
+pub use refresh::Refreshed;
+pub use row::Row;
+
+/// An index that is open.
+#[derive(Debug)]
+pub struct Index {
+    connection: Connection,
+    ledger: Ledger,
+    kept: bool,
+}
+
+/// Why the index did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The database failed.
+    #[error("the index: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// The ledger cannot be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Something that is not a file lies in its place.
+    #[error("the index is not a regular file")]
+    NotAFile,
+    /// Another version of this program made it.
+    #[error("the index has format {0}")]
+    Version(i64),
+}
+
+impl Index {
+    /// Opens the index of a ledger. What is corrupt or of another version is made anew; where nothing can be
+    /// written, the index lives in memory. It is not fresh before [`Index::refresh`].
+    pub fn open(ledger: &Ledger) -> Result<Self, IndexError> {
+        match store::open(&ledger.index_file()) {
+            Ok(connection) => Ok(Self { connection, ledger: ledger.clone(), kept: true }),
+            Err(error) => {
+                tracing::debug!(%error, "the index is made in memory");
+                Self::in_memory(ledger)
+            }
+        }
+    }
+
+    /// An index that is not kept.
+    pub fn in_memory(ledger: &Ledger) -> Result<Self, IndexError> {
+        Ok(Self { connection: store::in_memory()?, ledger: ledger.clone(), kept: false })
+    }
+
+    /// Opens and refreshes the index and asks it something. When it cannot answer, it is made anew; when that does not
+    /// help either, in memory.
+    pub fn ask<T>(
+        ledger: &Ledger,
+        question: impl Fn(&Self) -> Result<T, IndexError>,
+    ) -> Result<(T, Refreshed), IndexError> {
+        let answer = |index: &mut Self| {
+            let refreshed = index.refresh()?;
+            Ok::<_, IndexError>((question(index)?, refreshed))
+        };
+        let mut index = Self::open(ledger)?;
+        let error = match answer(&mut index) {
+            Err(error @ IndexError::Database(_)) => error,
+            answered => return answered,
+        };
+        tracing::debug!(%error, "the index is made anew");
+        let again = store::reset(&index.connection).map_err(IndexError::from).and_then(|()| answer(&mut index));
+        match again {
+            Err(IndexError::Database(_)) => answer(&mut Self::in_memory(ledger)?),
+            answered => answered,
+        }
+    }
+
+    /// Forgets everything and reads every record.
+    pub fn rebuild(&mut self) -> Result<Refreshed, IndexError> {
+        store::reset(&self.connection)?;
+        self.refresh()
+    }
+
+    /// Whether the index outlives this process.
+    pub fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Adds a record that was just written. Nothing else is looked at.
+    pub fn add(&mut self, record: &TrialRecord, digest: Digest, size: u64) -> Result<(), IndexError> {
+        self.add_all(&[(record, digest, size)])
+    }
+
+    /// Adds records that were just written: each with the digest and the length of its file.
+    pub fn add_all(&mut self, records: &[(&TrialRecord, Digest, u64)]) -> Result<(), IndexError> {
+        let rows: Vec<Row> = records.iter().map(|(record, digest, size)| Row::new(record, *digest, *size)).collect();
+        Ok(store::insert(&mut self.connection, &rows)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,332 @@
+//! One record as the index keeps it: what lists, reports and evaluations ask for, without the record itself.
+
+use aec_base::digest::Digest;
+use aec_base::name::Name;
+use aec_base::timestamp::Timestamp;
+use aec_judge::verdict::Outcome;
+use rusqlite::types::{Type, Value};
+use serde::Serialize;
+
+use crate::read::RecordFile;
+use crate::record::{Boundary, Completeness, TrialRecord};
+
+/// One attempt in the index.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The experiment.
+    pub experiment_id: Name,
+    /// The trial.
+    pub trial_id: Name,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The repetition, from 1.
+    pub repetition: u32,
+    /// Digest of task revision, agent and repetition.
+    pub key: Digest,
+    /// Digest of the plan.
+    pub plan: Digest,
+    /// The task.
+    pub task_id: String,
+    /// Digest of the task's files.
+    pub task_revision: Digest,
+    /// Discipline.
+    pub domain: String,
+    /// How hard the task is, if it says.
+    pub difficulty: Option<String>,
+    /// Who may see the task, if it says.
+    pub visibility: Option<String>,
+    /// The task's family.
+    pub family: String,
+    /// The agent's name.
+    pub agent: Name,
+    /// Digest of harness, model, parameters and prompt.
+    pub agent_digest: Digest,
+    /// The harness.
+    pub adapter: String,
+    /// The model.
+    pub model: Option<String>,
+    /// The dataset.
+    pub dataset_id: Option<String>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// On whose side the fault lies.
+    pub fault_boundary: Option<String>,
+    /// The kind of the fault.
+    pub fault_kind: Option<String>,
+    /// The fault in one line.
+    pub fault_message: Option<String>,
+    /// The reward.
+    pub reward: Option<f64>,
+    /// Dollars.
+    pub cost_usd: Option<f64>,
+    /// Input tokens.
+    pub tokens_in: Option<u64>,
+    /// Output tokens.
+    pub tokens_out: Option<u64>,
+    /// Calls that were or may have been billed.
+    pub model_calls: u64,
+    /// When it began.
+    pub timestamp: Timestamp,
+    /// From start to end.
+    pub total_seconds: f64,
+    /// The agent's work.
+    pub agent_seconds: Option<f64>,
+    /// Whether nothing is missing from the record.
+    pub completeness: Completeness,
+    /// Digest of the record's file.
+    pub record: Digest,
+    /// Length of the record's file.
+    pub size: u64,
+}
+
+/// The columns in the order in which [`Row::values`] and [`Row::take`] have them.
+pub(super) const COLUMNS: [&str; 32] = [
+    "experiment_id",
+    "trial_id",
+    "attempt",
+    "repetition",
+    "key",
+    "plan",
+    "task_id",
+    "task_revision",
+    "domain",
+    "difficulty",
+    "visibility",
+    "family",
+    "agent",
+    "agent_digest",
+    "adapter",
+    "model",
+    "dataset_id",
+    "outcome",
+    "fault_boundary",
+    "fault_kind",
+    "fault_message",
+    "reward",
+    "cost_usd",
+    "tokens_in",
+    "tokens_out",
+    "model_calls",
+    "timestamp",
+    "total_seconds",
+    "agent_seconds",
+    "completeness",
+    "record",
+    "size",
+];
+
+impl Row {
+    /// The row of a record whose file has this digest and length.
+    pub fn new(record: &TrialRecord, digest: Digest, size: u64) -> Self {
+        let fault = record.fault.as_ref();
+        Self {
+            experiment_id: record.experiment_id.clone(),
+            trial_id: record.trial_id.clone(),
+            attempt: record.attempt,
+            repetition: record.repetition,
+            key: record.key,
+            plan: record.plan,
+            task_id: record.task.task_id.clone(),
+            task_revision: record.task.task_revision,
+            domain: record.task.domain.clone(),
+            difficulty: record.task.difficulty.clone(),
+            visibility: record.task.visibility.clone(),
+            family: record.task.family.clone(),
+            agent: record.agent.name.clone(),
+            agent_digest: record.agent.digest,
+            adapter: record.agent.adapter.clone(),
+            model: record.agent.model.clone(),
+            dataset_id: record.dataset_id.clone(),
+            outcome: record.outcome,
+            fault_boundary: fault.map(|fault| fault.boundary.name().to_owned()),
+            fault_kind: fault.and_then(|fault| fault.kind.clone()),
+            fault_message: fault.map(|fault| fault.message.clone()),
+            reward: record.reward(),
+            cost_usd: record.cost.estimated_cost_usd,
+            tokens_in: record.cost.tokens_in,
+            tokens_out: record.cost.tokens_out,
+            model_calls: record.cost.model_calls,
+            timestamp: record.timestamp.clone(),
+            total_seconds: record.timing.total_seconds,
+            agent_seconds: record.timing.agent_seconds,
+            completeness: record.completeness,
+            record: digest,
+            size,
+        }
+    }
+
+    /// The file that the row stands for.
+    pub fn file(&self) -> RecordFile {
+        RecordFile {
+            experiment: self.experiment_id.clone(),
+            trial: self.trial_id.clone(),
+            attempt: self.attempt,
+        }
+    }
+
+    /// The values of all columns.
+    pub(super) fn values(&self) -> [Value; COLUMNS.len()] {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let maybe = |text: &Option<String>| text.clone().map_or(Value::Null, Value::Text);
+        let digest = |digest: Digest| Value::Blob(digest.bytes().to_vec());
+        let real = |number: Option<f64>| number.map_or(Value::Null, Value::Real);
+        let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        [
+            text(self.experiment_id.as_str()),
+            text(self.trial_id.as_str()),
+            Value::Integer(self.attempt.into()),
+            Value::Integer(self.repetition.into()),
+            digest(self.key),
+            digest(self.plan),
+            text(&self.task_id),
+            digest(self.task_revision),
+            text(&self.domain),
+            maybe(&self.difficulty),
+            maybe(&self.visibility),
+            text(&self.family),
+            text(self.agent.as_str()),
+            digest(self.agent_digest),
+            text(&self.adapter),
+            maybe(&self.model),
+            maybe(&self.dataset_id),
+            text(self.outcome.name()),
+            maybe(&self.fault_boundary),
+            maybe(&self.fault_kind),
+            maybe(&self.fault_message),
+            real(self.reward),
+            real(self.cost_usd),
+            self.tokens_in.map_or(Value::Null, whole),
+            self.tokens_out.map_or(Value::Null, whole),
+            whole(self.model_calls),
+            text(self.timestamp.as_str()),
+            Value::Real(self.total_seconds),
+            real(self.agent_seconds),
+            text(self.completeness.name()),
+            digest(self.record),
+            whole(self.size),
+        ]
+    }
+
+    /// A row of a query that selects all columns.
+    pub(super) fn take(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let digest = |at: usize| row.get::<_, [u8; 32]>(at).map(Digest::from);
+        let count = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+        let tokens = |at: usize| row.get::<_, Option<i64>>(at).map(|count| count.map(i64::cast_unsigned));
+        Ok(Self {
+            experiment_id: name(row, 0)?,
+            trial_id: name(row, 1)?,
+            attempt: row.get(2)?,
+            repetition: row.get(3)?,
+            key: digest(4)?,
+            plan: digest(5)?,
+            task_id: row.get(6)?,
+            task_revision: digest(7)?,
+            domain: row.get(8)?,
+            difficulty: row.get(9)?,
+            visibility: row.get(10)?,
+            family: row.get(11)?,
+            agent: name(row, 12)?,
+            agent_digest: digest(13)?,
+            adapter: row.get(14)?,
+            model: row.get(15)?,
+            dataset_id: row.get(16)?,
+            outcome: outcome(row, 17)?,
+            fault_boundary: row.get(18)?,
+            fault_kind: row.get(19)?,
+            fault_message: row.get(20)?,
+            reward: row.get(21)?,
+            cost_usd: row.get(22)?,
+            tokens_in: tokens(23)?,
+            tokens_out: tokens(24)?,
+            model_calls: count(25)?,
+            timestamp: Timestamp::try_from(row.get::<_, String>(26)?).map_err(|error| foreign(26, error))?,
+            total_seconds: row.get(27)?,
+            agent_seconds: row.get(28)?,
+            completeness: match row.get::<_, String>(29)?.as_str() {
+                "complete" => Completeness::Complete,
+                _ => Completeness::Partial,
+            },
+            record: digest(30)?,
+            size: count(31)?,
+        })
+    }
+}
+
+impl Boundary {
+    /// The name as written in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Harness => "harness",
+            Self::Sandbox => "sandbox",
+            Self::Task => "task",
+            Self::Verifier => "verifier",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+impl Completeness {
+    /// The name as written in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+        }
+    }
+}
+
+pub(super) fn name(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Name> {
+    Name::try_from(row.get::<_, String>(at)?).map_err(|error| foreign(at, error))
+}
+
+pub(super) fn outcome(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Outcome> {
+    let text: String = row.get(at)?;
+    let known = Outcome::ALL.into_iter().find(|outcome| outcome.name() == text);
+    known.ok_or_else(|| foreign(at, format!("{text} is not an outcome")))
+}
+
+/// A value that we never wrote: somebody else changed the index.
+fn foreign(at: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error.into())
+}
+
+/// A moment as a number that sorts like time, whatever form its text has: `20260412000000123`.
+pub(super) fn moment(timestamp: &Timestamp) -> i64 {
+    let text = timestamp.as_str();
+    let (whole, rest) = text.split_at_checked(19).unwrap_or((text, ""));
+    let fraction = rest.strip_prefix('.').unwrap_or_default();
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).chain(std::iter::repeat(b'0')).take(3);
+    let all = whole.bytes().filter(u8::is_ascii_digit).chain(digits);
+    all.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'))
+}
+
+/// The second of a moment.
+pub(super) fn timestamp(moment: i64) -> Option<Timestamp> {
+    let digits = format!("{:014}", moment / 1000);
+    let part = |from: usize, to: usize| digits.get(from..to);
+    let (date, time) = ((part(0, 4)?, part(4, 6)?, part(6, 8)?), (part(8, 10)?, part(10, 12)?, part(12, 14)?));
+    let text = format!("{}-{}-{}T{}:{}:{}Z", date.0, date.1, date.2, time.0, time.1, time.2);
+    Timestamp::try_from(text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_sort_like_time() {
+        let read = |text: &str| moment(&Timestamp::try_from(text.to_owned()).unwrap());
+        let ordered = [
+            "2026-04-11T23:59:59.9Z",
+            "2026-04-12T00:00:00Z",
+            "2026-04-12T00:00:00.001Z",
+            "2026-04-12T00:00:00.12345+00:00",
+            "2026-04-12T00:00:01+00:00",
+        ];
+        assert!(ordered.map(read).is_sorted());
+        assert_eq!(read("2026-04-12T00:00:00Z"), read("2026-04-12T00:00:00.000+00:00"));
+        assert_eq!(timestamp(read(ordered[3])).unwrap().as_str(), "2026-04-12T00:00:00Z");
+    }
+}

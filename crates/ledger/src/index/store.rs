@@ -1,0 +1,235 @@
+//! The database: its tables, how it is opened, made anew and written.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+
+use super::IndexError;
+use super::row::{COLUMNS, Row, moment};
+
+/// The format of the tables. Another one is made anew.
+const VERSION: i64 = 1;
+
+/// How long one process waits for another.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// `records` has one row per readable record file; `latest` marks the highest attempt of each trial. The second index
+/// holds everything that totals need, the third one the order of lists.
+const TABLES: &str = "
+    CREATE TABLE records (
+        experiment_id TEXT NOT NULL, trial_id TEXT NOT NULL, attempt INTEGER NOT NULL, repetition INTEGER NOT NULL,
+        key BLOB NOT NULL, plan BLOB NOT NULL, task_id TEXT NOT NULL, task_revision BLOB NOT NULL,
+        domain TEXT NOT NULL, difficulty TEXT, visibility TEXT, family TEXT NOT NULL, agent TEXT NOT NULL,
+        agent_digest BLOB NOT NULL, adapter TEXT NOT NULL, model TEXT, dataset_id TEXT, outcome TEXT NOT NULL,
+        fault_boundary TEXT, fault_kind TEXT, fault_message TEXT, reward REAL, cost_usd REAL, tokens_in INTEGER,
+        tokens_out INTEGER, model_calls INTEGER NOT NULL, timestamp TEXT NOT NULL, total_seconds REAL NOT NULL,
+        agent_seconds REAL, completeness TEXT NOT NULL, record BLOB NOT NULL, size INTEGER NOT NULL,
+        moment INTEGER NOT NULL, latest INTEGER NOT NULL
+    );
+    CREATE UNIQUE INDEX record_names ON records (experiment_id, trial_id, attempt);
+    CREATE INDEX record_totals ON records (latest, experiment_id, outcome, reward, cost_usd, moment);
+    CREATE INDEX record_times ON records (latest, moment);
+    CREATE TABLE directories (
+        experiment_id TEXT PRIMARY KEY, modified INTEGER, inode INTEGER
+    ) WITHOUT ROWID;
+    CREATE TABLE broken (
+        experiment_id TEXT NOT NULL, file TEXT NOT NULL, modified INTEGER, inode INTEGER,
+        id TEXT, what TEXT NOT NULL, why TEXT, fix TEXT,
+        PRIMARY KEY (experiment_id, file)
+    ) WITHOUT ROWID;";
+
+/// Opens the file, making it and what is wrong with it anew.
+pub(super) fn open(path: &Path) -> Result<Connection, IndexError> {
+    const TRIES: u32 = 40;
+    let mut tried = 0;
+    loop {
+        match open_once(path) {
+            // Switching to the write-ahead log does not wait for others by itself.
+            Err(IndexError::Database(error)) if is_busy(&error) && tried < TRIES => {
+                tried += 1;
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn open_once(path: &Path) -> Result<Connection, IndexError> {
+    if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        return Err(IndexError::NotAFile);
+    }
+    let error = match open_sound(path) {
+        Err(error) if is_damage(&error) => error,
+        opened => return opened,
+    };
+    tracing::debug!(%error, "the index is made anew");
+    let connection = connect(path)?;
+    if reset(&connection).is_ok() {
+        return Ok(connection);
+    }
+    drop(connection);
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        // What cannot be removed is noticed by the next line but one.
+        fs::remove_file(name).ok();
+    }
+    open_sound(path)
+}
+
+fn open_sound(path: &Path) -> Result<Connection, IndexError> {
+    let connection = connect(path)?;
+    prepare(&connection)?;
+    if connection.is_readonly("main")? {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY);
+        return Err(rusqlite::Error::SqliteFailure(code, None).into());
+    }
+    Ok(connection)
+}
+
+/// An index that is not kept.
+pub(super) fn in_memory() -> Result<Connection, IndexError> {
+    let connection = Connection::open_in_memory()?;
+    prepare(&connection)?;
+    Ok(connection)
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    // The file may come from elsewhere; nothing in its schema is to be run.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> Result<(), IndexError> {
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    if version(connection)? == 0 {
+        create(connection)?;
+    }
+    match version(connection)? {
+        VERSION => {}
+        other => return Err(IndexError::Version(other)),
+    }
+    for table in ["records", "directories", "broken"] {
+        connection.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
+    }
+    connection.prepare(&insertion())?;
+    Ok(())
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Makes the tables, unless another process did so meanwhile.
+fn create(connection: &Connection) -> rusqlite::Result<()> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    if version(&transaction)? == 0 {
+        transaction.execute_batch(TABLES)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+    }
+    transaction.commit()
+}
+
+/// Empties the database, whatever is in it, also while others have it open.
+pub(super) fn reset(connection: &Connection) -> Result<(), IndexError> {
+    connection.flush_prepared_statement_cache();
+    // Reads the schema, so that a write-ahead log is kept; that it may fail is why we are here.
+    connection.prepare("SELECT 1 FROM sqlite_schema").ok();
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, true)?;
+    let emptied = connection.execute_batch("VACUUM");
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_RESET_DATABASE, false)?;
+    emptied?;
+    prepare(connection)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Whether the file is what is wrong, rather than the place where it lies.
+fn is_damage(error: &IndexError) -> bool {
+    match error {
+        IndexError::Version(_) => true,
+        IndexError::Database(error) => !matches!(
+            error.sqlite_error_code(),
+            Some(
+                ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::ReadOnly
+                    | ErrorCode::PermissionDenied
+                    | ErrorCode::SystemIoFailure
+                    | ErrorCode::DiskFull
+                    | ErrorCode::OutOfMemory
+            )
+        ),
+        IndexError::Io(_) | IndexError::NotAFile => false,
+    }
+}
+
+fn insertion() -> String {
+    let places: Vec<String> = (1..=COLUMNS.len()).map(|number| format!("?{number}")).collect();
+    format!(
+        "INSERT OR REPLACE INTO records ({}, moment, latest) VALUES ({}, ?{}, NOT EXISTS (SELECT 1 FROM records \
+         WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt > ?3))",
+        COLUMNS.join(", "),
+        places.join(", "),
+        COLUMNS.len() + 1
+    )
+}
+
+/// Inserts rows in one transaction.
+pub(super) fn insert(connection: &mut Connection, rows: &[Row]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    {
+        let mut record = transaction.prepare_cached(&insertion())?;
+        let mut earlier = transaction.prepare_cached(
+            "UPDATE records SET latest = 0 WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt < ?3 AND latest = 1",
+        )?;
+        let mut directory =
+            transaction.prepare_cached("INSERT OR IGNORE INTO directories (experiment_id) VALUES (?1)")?;
+        let mut experiment = None;
+        for row in rows {
+            let values = row.values().into_iter().chain([moment(&row.timestamp).into()]);
+            record.execute(rusqlite::params_from_iter(values))?;
+            if row.attempt > 1 {
+                earlier.execute(params![row.experiment_id.as_str(), row.trial_id.as_str(), row.attempt])?;
+            }
+            if experiment != Some(&row.experiment_id) {
+                directory.execute([row.experiment_id.as_str()])?;
+                experiment = Some(&row.experiment_id);
+            }
+        }
+    }
+    transaction.commit()
+}
+
+/// Removes records of an experiment that are no longer there; the attempt before becomes the latest.
+pub(super) fn remove(
+    connection: &mut Connection,
+    experiment: &str,
+    gone: &[(String, u32)],
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    {
+        let mut delete = transaction
+            .prepare_cached("DELETE FROM records WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt = ?3")?;
+        let mut before = transaction.prepare_cached(
+            "UPDATE records SET latest = 1 WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt = \
+             (SELECT max(attempt) FROM records WHERE experiment_id = ?1 AND trial_id = ?2)",
+        )?;
+        for (trial, attempt) in gone {
+            delete.execute(params![experiment, trial, attempt])?;
+            before.execute(params![experiment, trial])?;
+        }
+    }
+    transaction.commit()
+}

@@ -1,0 +1,131 @@
+//! The record of an attempt that did not come to its end, made from what its trajectory tells: the calls that were
+//! answered are accounted for, and those that were under way are counted as unsettled.
+
+use std::io;
+use std::path::Path;
+
+use aec_base::digest::{Digest, Hasher};
+use aec_base::timestamp::Timestamp;
+use aec_judge::verdict::Outcome;
+use aec_ledger::record::{AgentStatus, Completeness, Cost, Fault, Timing, TrialRecord};
+use aec_model::event::{CallEvent, Charged};
+use aec_model::message::Usage;
+use indexmap::IndexMap;
+
+use crate::recording::Known;
+use crate::task::PreparedTask;
+use crate::trajectory::{self, Event, EventRole, TRAJECTORY_FILE};
+use crate::trial::{Shared, limits, scrubbed};
+use crate::plan::PlannedTrial;
+
+/// Makes the record of an attempt from its directory of live files.
+pub(crate) fn salvage(
+    shared: &Shared,
+    trial: &PlannedTrial,
+    attempt: u32,
+    task: &PreparedTask,
+    live: &Path,
+    outcome: Outcome,
+    fault: Fault,
+) -> io::Result<TrialRecord> {
+    let path = live.join(TRAJECTORY_FILE);
+    let text = match fs_err::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        // It was killed before it wrote anything, or somebody removed what it wrote.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs_err::create_dir_all(live)?;
+            fs_err::write(&path, "")?;
+            String::new()
+        }
+        Err(error) => return Err(error),
+    };
+    let (events, _) = trajectory::read(&text);
+    let first = events.first().and_then(|event| event.timestamp.clone());
+    let system = events.iter().find(|event| event.role == EventRole::System);
+    let record = Known {
+        plan: &shared.plan,
+        trial,
+        attempt,
+        task,
+        started: first.unwrap_or_else(Timestamp::now_in_milliseconds),
+        outcome,
+        fault: Some(fault),
+        completeness: Completeness::Partial,
+        limits: limits(&shared.plan, task),
+        timeout_sec: 0,
+        room: None,
+        tool_versions: shared.tool_versions.clone(),
+        resolved_model: events.iter().rev().find_map(|event| event.model.clone()),
+        system_prompt: system.and_then(|event| event.content.clone()),
+        status: Some(AgentStatus::Partial),
+        agent_result: IndexMap::new(),
+        source: None,
+        submission: None,
+        verdict: None,
+        cost: cost(&events),
+        timing: Timing::default(),
+        trajectory: (&path, content(&events)),
+        contents: &shared.contents,
+    };
+    scrubbed(record.record()?, &shared.redactor)
+}
+
+/// The digest without times, as it would have been.
+fn content(events: &[Event]) -> Digest {
+    let mut hasher = Hasher::default();
+    for event in events {
+        hasher.part(serde_json::to_string(event).unwrap_or_default().as_bytes());
+    }
+    hasher.finish()
+}
+
+/// What the calls of a trajectory took.
+#[expect(clippy::cast_precision_loss, reason = "dollars of one trial fit")]
+pub(crate) fn cost(events: &[Event]) -> Cost {
+    let (mut open, mut calls, mut unbilled, mut unpriced) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let (mut usage, mut spent, mut unconfirmed, mut unconfirmed_tokens) = (Usage::default(), 0_u64, 0_u64, 0_u64);
+    let mut take = |charged: Charged| {
+        calls += 1;
+        match charged.usage {
+            Some(took) => usage = usage.plus(&took),
+            None => unconfirmed_tokens += charged.tokens,
+        }
+        match charged.cost {
+            Some(cost) => {
+                spent += cost.0;
+                unconfirmed += if charged.usage.is_none() { cost.0 } else { 0 };
+            }
+            None => unpriced += 1,
+        }
+    };
+    for event in events.iter().filter_map(|event| event.call.as_ref()) {
+        match event {
+            CallEvent::Attempt { .. } => {
+                open += 1;
+                continue;
+            }
+            CallEvent::Failed { charged: Some(charged), .. } => take(*charged),
+            CallEvent::Failed { charged: None, .. } => unbilled += 1,
+            CallEvent::Answered { usage, cost, tokens_at_most, .. } => {
+                take(Charged { usage: *usage, tokens: tokens_at_most.unwrap_or(0), cost: *cost });
+            }
+        }
+        open = open.saturating_sub(1);
+    }
+    let known = (unconfirmed_tokens == 0 && open == 0).then_some(usage);
+    Cost {
+        model_calls: calls,
+        unbilled_calls: unbilled,
+        unpriced_calls: unpriced,
+        unsettled_calls: open,
+        tokens_in: known.map(|usage| usage.all_input()),
+        tokens_out: known.map(|usage| usage.all_output()),
+        cache_read_tokens: known.map(|usage| usage.cache_read),
+        cache_write_tokens: known.map(|usage| usage.cache_write),
+        reasoning_tokens: known.map(|usage| usage.reasoning),
+        unconfirmed_tokens,
+        estimated_cost_usd: (unpriced == 0).then(|| spent as f64 / 1e6),
+        unconfirmed_cost_usd: unconfirmed as f64 / 1e6,
+        ..Cost::default()
+    }
+}

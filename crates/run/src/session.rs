@@ -1,0 +1,349 @@
+//! One process that carries out a plan: it holds the experiment's lock, knows what earlier sessions did and leaves a
+//! note about itself.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use aec_base::digest::Digest;
+use aec_base::file::write_atomic;
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::timestamp::Timestamp;
+use aec_judge::verdict::Outcome;
+use aec_ledger::chain::Chain;
+use aec_ledger::index::{Attempts, Filter, Index};
+use aec_ledger::journal;
+use aec_ledger::layout::{ExperimentDirectory, Ledger};
+use serde::{Deserialize, Serialize};
+
+use crate::control::Wish;
+use crate::experiment::FAMILY;
+use crate::plan::{Plan, differences};
+
+/// The part of a plan that a process carries out: every `count`-th trial, beginning with `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Which, from 0.
+    pub index: usize,
+    /// Of how many.
+    pub count: usize,
+}
+
+impl Shard {
+    /// `INDEX/COUNT`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (index, count) = text.split_once('/')?;
+        let shard = Self { index: index.parse().ok()?, count: count.parse().ok()? };
+        (shard.index < shard.count).then_some(shard)
+    }
+}
+
+/// What a session says about itself, in `_run/session-ID.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SessionFile {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// Its id, which begins with the moment of its start.
+    pub session: String,
+    /// Digest of the plan.
+    pub plan: Digest,
+    /// The part of the plan.
+    pub shard: Option<Shard>,
+    /// Process and machine.
+    pub pid: u32,
+    /// Name of the machine.
+    pub host: String,
+    /// `live`, `record`, `replay` or `cache`: where answers of models came from.
+    pub models: String,
+    /// Version of the program.
+    pub tool_version: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended; absent while it runs, and of one that was killed.
+    pub ended_at: Option<Timestamp>,
+    /// Attempts that it recorded.
+    pub recorded: Option<u64>,
+    /// Why it stopped before the end of its plan.
+    pub stopped: Option<crate::event::StopReason>,
+}
+
+/// What is known about a trial from earlier sessions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PastTrial {
+    /// Its latest attempt.
+    pub attempt: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Its reward.
+    pub reward: Option<f64>,
+}
+
+/// What earlier sessions did.
+#[derive(Debug, Default)]
+pub struct Past {
+    /// Trials with a record, by id.
+    pub trials: HashMap<Name, PastTrial>,
+    /// Dollars that all attempts together took, as far as they are known.
+    pub cost_usd: f64,
+}
+
+/// A session under way. The experiment is locked as long as it lives.
+#[derive(Debug)]
+pub struct Session {
+    /// Its id.
+    pub id: String,
+    directory: ExperimentDirectory,
+    file: SessionFile,
+    _locks: Vec<File>,
+}
+
+/// What a session is begun with.
+#[derive(Clone, Copy, Debug)]
+pub struct Beginning<'a> {
+    /// The ledger.
+    pub ledger: &'a Ledger,
+    /// The root of `jobs`.
+    pub jobs: &'a Path,
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The part of it.
+    pub shard: Option<Shard>,
+    /// Whether the plan may differ from the one that the experiment has.
+    pub extend: bool,
+    /// Where answers of models come from.
+    pub models: &'a str,
+}
+
+impl Session {
+    /// Locks the experiment, finishes what killed sessions had recorded, and keeps the plan.
+    pub fn begin(beginning: &Beginning<'_>) -> Result<(Self, journal::Recovered), Vec<Problem>> {
+        let Beginning { ledger, jobs, plan, shard, extend, models } = *beginning;
+        let directory = ledger.experiment(&plan.experiment_id);
+        let cannot = |error: &io::Error| vec![unwritable(directory.path(), error)];
+        fs_err::create_dir_all(directory.run().join("plans")).map_err(|error| cannot(&error))?;
+        let locks = lock(&directory, shard)?;
+        if let Some(before) = current_plan(&directory)?
+            && before.digest != plan.digest
+            && !extend
+        {
+            return Err(vec![other_plan(&before, plan)]);
+        }
+        let recovered = journal::recover(ledger, &plan.experiment_id, jobs).map_err(|error| cannot(&error))?;
+        keep_plan(&directory, plan).map_err(|error| cannot(&error))?;
+        std::fs::remove_file(stop_file(&directory)).ok();
+        let started_at = Timestamp::now_in_milliseconds();
+        let id = new_id(&started_at);
+        let session = Self {
+            id: id.clone(),
+            file: SessionFile {
+                schema_version: 1,
+                session: id,
+                plan: plan.digest,
+                shard,
+                pid: std::process::id(),
+                host: host_name(),
+                models: models.to_owned(),
+                tool_version: plan.tool_version.clone(),
+                started_at,
+                ended_at: None,
+                recorded: None,
+                stopped: None,
+            },
+            directory,
+            _locks: locks,
+        };
+        session.write().map_err(|error| vec![unwritable(session.directory.path(), &error)])?;
+        Ok((session, recovered))
+    }
+
+    /// Says how it ended.
+    pub fn end(&mut self, recorded: u64, stopped: Option<crate::event::StopReason>) -> io::Result<()> {
+        self.file.ended_at = Some(Timestamp::now_in_milliseconds());
+        self.file.recorded = Some(recorded);
+        self.file.stopped = stopped;
+        self.write()
+    }
+
+    /// What somebody asked this run to do through `runs stop`.
+    pub fn wish(&self) -> Wish {
+        match fs_err::read_to_string(stop_file(&self.directory)).as_deref().map(str::trim) {
+            Ok("finish") => Wish::Finish,
+            Ok("give up") => Wish::GiveUp,
+            _ => Wish::GoOn,
+        }
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let path = self.directory.run().join(format!("session-{}.json", self.id));
+        let mut text = serde_json::to_string_pretty(&self.file)?;
+        text.push('\n');
+        write_atomic(&path, text.as_bytes())
+    }
+}
+
+/// Asks the sessions of an experiment to stop.
+pub fn ask_to_stop(directory: &ExperimentDirectory, wish: Wish) -> io::Result<()> {
+    let text = if wish == Wish::GiveUp { "give up\n" } else { "finish\n" };
+    write_atomic(&stop_file(directory), text.as_bytes())
+}
+
+fn stop_file(directory: &ExperimentDirectory) -> PathBuf {
+    directory.run().join("stop")
+}
+
+/// The sessions of an experiment, oldest first, and whether somebody carries it out now.
+pub fn sessions(directory: &ExperimentDirectory) -> io::Result<(Vec<SessionFile>, bool)> {
+    let mut found = Vec::new();
+    let entries = match fs_err::read_dir(directory.run()) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((found, false)),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with("session-") && name.ends_with(".json")) {
+            let session = fs_err::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            found.extend(session);
+        }
+    }
+    found.sort_by(|a: &SessionFile, b: &SessionFile| a.session.cmp(&b.session));
+    let busy = match File::open(directory.run().join("lock")) {
+        Ok(file) => file.try_lock().is_err(),
+        Err(_) => false,
+    };
+    Ok((found, busy))
+}
+
+/// The plan that an experiment has.
+pub fn current_plan(directory: &ExperimentDirectory) -> Result<Option<Plan>, Vec<Problem>> {
+    let path = directory.run().join("plan.json");
+    if path.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    Plan::read(&path).map(Some)
+}
+
+fn keep_plan(directory: &ExperimentDirectory, plan: &Plan) -> io::Result<()> {
+    let text = plan.to_json();
+    let kept = directory.run().join("plans").join(format!("{}.json", plan.digest.hex()));
+    if kept.symlink_metadata().is_err() {
+        write_atomic(&kept, text.as_bytes())?;
+    }
+    write_atomic(&directory.run().join("plan.json"), text.as_bytes())
+}
+
+/// The whole experiment, or one shard of it beside others.
+fn lock(directory: &ExperimentDirectory, shard: Option<Shard>) -> Result<Vec<File>, Vec<Problem>> {
+    let open = |name: &str| {
+        let path = directory.run().join(name);
+        File::options().read(true).write(true).create(true).truncate(false).open(path)
+    };
+    let taken = |mut file: File| {
+        let mut who = String::new();
+        file.read_to_string(&mut who).ok();
+        let who = who.trim();
+        let by = if who.is_empty() { String::new() } else { format!(" by {}", aec_base::text::printable(who)) };
+        vec![
+            Problem::error(format!("the experiment is being run{by}"))
+                .id(FAMILY.number(34))
+                .why("two runs of one experiment would do the same trials")
+                .fix("wait for it, or stop it with `aec-bench runs stop`"),
+        ]
+    };
+    let cannot = |error: io::Error| vec![unwritable(directory.path(), &error)];
+    let whole = open("lock").map_err(cannot)?;
+    let mut locks = Vec::new();
+    let mut last = match shard {
+        None if whole.try_lock().is_err() => return Err(taken(whole)),
+        None => whole,
+        Some(_) if whole.try_lock_shared().is_err() => return Err(taken(whole)),
+        Some(Shard { index, count }) => {
+            locks.push(whole);
+            let part = open(&format!("lock-{index}-of-{count}")).map_err(cannot)?;
+            if part.try_lock().is_err() {
+                return Err(taken(part));
+            }
+            part
+        }
+    };
+    let who = format!("process {} on {} since {}\n", std::process::id(), host_name(), Timestamp::now());
+    last.set_len(0).and_then(|()| last.write_all(who.as_bytes())).map_err(cannot)?;
+    locks.push(last);
+    Ok(locks)
+}
+
+fn host_name() -> String {
+    fs_err::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// The moment of the start and the process, so that ids sort by time and no two are the same.
+fn new_id(started: &Timestamp) -> String {
+    let moment: String = started.as_str().chars().filter(char::is_ascii_digit).collect();
+    format!("{moment}-{:x}", std::process::id())
+}
+
+/// What earlier sessions did. A record that a chain knows and that is not there is an error: it was removed.
+pub fn past(ledger: &Ledger, experiment: &Name) -> Result<Past, Vec<Problem>> {
+    let cannot = |error: &dyn std::fmt::Display| {
+        vec![Problem::error(format!("the ledger cannot be read: {error}")).fix("run `aec-bench ledger reindex`")]
+    };
+    let mut filter = Filter { experiments: vec![experiment.to_string()], ..Filter::default() };
+    filter.attempts = Attempts::All;
+    let (rows, refreshed) = Index::ask(ledger, |index| index.query(&filter)).map_err(|error| cannot(&error))?;
+    let broken: Vec<Problem> = refreshed
+        .problems
+        .into_iter()
+        .filter(|problem| problem.file.as_ref().is_some_and(|file| file.starts_with(ledger.experiment(experiment).path())))
+        .collect();
+    if !broken.is_empty() {
+        return Err(broken);
+    }
+    let mut past = Past::default();
+    let mut known = HashSet::with_capacity(rows.len());
+    for row in rows {
+        known.insert((row.trial_id.clone(), row.attempt));
+        past.cost_usd += row.cost_usd.unwrap_or(0.0);
+        let found = PastTrial { attempt: row.attempt, outcome: row.outcome, reward: row.reward };
+        let latest = past.trials.entry(row.trial_id).or_insert(found);
+        if latest.attempt < row.attempt {
+            *latest = found;
+        }
+    }
+    let removed = removed_records(&ledger.experiment(experiment), &known).map_err(|error| cannot(&error))?;
+    if removed.is_empty() { Ok(past) } else { Err(removed) }
+}
+
+fn removed_records(directory: &ExperimentDirectory, known: &HashSet<(Name, u32)>) -> io::Result<Vec<Problem>> {
+    let mut removed = Vec::new();
+    for path in directory.chains()? {
+        let chain = Chain::read(&path).map_err(|error| io::Error::other(error.to_string()))?;
+        for link in chain.links {
+            if !known.contains(&(link.trial_id.clone(), link.attempt)) {
+                removed.push(
+                    Problem::error(format!("the record of attempt {} of {} is gone", link.attempt, link.trial_id))
+                        .id(FAMILY.number(35))
+                        .why("the experiment's chain says that it was recorded; running it again would replace it")
+                        .fix("restore it from a copy, or run the experiment under another id")
+                        .in_file(directory.record(&link.trial_id, link.attempt)),
+                );
+            }
+        }
+    }
+    Ok(removed)
+}
+
+fn other_plan(before: &Plan, after: &Plan) -> Problem {
+    Problem::error(format!("the experiment `{}` has another plan", after.experiment_id))
+        .id(FAMILY.number(36))
+        .why(differences(before, after).join("; "))
+        .fix("give this one an id of its own with --experiment-id, or add to the experiment with --extend")
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Problem {
+    Problem::error(format!("the ledger cannot be written: {error}"))
+        .fix("check the directory, its permissions and the free space")
+        .in_file(path)
+}
