@@ -9,7 +9,7 @@ use aec_base::name::Name;
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::Fault;
 use aec_model::money::MicroDollars;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::trajectory::Event;
 
@@ -123,7 +123,7 @@ pub struct Tick {
 }
 
 /// Why no further trial is started.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", content = "message", rename_all = "snake_case")]
 pub enum StopReason {
     /// Somebody asked for it: Ctrl-C, `runs stop`, the full-screen view.

@@ -3,14 +3,18 @@
 mod answer;
 pub mod control;
 pub mod conversation;
+pub mod dispatch;
 pub mod event;
 pub mod experiment;
 pub mod harness;
 pub mod parameters;
 pub mod plan;
 pub mod planning;
+mod queue;
 mod recording;
 pub mod room;
+mod salvage;
+pub mod session;
 pub mod task;
 pub mod trajectory;
 pub mod trial;

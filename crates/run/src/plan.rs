@@ -171,6 +171,18 @@ pub struct PlannedTool {
     pub returns_image: bool,
 }
 
+impl PlannedTool {
+    pub(crate) fn to_tool(&self) -> aec_task::task::Tool {
+        let named = format!("Tool: {}", self.name);
+        aec_task::task::Tool {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            description: if self.description.is_empty() { named } else { self.description.clone() },
+            returns_image: self.returns_image,
+        }
+    }
+}
+
 /// One trial of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedTrial {

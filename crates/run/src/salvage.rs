@@ -12,11 +12,11 @@ use aec_model::event::{CallEvent, Charged};
 use aec_model::message::Usage;
 use indexmap::IndexMap;
 
+use crate::plan::PlannedTrial;
 use crate::recording::Known;
 use crate::task::PreparedTask;
 use crate::trajectory::{self, Event, EventRole, TRAJECTORY_FILE};
 use crate::trial::{Shared, limits, scrubbed};
-use crate::plan::PlannedTrial;
 
 /// Makes the record of an attempt from its directory of live files.
 pub(crate) fn salvage(
@@ -83,7 +83,8 @@ fn content(events: &[Event]) -> Digest {
 #[expect(clippy::cast_precision_loss, reason = "dollars of one trial fit")]
 pub(crate) fn cost(events: &[Event]) -> Cost {
     let (mut open, mut calls, mut unbilled, mut unpriced) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let (mut usage, mut spent, mut unconfirmed, mut unconfirmed_tokens) = (Usage::default(), 0_u64, 0_u64, 0_u64);
+    let (mut usage, mut spent, mut unconfirmed, mut unconfirmed_tokens) =
+        (Usage::default(), 0_u64, 0_u64, 0_u64);
     let mut take = |charged: Charged| {
         calls += 1;
         match charged.usage {

@@ -130,7 +130,8 @@ impl Session {
         {
             return Err(vec![other_plan(&before, plan)]);
         }
-        let recovered = journal::recover(ledger, &plan.experiment_id, jobs).map_err(|error| cannot(&error))?;
+        let recovered =
+            journal::recover(ledger, &plan.experiment_id, jobs).map_err(|error| cannot(&error))?;
         keep_plan(&directory, plan).map_err(|error| cannot(&error))?;
         std::fs::remove_file(stop_file(&directory)).ok();
         let started_at = Timestamp::now_in_milliseconds();
@@ -205,7 +206,8 @@ pub fn sessions(directory: &ExperimentDirectory) -> io::Result<(Vec<SessionFile>
         let entry = entry?;
         let name = entry.file_name();
         if name.to_str().is_some_and(|name| name.starts_with("session-") && name.ends_with(".json")) {
-            let session = fs_err::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            let session =
+                fs_err::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
             found.extend(session);
         }
     }
@@ -245,7 +247,8 @@ fn lock(directory: &ExperimentDirectory, shard: Option<Shard>) -> Result<Vec<Fil
         let mut who = String::new();
         file.read_to_string(&mut who).ok();
         let who = who.trim();
-        let by = if who.is_empty() { String::new() } else { format!(" by {}", aec_base::text::printable(who)) };
+        let by =
+            if who.is_empty() { String::new() } else { format!(" by {}", aec_base::text::printable(who)) };
         vec![
             Problem::error(format!("the experiment is being run{by}"))
                 .id(FAMILY.number(34))
@@ -288,15 +291,21 @@ fn new_id(started: &Timestamp) -> String {
 /// What earlier sessions did. A record that a chain knows and that is not there is an error: it was removed.
 pub fn past(ledger: &Ledger, experiment: &Name) -> Result<Past, Vec<Problem>> {
     let cannot = |error: &dyn std::fmt::Display| {
-        vec![Problem::error(format!("the ledger cannot be read: {error}")).fix("run `aec-bench ledger reindex`")]
+        vec![
+            Problem::error(format!("the ledger cannot be read: {error}"))
+                .fix("run `aec-bench ledger reindex`"),
+        ]
     };
     let mut filter = Filter { experiments: vec![experiment.to_string()], ..Filter::default() };
     filter.attempts = Attempts::All;
-    let (rows, refreshed) = Index::ask(ledger, |index| index.query(&filter)).map_err(|error| cannot(&error))?;
+    let (rows, refreshed) =
+        Index::ask(ledger, |index| index.query(&filter)).map_err(|error| cannot(&error))?;
     let broken: Vec<Problem> = refreshed
         .problems
         .into_iter()
-        .filter(|problem| problem.file.as_ref().is_some_and(|file| file.starts_with(ledger.experiment(experiment).path())))
+        .filter(|problem| {
+            problem.file.as_ref().is_some_and(|file| file.starts_with(ledger.experiment(experiment).path()))
+        })
         .collect();
     if !broken.is_empty() {
         return Err(broken);
@@ -316,18 +325,26 @@ pub fn past(ledger: &Ledger, experiment: &Name) -> Result<Past, Vec<Problem>> {
     if removed.is_empty() { Ok(past) } else { Err(removed) }
 }
 
-fn removed_records(directory: &ExperimentDirectory, known: &HashSet<(Name, u32)>) -> io::Result<Vec<Problem>> {
+fn removed_records(
+    directory: &ExperimentDirectory,
+    known: &HashSet<(Name, u32)>,
+) -> io::Result<Vec<Problem>> {
     let mut removed = Vec::new();
     for path in directory.chains()? {
         let chain = Chain::read(&path).map_err(|error| io::Error::other(error.to_string()))?;
         for link in chain.links {
             if !known.contains(&(link.trial_id.clone(), link.attempt)) {
                 removed.push(
-                    Problem::error(format!("the record of attempt {} of {} is gone", link.attempt, link.trial_id))
-                        .id(FAMILY.number(35))
-                        .why("the experiment's chain says that it was recorded; running it again would replace it")
-                        .fix("restore it from a copy, or run the experiment under another id")
-                        .in_file(directory.record(&link.trial_id, link.attempt)),
+                    Problem::error(format!(
+                        "the record of attempt {} of {} is gone",
+                        link.attempt, link.trial_id
+                    ))
+                    .id(FAMILY.number(35))
+                    .why(
+                        "the experiment's chain says that it was recorded; running it again would replace it",
+                    )
+                    .fix("restore it from a copy, or run the experiment under another id")
+                    .in_file(directory.record(&link.trial_id, link.attempt)),
                 );
             }
         }

@@ -9,6 +9,8 @@ use aec_ledger::record::InputFile;
 use aec_task::dataset::split::family;
 use aec_task::task::{Task, Tool, primary_output};
 
+use crate::plan::{Conditions, PlannedTool};
+
 /// A task that is ready to be worked on.
 #[derive(Debug)]
 pub struct PreparedTask {
@@ -41,13 +43,13 @@ pub struct WorkspaceFile {
 
 impl PreparedTask {
     /// Reads what an agent may see.
-    pub fn read(task: Task, revision: Digest, instruction: Option<String>) -> Result<Self, Problem> {
+    pub fn read(task: Task, revision: Digest, conditions: &Conditions) -> Result<Self, Problem> {
         let unreadable = |what: String| {
             Problem::error(format!("the task `{}` cannot be read: {what}", task.id))
                 .fix("run `aec-bench task validate` on it")
         };
-        let instruction = match instruction {
-            Some(instruction) => instruction,
+        let instruction = match &conditions.instruction {
+            Some(instruction) => instruction.clone(),
             None => task.instruction().map_err(|error| unreadable(error.to_string()))?,
         };
         let files = read_files(&task).map_err(|error| unreadable(error.to_string()))?;
@@ -55,7 +57,10 @@ impl PreparedTask {
             revision,
             output_path: primary_output(&instruction),
             instruction,
-            tools: task.tools(),
+            tools: match &conditions.tools {
+                Some(tools) => tools.iter().map(PlannedTool::to_tool).collect(),
+                None => task.tools(),
+            },
             files,
             family: family(&task),
             task,

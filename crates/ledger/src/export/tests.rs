@@ -60,7 +60,10 @@ fn csv_has_a_row_per_attempt_and_no_formula() {
     assert_eq!((cell(0, "experiment_id"), cell(0, "reward")), ("a".to_owned(), "0.75".to_owned()));
     assert_eq!((cell(1, "reward"), cell(1, "cost_usd")), (String::new(), String::new()));
     assert_eq!(cell(1, "fault_message"), "'=HYPERLINK(\"http://x\"), \"two\"\nlines");
-    assert_eq!((cell(0, "sandbox"), cell(0, "judged"), cell(0, "output_source")), ("namespaces".into(), "native".into(), "file".into()));
+    assert_eq!(
+        (cell(0, "sandbox"), cell(0, "judged"), cell(0, "output_source")),
+        ("namespaces".into(), "native".into(), "file".into())
+    );
     assert_eq!(cell(2, "attempt"), "2");
 }
 

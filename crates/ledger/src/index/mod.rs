@@ -77,7 +77,8 @@ impl Index {
             answered => return answered,
         };
         tracing::debug!(%error, "the index is made anew");
-        let again = store::reset(&index.connection).map_err(IndexError::from).and_then(|()| answer(&mut index));
+        let again =
+            store::reset(&index.connection).map_err(IndexError::from).and_then(|()| answer(&mut index));
         match again {
             Err(IndexError::Database(_)) => answer(&mut Self::in_memory(ledger)?),
             answered => answered,
@@ -102,7 +103,8 @@ impl Index {
 
     /// Adds records that were just written: each with the digest and the length of its file.
     pub fn add_all(&mut self, records: &[(&TrialRecord, Digest, u64)]) -> Result<(), IndexError> {
-        let rows: Vec<Row> = records.iter().map(|(record, digest, size)| Row::new(record, *digest, *size)).collect();
+        let rows: Vec<Row> =
+            records.iter().map(|(record, digest, size)| Row::new(record, *digest, *size)).collect();
         Ok(store::insert(&mut self.connection, &rows)?)
     }
 }

@@ -65,7 +65,9 @@ impl Index {
         let mut refreshed = Refreshed::default();
         let experiments = self.ledger.experiments()?;
         let known = self.known()?;
-        for gone in known.keys().filter(|known| !experiments.iter().any(|name| name.as_str() == known.as_str())) {
+        for gone in
+            known.keys().filter(|known| !experiments.iter().any(|name| name.as_str() == known.as_str()))
+        {
             refreshed.removed += self.forget(gone)?;
         }
         let reopened = self.changed_broken_files()?;
@@ -130,7 +132,8 @@ impl Index {
 
     /// The experiments that the index knows, with the stamps of their directories.
     fn known(&self) -> rusqlite::Result<BTreeMap<String, Option<Stamp>>> {
-        let mut query = self.connection.prepare_cached("SELECT experiment_id, modified, inode FROM directories")?;
+        let mut query =
+            self.connection.prepare_cached("SELECT experiment_id, modified, inode FROM directories")?;
         let rows = query.query_map([], |row| Ok((row.get(0)?, stamp(row, 1)?)))?;
         rows.collect()
     }
@@ -163,9 +166,9 @@ impl Index {
 
     /// What is wrong with the files that are not readable records.
     fn broken(&self) -> rusqlite::Result<Vec<Problem>> {
-        let mut query = self
-            .connection
-            .prepare_cached("SELECT experiment_id, file, id, what, why, fix FROM broken ORDER BY experiment_id, file")?;
+        let mut query = self.connection.prepare_cached(
+            "SELECT experiment_id, file, id, what, why, fix FROM broken ORDER BY experiment_id, file",
+        )?;
         let rows = query.query_map([], |row| {
             let (experiment, file): (String, String) = (row.get(0)?, row.get(1)?);
             let mut problem = Problem::error(row.get::<_, String>(3)?);

@@ -306,7 +306,8 @@ pub(super) fn moment(timestamp: &Timestamp) -> i64 {
 pub(super) fn timestamp(moment: i64) -> Option<Timestamp> {
     let digits = format!("{:014}", moment / 1000);
     let part = |from: usize, to: usize| digits.get(from..to);
-    let (date, time) = ((part(0, 4)?, part(4, 6)?, part(6, 8)?), (part(8, 10)?, part(10, 12)?, part(12, 14)?));
+    let (date, time) =
+        ((part(0, 4)?, part(4, 6)?, part(6, 8)?), (part(8, 10)?, part(10, 12)?, part(12, 14)?));
     let text = format!("{}-{}-{}T{}:{}:{}Z", date.0, date.1, date.2, time.0, time.1, time.2);
     Timestamp::try_from(text).ok()
 }

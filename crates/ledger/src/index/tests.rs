@@ -86,7 +86,8 @@ fn only_what_is_new_is_read() {
 
 /// Gives a directory the time that the index has noted.
 fn settle_like_before(index: &Index, path: &Path) {
-    let noted: i64 = index.connection.query_row("SELECT modified FROM directories", [], |row| row.get(0)).unwrap();
+    let noted: i64 =
+        index.connection.query_row("SELECT modified FROM directories", [], |row| row.get(0)).unwrap();
     let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(noted.cast_unsigned());
     std::fs::File::open(path).unwrap().set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
 }
@@ -214,9 +215,14 @@ fn filters_totals_and_summaries() {
 fn ids_are_found_by_unique_beginnings() {
     let (_directory, ledger) = ledger();
     let mut index = Index::in_memory(&ledger).unwrap();
-    for (experiment, trial, attempt) in
-        [("one", "abc", 1), ("one", "abc", 2), ("one", "abcd", 1), ("one2", "abc", 1), ("two", "x.5", 1), ("two", "unknown", 1)]
-    {
+    for (experiment, trial, attempt) in [
+        ("one", "abc", 1),
+        ("one", "abc", 2),
+        ("one", "abcd", 1),
+        ("one2", "abc", 1),
+        ("two", "x.5", 1),
+        ("two", "unknown", 1),
+    ] {
         index.add(&example::record(experiment, trial, attempt), Digest::of(b"x"), 1).unwrap();
     }
     let find = |id: &str| match index.find(id) {

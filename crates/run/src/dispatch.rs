@@ -1,0 +1,621 @@
+//! Carrying out a plan: one dispatcher owns the state of the run and turns what attempts, signals and the clock tell it
+//! into one stream of events.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_judge::verdict::Outcome;
+use aec_ledger::index::Index;
+use aec_ledger::jobs::LIVE;
+use aec_ledger::layout::{Ledger, parse_record_name};
+use aec_ledger::record::{Boundary, Fault, TrialRecord};
+use aec_ledger::writer::{CommitError, GroupListener, Writer, WriterSetup};
+use aec_model::failure::FailureKind;
+use aec_model::money::MicroDollars;
+use aec_task::task::Task;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use crate::control::Wish;
+use crate::event::{AgentTally, RunEnded, RunEvent, RunStarted, StopReason, Tick, TrialEnded, TrialRef};
+use crate::plan::PlannedTrial;
+use crate::queue::{Queue, Waiting};
+use crate::salvage::salvage;
+use crate::session::{Past, PastTrial, Session};
+use crate::task::PreparedTask;
+use crate::trial::{self, Attempt, Shared};
+
+/// Time between ticks.
+const TICK: Duration = Duration::from_millis(200);
+/// Prepared tasks that are kept for the next trial.
+const KEPT_TASKS: usize = 256;
+
+/// How a run is carried out. Nothing here changes what the trials are.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Trials at once.
+    pub concurrency: usize,
+    /// Trials at once that use the same model.
+    pub model_concurrency: usize,
+    /// No trial is started after so long.
+    pub max_time: Option<Duration>,
+    /// Attempts at a trial in one session, when faults are not the agent's and may pass.
+    pub max_attempts: u32,
+    /// Faults in a row that are not the agents', after which the run stops.
+    pub max_faults: usize,
+    /// Trials that are run again although they have a record.
+    pub rerun: Rerun,
+    /// Whether somebody wants to see traces as they are written.
+    pub traces: bool,
+}
+
+/// Trials that are run again although they have a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rerun {
+    /// Those that ended in a fault of any kind.
+    pub failed: bool,
+    /// Those that ended in a fault that is not the agent's.
+    pub infra: bool,
+    /// These.
+    pub trials: HashSet<Name>,
+}
+
+impl Rerun {
+    fn takes(&self, id: &Name, past: &PastTrial) -> bool {
+        let infra = matches!(past.outcome, Outcome::InfraFault | Outcome::VerifierFault);
+        let failed = infra || past.outcome == Outcome::AgentFault;
+        // What was cancelled never had its chance.
+        past.outcome == Outcome::Cancelled
+            || self.infra && infra
+            || self.failed && failed
+            || self.trials.contains(id)
+    }
+}
+
+/// A run that is ready to begin.
+pub struct Run {
+    /// What all attempts share.
+    pub shared: Arc<Shared>,
+    /// The tasks of the plan, in its order.
+    pub tasks: Vec<Task>,
+    /// The trials of this process.
+    pub trials: Vec<PlannedTrial>,
+    /// The ledger.
+    pub ledger: Ledger,
+    /// The root of `jobs`.
+    pub jobs: std::path::PathBuf,
+    /// The session.
+    pub session: Session,
+    /// What earlier sessions did.
+    pub past: Past,
+    /// How it is carried out.
+    pub options: Options,
+}
+
+/// Which trials of a run are still to be done, and from which attempt on.
+pub fn to_do(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<(usize, u32)> {
+    let next = |trial: &PlannedTrial| match past.trials.get(&trial.id) {
+        None => Some(1),
+        Some(found) => rerun.takes(&trial.id, found).then_some(found.attempt + 1),
+    };
+    trials.iter().enumerate().filter_map(|(index, trial)| Some((index, next(trial)?))).collect()
+}
+
+/// Carries out a plan to its end or until it is stopped.
+pub async fn execute(
+    run: Run,
+    observe: &mut (dyn FnMut(&RunEvent) + Send),
+) -> Result<RunEnded, Vec<Problem>> {
+    let begun = Instant::now();
+    let storage = |error: &dyn std::fmt::Display| {
+        vec![
+            Problem::error(format!("the run cannot go on: {error}"))
+                .fix("check the disk, then resume the run"),
+        ]
+    };
+    let writer = Writer::open(
+        WriterSetup {
+            ledger: run.ledger.clone(),
+            jobs: run.jobs.clone(),
+            experiment: run.shared.plan.experiment_id.clone(),
+            session: run.session.id.clone(),
+            plan: run.shared.plan.digest,
+        },
+        index_listener(&run.ledger),
+    )
+    .map_err(|error| storage(&error))?;
+    let mut dispatcher = Dispatcher::new(run, Arc::new(writer), begun);
+    dispatcher.salvage_live().await.map_err(|error| storage(&error))?;
+    dispatcher.fill();
+    let started = dispatcher.started();
+    observe(&RunEvent::Started(started));
+    dispatcher.work(observe).await;
+    dispatcher.end(observe).map_err(|error| storage(&error))
+}
+
+/// Keeps the index up with the writer. An index that fails is rebuilt by whoever reads it.
+fn index_listener(ledger: &Ledger) -> Option<GroupListener> {
+    let mut index = Index::open(ledger).ok()?;
+    Some(Box::new(move |group| {
+        let rows: Vec<(&TrialRecord, _, _)> =
+            group.iter().map(|(record, digest, size)| (record, *digest, *size)).collect();
+        if let Err(error) = index.add_all(&rows) {
+            tracing::debug!(%error, "the index was not updated");
+        }
+    }))
+}
+
+/// An attempt that has ended, or what kept its record from being written.
+struct Finished {
+    agent: usize,
+    waiting: Waiting,
+    reference: Arc<TrialRef>,
+    duration: Duration,
+    result: Result<TrialRecord, CommitError>,
+}
+
+struct Dispatcher {
+    run: Run,
+    writer: Arc<Writer>,
+    prepared: Arc<Prepared>,
+    queue: Queue,
+    running: JoinSet<Finished>,
+    /// Attempts under way, by the task that makes them: what is left of one that panics.
+    under_way: HashMap<tokio::task::Id, (usize, Waiting, Arc<TrialRef>)>,
+    /// The latest attempt of each trial.
+    latest: Vec<Option<(Outcome, Option<f64>)>>,
+    sender: mpsc::UnboundedSender<RunEvent>,
+    receiver: mpsc::UnboundedReceiver<RunEvent>,
+    stop: Option<StopReason>,
+    begun: Instant,
+    to_run: usize,
+    interrupted: usize,
+    unsettled_calls: u64,
+    recorded: usize,
+    faults_in_a_row: usize,
+}
+
+impl Dispatcher {
+    fn new(run: Run, writer: Arc<Writer>, begun: Instant) -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let models = run.shared.plan.agents.iter().map(|agent| agent.model.clone()).collect();
+        let latest = run
+            .trials
+            .iter()
+            .map(|trial| run.past.trials.get(&trial.id).map(|past| (past.outcome, past.reward)))
+            .collect();
+        Self {
+            prepared: Arc::default(),
+            queue: Queue::new(models, run.options.model_concurrency.max(1)),
+            running: JoinSet::new(),
+            under_way: HashMap::new(),
+            latest,
+            sender,
+            receiver,
+            stop: None,
+            begun,
+            to_run: 0,
+            interrupted: 0,
+            unsettled_calls: 0,
+            recorded: 0,
+            faults_in_a_row: 0,
+            writer,
+            run,
+        }
+    }
+
+    /// Records the attempts that a killed session left in the middle of their work.
+    async fn salvage_live(&mut self) -> io::Result<()> {
+        let live = self.run.shared.jobs.join(LIVE);
+        let entries = match fs_err::read_dir(&live) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let trials: HashMap<Name, usize> =
+            self.run.trials.iter().enumerate().map(|(index, trial)| (trial.id.clone(), index)).collect();
+        let mut names: Vec<String> = Vec::new();
+        for entry in entries {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        names.sort();
+        for name in names {
+            let Some((id, attempt)) = parse_record_name(&format!("{name}.json")) else { continue };
+            let Some(index) = trials.get(&id).copied() else { continue };
+            let place = live.join(&name);
+            if self.run.past.trials.get(&id).is_some_and(|past| past.attempt >= attempt) {
+                // It was recorded; only its directory was not removed.
+                fs_err::remove_dir_all(&place)?;
+                continue;
+            }
+            let fault = Fault {
+                boundary: Boundary::Internal,
+                kind: Some("interrupted".to_owned()),
+                message: "the program was killed while the agent worked".to_owned(),
+                retryable: true,
+            };
+            let record = self.salvaged(index, attempt, &place, Outcome::Cancelled, fault)?;
+            let (outcome, reward, calls) = (record.outcome, record.reward(), record.cost.unsettled_calls);
+            self.run.past.cost_usd += record.cost.estimated_cost_usd.unwrap_or(0.0);
+            commit(&self.writer, record).await.map_err(|error| io::Error::other(error.to_string()))?;
+            self.unsettled_calls += calls;
+            self.interrupted += 1;
+            self.latest[index] = Some((outcome, reward));
+            self.run.past.trials.insert(id, PastTrial { attempt, outcome, reward });
+        }
+        Ok(())
+    }
+
+    fn salvaged(
+        &self,
+        trial: usize,
+        attempt: u32,
+        live: &std::path::Path,
+        outcome: Outcome,
+        fault: Fault,
+    ) -> io::Result<TrialRecord> {
+        let planned = &self.run.trials[trial];
+        let task =
+            self.prepared.get(&self.run, planned.task).map_err(|problem| io::Error::other(problem.what))?;
+        salvage(&self.run.shared, planned, attempt, &task, live, outcome, fault)
+    }
+
+    /// Queues what is to be done: repetition by repetition, so that a run that is stopped early is balanced.
+    fn fill(&mut self) {
+        let mut wanted = to_do(&self.run.trials, &self.run.past, &self.run.options.rerun);
+        wanted.sort_by_key(|(index, _)| {
+            let trial = &self.run.trials[*index];
+            (trial.repetition, trial.task, trial.agent)
+        });
+        self.to_run = wanted.len();
+        for (trial, attempt) in wanted {
+            self.queue.push(self.run.trials[trial].agent, Waiting { trial, attempt });
+        }
+    }
+
+    fn started(&self) -> RunStarted {
+        RunStarted {
+            experiment_id: self.run.shared.plan.experiment_id.clone(),
+            session: self.run.session.id.clone(),
+            planned: self.run.trials.len(),
+            done_before: self.run.trials.len() - self.to_run,
+            interrupted: self.interrupted,
+            to_run: self.to_run,
+            agents: self.run.shared.plan.agents.iter().map(|agent| agent.name.clone()).collect(),
+            concurrency: self.run.options.concurrency,
+            max_cost: self.run.shared.account.totals().remaining,
+        }
+    }
+
+    /// Runs until nothing is left or nothing more may be started, and everything that was started has ended.
+    async fn work(&mut self, observe: &mut (dyn FnMut(&RunEvent) + Send)) {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let control = self.run.shared.control.clone();
+        let mut seen = Wish::GoOn;
+        loop {
+            self.start_trials();
+            if self.running.is_empty() && (self.queue.len() == 0 || self.stop.is_some()) {
+                break;
+            }
+            tokio::select! {
+                biased;
+                Some(event) = self.receiver.recv() => observe(&event),
+                () = control.reached(next_wish(seen)), if seen < Wish::GiveUp => {
+                    seen = control.wish();
+                    let reason = if seen == Wish::GiveUp { StopReason::Insisted } else { StopReason::Asked };
+                    self.stop_for(reason, observe);
+                }
+                Some(ended) = self.running.join_next_with_id() => self.finished(ended, observe),
+                _ = ticks.tick() => {
+                    observe(&RunEvent::Tick(self.tick()));
+                    if self.run.options.max_time.is_some_and(|limit| self.begun.elapsed() >= limit) {
+                        self.stop_for(StopReason::Time, observe);
+                    }
+                    match self.run.session.wish() {
+                        Wish::GoOn => {}
+                        wish => control.wish_for(wish),
+                    }
+                }
+            }
+        }
+        while let Ok(event) = self.receiver.try_recv() {
+            observe(&event);
+        }
+    }
+
+    fn stop_for(&mut self, reason: StopReason, observe: &mut (dyn FnMut(&RunEvent) + Send)) {
+        if self.stop.is_none() || reason == StopReason::Insisted {
+            observe(&RunEvent::Stopping(reason.clone()));
+            self.stop = Some(reason);
+        }
+    }
+
+    fn start_trials(&mut self) {
+        while self.stop.is_none() && self.running.len() < self.run.options.concurrency.max(1) {
+            let Some((agent, waiting)) = self.queue.pop() else { return };
+            self.start(agent, waiting);
+        }
+    }
+
+    fn start(&mut self, agent: usize, waiting: Waiting) {
+        let planned = self.run.trials[waiting.trial].clone();
+        let plan = &self.run.shared.plan;
+        let reference = Arc::new(TrialRef {
+            trial_id: planned.id.clone(),
+            task_id: plan.tasks[planned.task].task_id.clone(),
+            agent: plan.agents[planned.agent].name.clone(),
+            repetition: planned.repetition,
+            attempt: waiting.attempt,
+        });
+        let worker = Worker {
+            shared: Arc::clone(&self.run.shared),
+            writer: Arc::clone(&self.writer),
+            sender: self.sender.clone(),
+            reference: Arc::clone(&reference),
+            traces: self.run.options.traces,
+        };
+        let task = self.prepared.get(&self.run, planned.task);
+        let handle = self.running.spawn(worker.work(agent, waiting, planned, task));
+        self.under_way.insert(handle.id(), (agent, waiting, reference));
+    }
+
+    fn finished(
+        &mut self,
+        ended: Result<(tokio::task::Id, Finished), tokio::task::JoinError>,
+        observe: &mut (dyn FnMut(&RunEvent) + Send),
+    ) {
+        let finished = match ended {
+            Ok((id, finished)) => {
+                self.under_way.remove(&id);
+                finished
+            }
+            Err(error) => {
+                let Some((agent, waiting, reference)) = self.under_way.remove(&error.id()) else { return };
+                self.panicked(agent, waiting, reference)
+            }
+        };
+        self.queue.done(finished.agent);
+        // What the attempt told comes before its end.
+        while let Ok(event) = self.receiver.try_recv() {
+            observe(&event);
+        }
+        match finished.result {
+            Ok(record) => {
+                let ended = self.take_in(
+                    finished.agent,
+                    finished.waiting,
+                    &record,
+                    finished.reference,
+                    finished.duration,
+                );
+                observe(&RunEvent::TrialEnded(Box::new(ended)));
+                self.consider(&record, observe);
+            }
+            Err(error) => self.stop_for(StopReason::Storage(error.to_string()), observe),
+        }
+    }
+
+    /// A trial that panicked is one failed record, made from what it wrote until then.
+    fn panicked(&mut self, agent: usize, waiting: Waiting, reference: Arc<TrialRef>) -> Finished {
+        let live = self
+            .run
+            .shared
+            .jobs
+            .join(LIVE)
+            .join(aec_ledger::layout::stem(&reference.trial_id, waiting.attempt));
+        let fault = Fault {
+            boundary: Boundary::Internal,
+            kind: Some("panic".to_owned()),
+            message: "the trial ended in a bug of this program".to_owned(),
+            retryable: false,
+        };
+        let record = self.salvaged(waiting.trial, waiting.attempt, &live, Outcome::InfraFault, fault);
+        let result = record.map_err(|error| CommitError::Storage(error.to_string())).and_then(|record| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            self.writer.commit(record.clone(), Box::new(move |done| drop(sender.send(done))));
+            let gone = |_| CommitError::Storage("the writer has ended".to_owned());
+            receiver.recv().map_err(gone)?.map(|_| record)
+        });
+        Finished { agent, waiting, reference, duration: Duration::ZERO, result }
+    }
+
+    fn take_in(
+        &mut self,
+        agent: usize,
+        waiting: Waiting,
+        record: &TrialRecord,
+        trial: Arc<TrialRef>,
+        duration: Duration,
+    ) -> TrialEnded {
+        self.recorded += 1;
+        self.latest[waiting.trial] = Some((record.outcome, record.reward()));
+        let passing = record.fault.as_ref().is_some_and(|fault| fault.retryable);
+        let infra = matches!(record.outcome, Outcome::InfraFault | Outcome::VerifierFault);
+        let before = self.run.past.trials.get(&trial.trial_id).map_or(0, |past| past.attempt);
+        let retried = self.stop.is_none()
+            && infra
+            && passing
+            && waiting.attempt - before < self.run.options.max_attempts;
+        if retried {
+            self.queue.push_first(agent, Waiting { attempt: waiting.attempt + 1, ..waiting });
+        }
+        self.faults_in_a_row = if infra { self.faults_in_a_row + 1 } else { 0 };
+        let cost = &record.cost;
+        TrialEnded {
+            trial,
+            outcome: record.outcome,
+            reward: record.reward(),
+            fault: record.fault.clone(),
+            cost: cost.estimated_cost_usd.and_then(MicroDollars::from_dollars),
+            tokens: cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens,
+            duration,
+            retried,
+        }
+    }
+
+    /// Whether a record says that going on makes no sense.
+    fn consider(&mut self, record: &TrialRecord, observe: &mut (dyn FnMut(&RunEvent) + Send)) {
+        let Some(fault) = &record.fault else { return };
+        if fault.boundary == Boundary::Cancelled && fault.kind.as_deref() == Some(FailureKind::Budget.name())
+        {
+            self.stop_for(StopReason::Budget(fault.message.clone()), observe);
+        } else if self.faults_in_a_row >= self.run.options.max_faults.max(1) {
+            let message = format!("{} faults in a row, the last: {}", self.faults_in_a_row, fault.message);
+            self.stop_for(StopReason::Faults(message), observe);
+        }
+    }
+
+    fn tick(&self) -> Tick {
+        let totals = self.run.shared.account.totals();
+        Tick {
+            spent: totals.all.spent,
+            reserved: totals.reserved,
+            tokens: totals.all.tokens(),
+            open_calls: totals.open_calls,
+            running: self.running.len(),
+        }
+    }
+
+    fn end(mut self, observe: &mut (dyn FnMut(&RunEvent) + Send)) -> io::Result<RunEnded> {
+        let totals = self.run.shared.account.totals();
+        let directory = self.run.ledger.experiment(&self.run.shared.plan.experiment_id);
+        let writer =
+            Arc::into_inner(self.writer).ok_or_else(|| io::Error::other("an attempt is still under way"))?;
+        let closed = writer.close();
+        let left = self.queue.len() > 0;
+        let stopped = self.stop.take().filter(|_| left || self.latest.iter().any(is_cancelled));
+        let recorded = closed.as_ref().map_or(self.recorded as u64, |closed| closed.records);
+        self.run.session.end(recorded, stopped.clone())?;
+        if let Err(error) = closed
+            && !matches!(stopped, Some(StopReason::Storage(_)))
+        {
+            return Err(error);
+        }
+        let mut ended = RunEnded {
+            experiment_id: self.run.shared.plan.experiment_id.clone(),
+            agents: Vec::new(),
+            all: AgentTally::default(),
+            recorded: self.recorded,
+            spent: totals.all.spent,
+            tokens: totals.all.tokens(),
+            calls: totals.all.calls,
+            unsettled_calls: self.unsettled_calls,
+            stopped,
+            head: directory.head().ok().flatten(),
+            duration: self.begun.elapsed(),
+        };
+        ended.agents = self
+            .run
+            .shared
+            .plan
+            .agents
+            .iter()
+            .map(|agent| AgentTally { agent: Some(agent.name.clone()), ..AgentTally::default() })
+            .collect();
+        for (trial, latest) in self.run.trials.iter().zip(&self.latest) {
+            for tally in [&mut ended.agents[trial.agent], &mut ended.all] {
+                tally.planned += 1;
+                if let Some((outcome, reward)) = latest {
+                    tally.add(*outcome, *reward);
+                }
+            }
+        }
+        observe(&RunEvent::Ended(Box::new(ended.clone())));
+        Ok(ended)
+    }
+}
+
+fn is_cancelled(latest: &Option<(Outcome, Option<f64>)>) -> bool {
+    matches!(latest, Some((Outcome::Cancelled, _)))
+}
+
+fn next_wish(seen: Wish) -> Wish {
+    if seen == Wish::GoOn { Wish::Finish } else { Wish::GiveUp }
+}
+
+/// Makes one attempt on a task of its own.
+struct Worker {
+    shared: Arc<Shared>,
+    writer: Arc<Writer>,
+    sender: mpsc::UnboundedSender<RunEvent>,
+    reference: Arc<TrialRef>,
+    traces: bool,
+}
+
+impl Worker {
+    async fn work(
+        self,
+        agent: usize,
+        waiting: Waiting,
+        planned: PlannedTrial,
+        task: Result<Arc<PreparedTask>, Problem>,
+    ) -> Finished {
+        let begun = Instant::now();
+        self.tell(RunEvent::TrialStarted(Arc::clone(&self.reference)));
+        let result = match task {
+            Ok(task) => self.attempt(Attempt { trial: planned, number: waiting.attempt, task }).await,
+            Err(problem) => Err(CommitError::Storage(problem.what)),
+        };
+        Finished { agent, waiting, reference: self.reference, duration: begun.elapsed(), result }
+    }
+
+    async fn attempt(&self, attempt: Attempt) -> Result<TrialRecord, CommitError> {
+        let (sender, reference) = (self.sender.clone(), Arc::clone(&self.reference));
+        let stage: trial::StageListener = Box::new(move |stage| {
+            sender.send(RunEvent::Stage(Arc::clone(&reference), stage)).ok();
+        });
+        let listener = self.traces.then(|| {
+            let (sender, reference) = (self.sender.clone(), Arc::clone(&self.reference));
+            let listener: crate::trajectory::Listener = Arc::new(move |event| {
+                sender.send(RunEvent::Trace(Arc::clone(&reference), Arc::new(event.clone()))).ok();
+            });
+            listener
+        });
+        let record = trial::attempt(&self.shared, &attempt, &stage, listener)
+            .await
+            .map_err(|error| CommitError::Storage(error.to_string()))?;
+        commit(&self.writer, record.clone()).await?;
+        Ok(record)
+    }
+
+    fn tell(&self, event: RunEvent) {
+        // Nobody listens after the end.
+        self.sender.send(event).ok();
+    }
+}
+
+/// Waits until a record is durable and in its place.
+async fn commit(writer: &Arc<Writer>, record: TrialRecord) -> Result<(), CommitError> {
+    let (sender, receiver) = oneshot::channel();
+    writer.commit(record, Box::new(move |done| drop(sender.send(done))));
+    let gone = |_| CommitError::Storage("the writer has ended".to_owned());
+    receiver.await.map_err(gone)?.map(|_| ())
+}
+
+/// Tasks that were prepared lately, since trials of one task follow one another.
+#[derive(Default)]
+struct Prepared(Mutex<HashMap<usize, Arc<PreparedTask>>>);
+
+impl Prepared {
+    fn get(&self, run: &Run, index: usize) -> Result<Arc<PreparedTask>, Problem> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = kept.get(&index) {
+            return Ok(Arc::clone(task));
+        }
+        let plan = &run.shared.plan;
+        let revision = plan.tasks[index].revision;
+        let prepared = PreparedTask::read(run.tasks[index].clone(), revision, &plan.conditions)?;
+        let prepared = Arc::new(prepared);
+        if kept.len() >= KEPT_TASKS {
+            kept.retain(|_, task| Arc::strong_count(task) > 1);
+        }
+        kept.insert(index, Arc::clone(&prepared));
+        Ok(prepared)
+    }
+}
