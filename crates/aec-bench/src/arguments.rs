@@ -2,11 +2,13 @@
 
 mod author;
 mod model;
+mod run;
 
 use std::path::PathBuf;
 
 pub(crate) use author::*;
 pub(crate) use model::*;
+pub(crate) use run::*;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -89,6 +91,13 @@ pub(crate) enum Command {
     Verify(VerifyArguments),
     /// Find out whether a task's verdicts can be trusted
     Audit(AuditArguments),
+    /// Show which trials a run would have, and lock them in a file
+    Plan(PlanCommandArguments),
+    /// Run agents on tasks, judge what they leave, and keep every trial
+    Run(Box<RunArguments>),
+    /// The same as `run --backend local`
+    #[command(hide = true)]
+    RunLocal(Box<RunArguments>),
     /// Find out what models would be called, and whether they answer
     #[command(subcommand)]
     Models(ModelsCommand),

@@ -18,6 +18,8 @@ use crate::output::Format;
 
 pub(crate) struct Context {
     pub(crate) format: Format,
+    pub(crate) quiet: bool,
+    pub(crate) color: bool,
     project_flag: Option<PathBuf>,
     /// The environment that secrets are taken from: the shell's, and the project's once it is open.
     env: RefCell<Env>,
@@ -31,6 +33,8 @@ impl Context {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self {
             format,
+            quiet: global.quiet,
+            color: !global.no_color,
             project_flag: global.project.clone(),
             env: RefCell::new(Env::from_shell(variables)),
             secrets: RefCell::default(),

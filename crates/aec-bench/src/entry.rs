@@ -146,6 +146,12 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         }
         Command::Verify(arguments) => commands::verify::verify(context, &arguments),
         Command::Audit(arguments) => commands::audit::audit(context, &arguments),
+        Command::Plan(arguments) => commands::plan::plan(context, &arguments),
+        Command::Run(arguments) => commands::run::run(context, &arguments),
+        Command::RunLocal(mut arguments) => {
+            arguments.plan.backend.get_or_insert_with(|| "local".to_owned());
+            commands::run::run(context, &arguments)
+        }
         Command::Models(ModelsCommand::Check(arguments)) => {
             commands::models_check::check(context, &arguments)
         }
@@ -192,6 +198,8 @@ fn command_name(command: &Command) -> &'static str {
         Command::Library(LibraryCommand::Export(_)) => "library export",
         Command::Verify(_) => "verify",
         Command::Audit(_) => "audit",
+        Command::Plan(_) => "plan",
+        Command::Run(_) | Command::RunLocal(_) => "run",
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
         Command::Schema(_) => "schema",

@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Environment = 4,
     /// A bug in this program.
     Internal = 70,
+    /// Somebody stopped it.
+    Interrupted = 130,
 }
 
 /// A command that could not do its work.

@@ -37,6 +37,8 @@ pub(crate) struct Outcome {
     problems_shown: bool,
     /// What goes on after the outcome is printed.
     service: Option<Service>,
+    /// An exit code other than what the problems say.
+    exit: Option<Exit>,
 }
 
 /// Work of a server, which says that it is ready and then goes on until it is told to stop.
@@ -60,7 +62,14 @@ impl Outcome {
                 Failure::internal(Problem::error(format!("cannot write the result as JSON: {error}")))
             })?),
         };
-        Ok(Self { data, remarks: Vec::new(), problems: Vec::new(), problems_shown: false, service: None })
+        Ok(Self {
+            data,
+            remarks: Vec::new(),
+            problems: Vec::new(),
+            problems_shown: false,
+            service: None,
+            exit: None,
+        })
     }
 
     /// With a line for people.
@@ -78,6 +87,12 @@ impl Outcome {
     /// The work that goes on.
     pub(crate) fn take_service(&mut self) -> Option<Service> {
         self.service.take()
+    }
+
+    /// With an exit code other than what the problems say.
+    pub(crate) fn exit(mut self, exit: Exit) -> Self {
+        self.exit = Some(exit);
+        self
     }
 
     /// With problems, printed on stderr in text mode. Only errors and warnings belong here.
@@ -131,7 +146,7 @@ impl Printer {
                 }
             }
         }
-        if found { Exit::Found } else { Exit::Success }
+        outcome.exit.unwrap_or(if found { Exit::Found } else { Exit::Success })
     }
 
     pub(crate) fn failure(&self, command: &str, failure: &Failure) -> Exit {

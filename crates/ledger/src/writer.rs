@@ -89,7 +89,8 @@ impl Writer {
         let jobs = setup.jobs.join(setup.experiment.as_str());
         let staging = Staging::begin(&jobs.join(LIVE))?;
         let journal = Journal::create(&experiment, &setup.session)?;
-        let chain = File::options().append(true).create_new(true).open(experiment.chain(&setup.session))?;
+        let chain_path = experiment.chain(&setup.session);
+        let chain = File::options().append(true).create_new(true).open(&chain_path)?;
         let (sender, receiver) = sync_channel(QUEUE);
         let desk = Desk {
             contents: setup.ledger.contents(),
@@ -99,6 +100,7 @@ impl Writer {
             staging,
             journal,
             chain,
+            chain_path,
             head: setup.plan,
             sequence: 0,
             listener,
@@ -146,6 +148,7 @@ struct Desk {
     staging: Staging,
     journal: Journal,
     chain: File,
+    chain_path: PathBuf,
     head: Digest,
     sequence: u64,
     listener: Option<GroupListener>,
@@ -181,6 +184,9 @@ impl Desk {
         }
         if self.sequence > 0 {
             self.checkpoint()?;
+        } else {
+            // A session that recorded nothing leaves no chain.
+            fs_err::remove_file(&self.chain_path)?;
         }
         self.journal.remove()?;
         Ok(Closed { records: self.sequence, head: self.head })

@@ -1,12 +1,15 @@
 //! Experiments: which tasks, which agents, how often and where; plans made from them, and trials that carry them out.
 
+pub mod agents;
 mod answer;
 pub mod control;
 pub mod conversation;
 pub mod dispatch;
+pub mod estimate;
 pub mod event;
 pub mod experiment;
 pub mod harness;
+pub mod overrides;
 pub mod parameters;
 pub mod plan;
 pub mod planning;

@@ -56,15 +56,16 @@ pub struct Made {
     pub problems: Vec<Problem>,
 }
 
-/// Makes the plan of an experiment.
+/// Makes the plan of an experiment. `wanted` narrows the selection of its tasks.
 pub fn make(
     places: &Places,
     experiment: &Experiment,
     id: Option<Name>,
     conditions: Conditions,
     tool_version: &str,
+    wanted: &dyn Fn(&Task) -> bool,
 ) -> Result<Made, Vec<Problem>> {
-    let (tasks, dataset) = select(places, experiment)?;
+    let (tasks, dataset) = select(places, experiment, wanted)?;
     let mut problems = Vec::new();
     let mut agents = Vec::new();
     for agent in &experiment.agents {
@@ -122,6 +123,7 @@ fn placeholder() -> Name {
 fn select(
     places: &Places,
     experiment: &Experiment,
+    wanted: &dyn Fn(&Task) -> bool,
 ) -> Result<(Vec<Task>, Option<PlannedDataset>), Vec<Problem>> {
     let selection = Selection::prepare(&experiment.tasks, &places.datasets)?;
     let Catalogue { tasks, problems } = Catalogue::load(&places.tasks);
@@ -151,7 +153,8 @@ fn select(
     if !broken.is_empty() {
         return Err(broken);
     }
-    let mut tasks: Vec<Task> = tasks.into_iter().filter(|task| selection.takes(task)).collect();
+    let mut tasks: Vec<Task> =
+        tasks.into_iter().filter(|task| selection.takes(task) && wanted(task)).collect();
     tasks.sort_by(|a, b| a.id.cmp(&b.id));
     if tasks.is_empty() {
         let problem = Problem::error("no task is selected")

@@ -1,0 +1,161 @@
+//! Arguments of `aec-bench plan` and `aec-bench run`.
+
+use std::path::PathBuf;
+
+use aec_base::settings::Backend;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueHint};
+
+use super::{
+    BudgetArguments, EndpointsArgument, SandboxArgument, SelectionArguments, TapeArguments, TasksRootArgument,
+};
+
+/// What decides which trials there are: an experiment file, or flags that say the same.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArguments {
+    /// Tasks to run: ids, directories of ids, or patterns such as electrical/*
+    #[arg(value_name = "TASK", conflicts_with = "config")]
+    pub(crate) tasks: Vec<String>,
+    /// Experiment file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// Task to run; the same as naming it without the flag
+    #[arg(long = "task", value_name = "TASK", conflicts_with = "config")]
+    pub(crate) more_tasks: Vec<String>,
+    #[command(flatten)]
+    pub(crate) selection: SelectionArguments,
+    /// Model or endpoint id; each one is an agent of its own
+    #[arg(long, short, value_name = "MODEL", conflicts_with = "config")]
+    pub(crate) model: Vec<String>,
+    /// The program between model and task [default: tool_loop]
+    #[arg(long, visible_alias = "adapter", value_name = "NAME", conflicts_with = "config", value_parser = harness_names())]
+    pub(crate) harness: Option<String>,
+    /// Parameter of the agents, such as max_turns=12; the value is JSON where possible
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "config")]
+    pub(crate) parameter: Vec<String>,
+    /// File with a system prompt for the agents, below the project root
+    #[arg(long, value_name = "FILE", conflicts_with = "config", value_hint = ValueHint::FilePath)]
+    pub(crate) system_prompt_file: Option<String>,
+    /// How often each agent does each task
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) repetitions: Option<u32>,
+    /// Id of the experiment, which names its directory in the ledger [default: made from the plan]
+    #[arg(long, short = 'e', visible_alias = "experiment", value_name = "EXP")]
+    pub(crate) experiment_id: Option<String>,
+    /// Where trials run
+    #[arg(long, short, value_name = "NAME", value_parser = Backend::NAMES)]
+    pub(crate) backend: Option<String>,
+    /// Seconds an agent may take, instead of the task's
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) timeout: Option<u32>,
+    /// Memory in MiB, instead of the task's
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) memory_mb: Option<u32>,
+    /// Keep submissions without scoring them
+    #[arg(long)]
+    pub(crate) no_verify: bool,
+    /// Run agents whose prompts or files hold answers of the tasks; every record then tells
+    #[arg(long)]
+    pub(crate) allow_leaks: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgument,
+    #[command(flatten)]
+    pub(crate) tasks_root: TasksRootArgument,
+    #[command(flatten)]
+    pub(crate) endpoints: EndpointsArgument,
+    #[command(flatten)]
+    pub(crate) budget: BudgetArguments,
+}
+
+fn harness_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(aec_run::experiment::Harness::ALL.map(aec_run::experiment::Harness::name))
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PlanCommandArguments {
+    #[command(flatten)]
+    pub(crate) plan: PlanArguments,
+    /// Freeze the plan in this file; `run --plan FILE` then refuses whatever has changed
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) lock: Option<PathBuf>,
+    /// Replace a plan file that exists
+    #[arg(long, requires = "lock")]
+    pub(crate) force: bool,
+    /// Ledger to use instead of the configured one
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) ledger_root: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) plan: PlanArguments,
+    /// Carry out a locked plan, and nothing but it
+    #[arg(long = "plan", value_name = "FILE", conflicts_with_all = PLANNING, value_hint = ValueHint::FilePath)]
+    pub(crate) locked: Option<PathBuf>,
+    /// Go on with this experiment: whatever is missing of its plan
+    #[arg(long, value_name = "EXP", conflicts_with_all = PLANNING, conflicts_with = "locked")]
+    pub(crate) resume: Option<String>,
+    /// Run trials again: `failed` (any fault), `infra` (faults that are not the agent's), or the id of a trial
+    #[arg(long, value_name = "WHICH")]
+    pub(crate) rerun: Vec<String>,
+    /// Add to an experiment whose plan was another
+    #[arg(long)]
+    pub(crate) extend: bool,
+    /// Show the plan, what it can cost and what is done already; run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Carry out part INDEX of COUNT, counted from 0
+    #[arg(long, value_name = "INDEX/COUNT")]
+    pub(crate) shard: Option<String>,
+    /// Trials at once
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) concurrency: u32,
+    /// Trials at once that use the same model [default: no limit of its own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) model_concurrency: Option<u32>,
+    /// Start no trial after so long, such as 90, 15m or 2h
+    #[arg(long, value_name = "TIME")]
+    pub(crate) max_time: Option<String>,
+    /// Attempts at a trial while its faults are not the agent's and may pass
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) max_attempts: u32,
+    /// Stop after so many faults in a row that are not the agents'
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_faults: u32,
+    /// Show the run on the full screen, with the trace of each trial
+    #[arg(long, conflicts_with = "quiet")]
+    pub(crate) tui: bool,
+    #[command(flatten)]
+    pub(crate) tape: TapeArguments,
+    /// Ledger to use instead of the configured one
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) ledger_root: Option<String>,
+    /// Directory of raw trial outputs to use instead of the configured one
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) jobs_root: Option<String>,
+}
+
+/// Flags that make a plan, which one that is locked or under way does not need.
+const PLANNING: [&str; 20] = [
+    "tasks",
+    "config",
+    "more_tasks",
+    "dataset",
+    "exclude",
+    "domain",
+    "difficulty",
+    "lifecycle",
+    "visibility",
+    "tag",
+    "filter",
+    "model",
+    "harness",
+    "parameter",
+    "system_prompt_file",
+    "repetitions",
+    "backend",
+    "timeout",
+    "memory_mb",
+    "no_verify",
+];

@@ -1,0 +1,241 @@
+//! `aec-bench plan`, and what a plan looks like.
+
+use std::collections::BTreeMap;
+
+use aec_base::file::write_atomic;
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_base::settings::Setting;
+use aec_base::text;
+use aec_ledger::layout::Ledger;
+use aec_model::meter::Unpriced;
+use aec_model::money::MicroDollars;
+use aec_model::retry::RetryPolicy;
+use aec_run::agents;
+use aec_run::dispatch::{Rerun, to_do};
+use aec_run::estimate::{Ceiling, ceilings};
+use aec_run::plan::{Plan, PlannedTrial};
+use aec_run::session::{Past, past};
+use aec_task::task::Task;
+use serde::Serialize;
+
+use crate::arguments::{PlanCommandArguments, TapeArguments};
+use crate::commands::models;
+use crate::commands::planning::{self, Planned};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Outcome, STRONG};
+use crate::table::Table;
+
+/// Trials that text shows; JSON has all of them.
+const SHOWN: usize = 20;
+
+/// A plan and where it stands.
+#[derive(Serialize)]
+pub(crate) struct Preview {
+    experiment_id: String,
+    plan: aec_base::digest::Digest,
+    backend: &'static str,
+    dataset: Option<String>,
+    selected_tasks: usize,
+    agents: Vec<PreviewAgent>,
+    repetitions: u32,
+    planned_trials: usize,
+    done_trials: usize,
+    trials_to_run: usize,
+    /// Trials with a record, by the outcome of their latest attempt.
+    outcomes: BTreeMap<&'static str, usize>,
+    cost_ceiling: Option<MicroDollars>,
+    cost_ceilings: Vec<Ceiling>,
+    locked: Option<String>,
+    trials: Vec<PreviewTrial>,
+}
+
+#[derive(Serialize)]
+struct PreviewAgent {
+    name: String,
+    harness: &'static str,
+    model: Option<String>,
+    digest: aec_base::digest::Digest,
+}
+
+#[derive(Serialize)]
+struct PreviewTrial {
+    trial_id: String,
+    task_id: String,
+    agent: String,
+    repetition: u32,
+    /// Which attempt would be made; absent when the trial is done.
+    attempt: Option<u32>,
+    outcome: Option<&'static str>,
+}
+
+pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Result<Outcome, Failure> {
+    let roots = [(Setting::Ledger, arguments.ledger_root.as_deref(), "--ledger-root")];
+    let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
+    let mut locked = None;
+    if let Some(file) = &arguments.lock {
+        let path = context.absolute(file)?;
+        if path.symlink_metadata().is_ok() && !arguments.force {
+            let problem =
+                Problem::error("there is a plan file already").fix("choose another name, or pass --force");
+            return Err(problem.in_file(path).into());
+        }
+        write_atomic(&path, made.plan.to_json().as_bytes())?;
+        locked = Some(file.to_string_lossy().into_owned());
+    }
+    let trials = made.plan.trials();
+    let preview =
+        Preview::new(context, &project, &made.plan, &made.tasks, &trials, &Rerun::default(), locked)?;
+    let outcome = preview.outcome(context)?.problems(made.problems);
+    Ok(variables_remark(outcome, &variables))
+}
+
+/// Says which variables of the environment took part.
+pub(crate) fn variables_remark(outcome: Outcome, variables: &[&str]) -> Outcome {
+    if variables.is_empty() {
+        return outcome;
+    }
+    outcome.remark(format!("{} from the environment took part in the plan.", variables.join(", ")))
+}
+
+impl Preview {
+    pub(crate) fn new(
+        context: &Context,
+        project: &Project,
+        plan: &Plan,
+        tasks: &[Task],
+        trials: &[PlannedTrial],
+        rerun: &Rerun,
+        locked: Option<String>,
+    ) -> Result<Self, Failure> {
+        let past = past(&Ledger::new(project.settings.path(Setting::Ledger)), &plan.experiment_id)?;
+        let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().collect();
+        let ceilings = cost_ceilings(context, project, plan, tasks, next.len())?;
+        let cap = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens).money;
+        let sum = ceilings.iter().map(|ceiling| ceiling.at_most).collect::<Option<Vec<_>>>();
+        let sum = sum.map(|parts| parts.into_iter().fold(MicroDollars::ZERO, MicroDollars::plus));
+        let mut outcomes: BTreeMap<&'static str, usize> = BTreeMap::new();
+        for trial in trials {
+            if let Some(found) = past.trials.get(&trial.id) {
+                *outcomes.entry(found.outcome.name()).or_default() += 1;
+            }
+        }
+        Ok(Self {
+            experiment_id: plan.experiment_id.to_string(),
+            plan: plan.digest,
+            backend: plan.conditions.backend.name(),
+            dataset: plan.dataset.as_ref().map(|dataset| dataset.id.clone()),
+            selected_tasks: plan.tasks.len(),
+            agents: plan
+                .agents
+                .iter()
+                .map(|agent| PreviewAgent {
+                    name: agent.name.to_string(),
+                    harness: agent.harness.name(),
+                    model: agent.model.clone(),
+                    digest: agent.digest,
+                })
+                .collect(),
+            repetitions: plan.repetitions,
+            planned_trials: trials.len(),
+            done_trials: trials.len() - next.len(),
+            trials_to_run: next.len(),
+            outcomes,
+            cost_ceiling: match (sum, cap) {
+                (Some(sum), Some(cap)) => Some(sum.min(cap)),
+                (sum, cap) => sum.or(cap),
+            },
+            cost_ceilings: ceilings,
+            locked,
+            trials: trials
+                .iter()
+                .enumerate()
+                .map(|(index, trial)| row(plan, trial, next.get(&index), &past))
+                .collect(),
+        })
+    }
+
+    pub(crate) fn outcome(&self, context: &Context) -> Result<Outcome, Failure> {
+        Outcome::new(context.format, self, || self.text())
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{STRONG}{}{STRONG:#}  plan {}\n", self.experiment_id, self.plan);
+        let dataset = self.dataset.as_ref().map(|dataset| format!(" of {dataset}")).unwrap_or_default();
+        text.push_str(&format!(
+            "{}{dataset} × {} × {} = {} on {}\n",
+            text::count(self.selected_tasks, "task"),
+            text::count(self.agents.len(), "agent"),
+            text::count(self.repetitions as usize, "repetition"),
+            text::count(self.planned_trials, "trial"),
+            self.backend,
+        ));
+        for agent in &self.agents {
+            let model = agent.model.as_deref().map(|model| format!(" with {model}")).unwrap_or_default();
+            text.push_str(&format!("  {}: {}{model}\n", agent.name, agent.harness));
+        }
+        let done: Vec<String> =
+            self.outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+        let done = if done.is_empty() { String::new() } else { format!(" (recorded: {})", done.join(", ")) };
+        text.push_str(&format!("To run: {} of {}{done}\n", self.trials_to_run, self.planned_trials));
+        text.push_str(&match self.cost_ceiling {
+            Some(ceiling) => format!("Cost at most: {ceiling}\n"),
+            None => "Cost at most: no bound\n".to_owned(),
+        });
+        for ceiling in self.cost_ceilings.iter().filter(|ceiling| ceiling.at_most.is_none()) {
+            text.push_str(&format!("  {}: {}\n", ceiling.agent, ceiling.why.unwrap_or_default()));
+        }
+        if let Some(file) = &self.locked {
+            text.push_str(&format!("Locked in {file}; carry it out with `aec-bench run --plan {file}`\n"));
+        }
+        let mut table = Table::new(["TRIAL", "TASK", "AGENT", "REP", "STATE"]);
+        for trial in self.trials.iter().take(SHOWN) {
+            let state = match (trial.attempt, trial.outcome) {
+                (None, outcome) => outcome.unwrap_or("done").to_owned(),
+                (Some(1), _) => "to run".to_owned(),
+                (Some(attempt), outcome) => format!("attempt {attempt} after {}", outcome.unwrap_or("none")),
+            };
+            let repetition = trial.repetition.to_string();
+            table.row([
+                trial.trial_id.clone(),
+                trial.task_id.clone(),
+                trial.agent.clone(),
+                repetition,
+                state,
+            ]);
+        }
+        text.push('\n');
+        text.push_str(&table.render());
+        if self.trials.len() > SHOWN {
+            text.push_str(&format!("and {} more; --json has all of them\n", self.trials.len() - SHOWN));
+        }
+        text
+    }
+}
+
+fn row(plan: &Plan, trial: &PlannedTrial, attempt: Option<&u32>, past: &Past) -> PreviewTrial {
+    PreviewTrial {
+        trial_id: trial.id.to_string(),
+        task_id: plan.tasks[trial.task].task_id.clone(),
+        agent: plan.agents[trial.agent].name.to_string(),
+        repetition: trial.repetition,
+        attempt: attempt.copied(),
+        outcome: past.trials.get(&trial.id).map(|found| found.outcome.name()),
+    }
+}
+
+/// The most that the trials to be run can cost. Nothing is called for it.
+fn cost_ceilings(
+    context: &Context,
+    project: &Project,
+    plan: &Plan,
+    tasks: &[Task],
+    trials: usize,
+) -> Result<Vec<Ceiling>, Failure> {
+    let opened =
+        models::open(context, project, &TapeArguments::default(), RetryPolicy::default(), Unpriced::Allow)?;
+    let agents = agents::prepare(plan, &project.root, &opened.client)?;
+    let budget = planning::trial_budget(project);
+    Ok(ceilings(plan, &agents, &planning::prompts(plan, tasks), trials, budget.money))
+}

@@ -1,0 +1,373 @@
+//! `aec-bench run`.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_base::settings::Setting;
+use aec_base::text;
+use aec_judge::judge::{Isolation, Judge, Surface};
+use aec_judge::pool::Pool;
+use aec_judge::verdict::Outcome as TrialOutcome;
+use aec_ledger::layout::Ledger;
+use aec_model::gateway::Gateway;
+use aec_model::meter::{Budget, Unpriced};
+use aec_model::money::MicroDollars;
+use aec_model::retry::RetryPolicy;
+use aec_run::agents;
+use aec_run::control::Control;
+use aec_run::dispatch::{self, Options, Rerun, Run};
+use aec_run::event::{RunEnded, RunEvent, StopReason};
+use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
+use aec_run::planning::load;
+use aec_run::session::{Beginning, Past, Session, Shard, current_plan, past};
+use aec_run::trial::Shared;
+use aec_sandbox::python;
+use aec_task::task::Task;
+use serde::Serialize;
+
+use crate::arguments::RunArguments;
+use crate::commands::models::{self, Models};
+use crate::commands::plan::{Preview, variables_remark};
+use crate::commands::planning::{self, Planned, VERSION};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::Outcome;
+use crate::progress::{Mode, Progress, summary_text};
+use crate::signals::Signals;
+
+/// What a run is made from, wherever its plan comes from.
+pub(crate) struct Prepared {
+    pub(crate) project: Project,
+    pub(crate) plan: Plan,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) variables: Vec<&'static str>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    #[serde(flatten)]
+    ended: &'a RunEnded,
+    plan: aec_base::digest::Digest,
+    session: String,
+    duration_seconds: f64,
+    jobs: std::path::PathBuf,
+    ledger: std::path::PathBuf,
+}
+
+pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome, Failure> {
+    let shard = arguments.shard.as_deref().map(parse_shard).transpose()?;
+    let prepared = prepare(context, arguments)?;
+    let trials = trials_of(&prepared.plan, shard);
+    let rerun = rerun(&arguments.rerun, &trials)?;
+    if arguments.dry_run {
+        let Prepared { project, plan, tasks, variables, problems } = &prepared;
+        let preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
+        let outcome = preview.outcome(context)?.problems(problems.clone());
+        return Ok(variables_remark(outcome, variables));
+    }
+    let mode = mode(context, arguments);
+    let options = Options {
+        concurrency: arguments.concurrency as usize,
+        model_concurrency: arguments.model_concurrency.map_or(usize::MAX, |limit| limit as usize),
+        max_time: arguments.max_time.as_deref().map(parse_time).transpose()?,
+        max_attempts: arguments.max_attempts,
+        max_faults: arguments.max_faults as usize,
+        rerun,
+        traces: false,
+    };
+    carry_out(context, arguments, prepared, trials, shard, options, mode)
+}
+
+fn mode(context: &Context, arguments: &RunArguments) -> Mode {
+    if arguments.tui {
+        Mode::Screen
+    } else if context.quiet {
+        Mode::Quiet
+    } else if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+        Mode::Bars
+    } else {
+        Mode::Lines
+    }
+}
+
+/// The plan: made from an experiment or flags, locked in a file, or under way in the ledger.
+fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Failure> {
+    let roots = [
+        (Setting::Ledger, arguments.ledger_root.as_deref(), "--ledger-root"),
+        (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
+    ];
+    if arguments.locked.is_none() && arguments.resume.is_none() {
+        let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
+        return Ok(Prepared {
+            project,
+            plan: made.plan,
+            tasks: made.tasks,
+            variables,
+            problems: made.problems,
+        });
+    }
+    let project = planning::open(context, &arguments.plan, &roots, None)?;
+    let plan = match (&arguments.locked, &arguments.resume) {
+        (Some(file), _) => Plan::read(&context.absolute(file)?)?,
+        (None, Some(id)) => plan_under_way(&Ledger::new(project.settings.path(Setting::Ledger)), id)?,
+        (None, None) => return Err(Failure::usage(Problem::error("no plan was named"))),
+    };
+    let mut problems = Vec::new();
+    if plan.tool_version != VERSION {
+        let what = format!("the plan was made by version {}, this is {VERSION}", plan.tool_version);
+        problems.push(Problem::warning(what).fix("make a new plan if the difference matters"));
+    }
+    let tasks = load(&planning::places(&project), &plan)?;
+    Ok(Prepared { project, plan, tasks, variables: Vec::new(), problems })
+}
+
+fn plan_under_way(ledger: &Ledger, id: &str) -> Result<Plan, Failure> {
+    let experiment = find_experiment(ledger, id)?;
+    current_plan(&ledger.experiment(&experiment))?.ok_or_else(|| {
+        let problem = Problem::error(format!("the experiment `{experiment}` has no plan in this ledger"));
+        problem.fix("run it with --config or with flags").into()
+    })
+}
+
+/// An experiment of the ledger by its id or a beginning that fits only one.
+pub(crate) fn find_experiment(ledger: &Ledger, id: &str) -> Result<Name, Failure> {
+    let all = ledger.experiments()?;
+    if let Some(exact) = all.iter().find(|name| name.as_str() == id) {
+        return Ok(exact.clone());
+    }
+    let fitting: Vec<&Name> = all.iter().filter(|name| name.as_str().starts_with(id)).collect();
+    let shown = text::printable(id);
+    match fitting.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => {
+            let names: Vec<&str> = all.iter().map(Name::as_str).collect();
+            let problem = Problem::error(format!("there is no experiment `{shown}` in this ledger"));
+            Err(match text::nearest(id, &names) {
+                Some(near) => problem.fix(format!("did you mean `{near}`?")).into(),
+                None => problem.fix("see `aec-bench runs list`").into(),
+            })
+        }
+        several => {
+            let names: Vec<&str> = several.iter().take(5).map(|name| name.as_str()).collect();
+            let problem = Problem::error(format!("`{shown}` fits several experiments: {}", names.join(", ")));
+            Err(problem.fix("write more of the id").into())
+        }
+    }
+}
+
+/// The trials of this process.
+pub(crate) fn trials_of(plan: &Plan, shard: Option<Shard>) -> Vec<PlannedTrial> {
+    let trials = plan.trials();
+    match shard {
+        None => trials,
+        Some(Shard { index, count }) => trials
+            .into_iter()
+            .enumerate()
+            .filter(|(at, _)| at % count == index)
+            .map(|(_, trial)| trial)
+            .collect(),
+    }
+}
+
+fn carry_out(
+    context: &Context,
+    arguments: &RunArguments,
+    prepared: Prepared,
+    trials: Vec<PlannedTrial>,
+    shard: Option<Shard>,
+    mut options: Options,
+    mode: Mode,
+) -> Result<Outcome, Failure> {
+    let Prepared { project, plan, tasks, variables, mut problems } = prepared;
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    let jobs = project.settings.path(Setting::Jobs);
+    let models = match &arguments.tape {
+        tape if tape.record.is_some() => "record",
+        tape if tape.replay.is_some() => "replay",
+        tape if tape.cache => "cache",
+        _ => "live",
+    };
+    let runtime = models::runtime()?;
+    let _entered = runtime.enter();
+    let signals = Signals::catch()?;
+    let beginning =
+        Beginning { ledger: &ledger, jobs: &jobs, plan: &plan, shard, extend: arguments.extend, models };
+    let (session, _) = Session::begin(&beginning)?;
+    let past = past(&ledger, &plan.experiment_id)?;
+    let unpriced = if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
+    let opened = models::open(context, &project, &arguments.tape, RetryPolicy::default(), unpriced)?;
+    problems.extend(opened.problems.iter().cloned());
+    let control = Control::default();
+    let mut progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;
+    options.traces = progress.wants_traces();
+    let shared = shared(context, &project, &plan, opened, &past, &jobs, control.clone())?;
+    let digest = plan.digest;
+    let id = session.id.clone();
+    let run =
+        Run { shared, tasks, trials, ledger: ledger.clone(), jobs: jobs.clone(), session, past, options };
+    let ended = runtime.block_on(async {
+        tokio::spawn(listen(signals, control));
+        dispatch::execute(run, &mut |event: &RunEvent| progress.on(event)).await
+    });
+    progress.finish();
+    let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
+    problems.extend(found(&ended));
+    let data = Data {
+        plan: digest,
+        session: id,
+        duration_seconds: ended.duration.as_secs_f64(),
+        jobs: project.shown(&jobs).to_path_buf(),
+        ledger: project.shown(ledger.root()).to_path_buf(),
+        ended: &ended,
+    };
+    let outcome = Outcome::new(context.format, &data, || summary_text(&ended))?.problems(problems);
+    let outcome = variables_remark(outcome, &variables);
+    Ok(match ended.stopped {
+        Some(StopReason::Asked | StopReason::Insisted) => outcome.exit(Exit::Interrupted),
+        _ => outcome,
+    })
+}
+
+/// Every signal asks once more; a third one ends the program at once.
+async fn listen(mut signals: Signals, control: Control) {
+    for _ in 0..2 {
+        signals.next().await;
+        control.ask();
+    }
+    signals.next().await;
+    #[expect(clippy::exit, reason = "somebody insists for the third time; what is recorded is safe")]
+    std::process::exit(i32::from(Exit::Interrupted as u8));
+}
+
+/// What all attempts of a run share.
+fn shared(
+    context: &Context,
+    project: &Project,
+    plan: &Plan,
+    opened: Models,
+    past: &Past,
+    jobs: &std::path::Path,
+    control: Control,
+) -> Result<Arc<Shared>, Failure> {
+    let agents = agents::prepare(plan, &project.root, &opened.client)?;
+    let isolation = match plan.conditions.sandbox {
+        SandboxChoice::Namespaces => Isolation::Room,
+        SandboxChoice::None => Isolation::None,
+    };
+    let judge = Judge {
+        isolation,
+        python: python::find(context.search_path().as_deref()),
+        surface: Surface::default(),
+        pool: Some(Arc::new(Pool::default())),
+        native: true,
+    };
+    let mut tool_versions = BTreeMap::from([("aec-bench".to_owned(), VERSION.to_owned())]);
+    if let Some(python) = &judge.python {
+        tool_versions.insert("python".to_owned(), python.version.clone());
+    }
+    let account = run_account(project, &opened, past);
+    Ok(Arc::new(Shared {
+        plan: Arc::new(plan.clone()),
+        agents,
+        judge,
+        gateway: Gateway::new(),
+        meter: opened.meter,
+        account,
+        trial_budget: planning::trial_budget(project),
+        contents: Ledger::new(project.settings.path(Setting::Ledger)).contents(),
+        jobs: jobs.join(plan.experiment_id.as_str()),
+        redactor: Arc::new(context.redactor()),
+        tool_versions,
+        control,
+    }))
+}
+
+/// The budget of an experiment is for all its sessions: what earlier ones spent is gone.
+fn run_account(project: &Project, opened: &Models, past: &Past) -> aec_model::meter::Account {
+    let spent = MicroDollars::from_dollars(past.cost_usd).unwrap_or_default();
+    if spent == MicroDollars::ZERO {
+        return opened.run.clone();
+    }
+    let whole = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens);
+    let left = Budget { money: whole.money.map(|money| money.minus(spent)), tokens: None };
+    opened.meter.open(Some(&opened.run), "the experiment", left)
+}
+
+/// What the exit code and the envelope tell of a run.
+fn found(ended: &RunEnded) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let resume = format!("aec-bench run --resume {}", ended.experiment_id);
+    if let Some(reason) = &ended.stopped {
+        let missing = ended.all.planned - ended.all.executed;
+        let what = match reason {
+            StopReason::Asked | StopReason::Insisted => "the run was stopped".to_owned(),
+            StopReason::Budget(message) => format!("the budget is used up: {message}"),
+            StopReason::Time => "the time is over".to_owned(),
+            StopReason::Faults(message) => format!("the run stopped after {message}"),
+            StopReason::Storage(message) => format!("the run cannot keep its records: {message}"),
+        };
+        let what = format!("{what}; {} not run", text::count(missing, "trial"));
+        problems.push(Problem::error(what).id("E050").fix(format!("go on with `{resume}`")));
+    }
+    for (outcome, id) in [(TrialOutcome::InfraFault, "E051"), (TrialOutcome::VerifierFault, "E052")] {
+        if let Some(count) = ended.all.outcomes.get(&outcome) {
+            let what = format!("{} ended in {}", text::count(*count, "trial"), outcome.name());
+            let problem = Problem::warning(what).id(id).why("this says nothing about the agents");
+            problems.push(problem.fix(format!("see `aec-bench ledger list`, then `{resume} --rerun infra`")));
+        }
+    }
+    problems
+}
+
+fn rerun(which: &[String], trials: &[PlannedTrial]) -> Result<Rerun, Failure> {
+    let mut rerun = Rerun::default();
+    for word in which {
+        match word.as_str() {
+            "failed" => rerun.failed = true,
+            "infra" => rerun.infra = true,
+            id => {
+                let fitting: HashSet<&Name> = trials
+                    .iter()
+                    .map(|trial| &trial.id)
+                    .filter(|name| name.as_str().starts_with(id))
+                    .collect();
+                let problem = |what: &str| Problem::error(format!("`{}` {what}", text::printable(id)));
+                if fitting.len() != 1 {
+                    let what =
+                        if fitting.is_empty() { "is no trial of the plan" } else { "fits several trials" };
+                    return Err(Failure::usage(
+                        problem(what).fix("write `failed`, `infra` or the id of a trial"),
+                    ));
+                }
+                rerun.trials.extend(fitting.into_iter().cloned());
+            }
+        }
+    }
+    Ok(rerun)
+}
+
+fn parse_shard(text: &str) -> Result<Shard, Failure> {
+    Shard::parse(text).ok_or_else(|| {
+        let what = format!("`--shard {}` is not INDEX/COUNT", text::printable(text));
+        Failure::usage(Problem::error(what).fix("write, say, 0/4 to 3/4"))
+    })
+}
+
+fn parse_time(text: &str) -> Result<Duration, Failure> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('m') => (number, 60.0),
+        Some(number) if text.ends_with('h') => (number, 3600.0),
+        Some(number) => (number, 1.0),
+        None => (text, 1.0),
+    };
+    let seconds = number.parse::<f64>().ok().map(|value| value * unit).filter(|value| *value > 0.0);
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
+        let what = format!("`--max-time {}` is not a time", text::printable(text));
+        Failure::usage(Problem::error(what).fix("write seconds, or 15m, or 2h"))
+    })
+}
