@@ -9,6 +9,7 @@ mod entry;
 mod failure;
 mod groups;
 mod output;
+mod progress;
 mod signals;
 mod table;
 
