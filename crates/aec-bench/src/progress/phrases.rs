@@ -1,0 +1,180 @@
+//! What is said of a run while it goes on. Lines, bars and the full screen use the same words.
+
+use std::time::Instant;
+
+use aec_judge::verdict::Outcome;
+use aec_run::event::{AgentTally, RunStarted, StopReason, TrialRef};
+
+use super::figures::{UNKNOWN, grouped, guess, many, money, rate, span};
+use super::state::{Ended, State};
+
+/// `120/500 trials`.
+pub(crate) fn trials(state: &State) -> String {
+    format!("{}/{} trials", grouped(state.done() as u64), grouped(state.to_run() as u64))
+}
+
+/// `reward 0.61 (110 scored)`.
+pub(crate) fn reward(tally: &AgentTally) -> String {
+    match tally.mean_reward() {
+        Some(mean) => format!("reward {mean:.2} ({} scored)", grouped(tally.scored() as u64)),
+        None => format!("reward {UNKNOWN} (0 scored)"),
+    }
+}
+
+/// `3 infra faults`, for every outcome that is not simply scored.
+pub(crate) fn unscored(state: &State) -> Vec<String> {
+    let mut parts: Vec<String> = state
+        .unscored()
+        .map(|(outcome, count)| match outcome {
+            Outcome::AgentFault => many(count, "agent fault"),
+            Outcome::InfraFault => many(count, "infra fault"),
+            Outcome::VerifierFault => many(count, "verifier fault"),
+            Outcome::Scored | Outcome::Cancelled | Outcome::Unverified => {
+                format!("{} {}", grouped(count as u64), outcome.name())
+            }
+        })
+        .collect();
+    if state.retried > 0 {
+        parts.push(format!("{} tried again", grouped(state.retried as u64)));
+    }
+    parts
+}
+
+/// `$0.42`, and what is not in it.
+pub(crate) fn cost(state: &State) -> String {
+    let spent = money(state.spent());
+    match state.unpriced {
+        0 => spent,
+        count => format!("{spent} and {} without a price", many(count, "attempt")),
+    }
+}
+
+/// `12.3/s`.
+pub(crate) fn pace(state: &State, now: Instant) -> String {
+    state.rate(now).map_or_else(|| format!("{UNKNOWN}/s"), rate)
+}
+
+/// `about 30 s left`, as long as anything is.
+pub(crate) fn left(state: &State, now: Instant) -> Option<String> {
+    if state.ended.is_some() || state.done() >= state.to_run() && state.running().len() == 0 {
+        return None;
+    }
+    let guess = state.left(now).map(guess);
+    Some(guess.map_or_else(|| format!("{UNKNOWN} left"), |time| format!("about {time} left")))
+}
+
+/// All of it in one line.
+pub(crate) fn so_far(state: &State, now: Instant) -> String {
+    let mut parts = vec![trials(state), reward(&state.all)];
+    parts.extend(unscored(state));
+    parts.extend([cost(state), pace(state, now)]);
+    parts.extend(left(state, now));
+    parts.join(", ")
+}
+
+/// Which attempt.
+pub(crate) fn attempt(state: &State, trial: &TrialRef) -> String {
+    let task = state.safe(&trial.task_id);
+    let mut text = format!("{} ({task}, {}, repetition {}", trial.trial_id, trial.agent, trial.repetition);
+    if trial.attempt > 1 {
+        text.push_str(&format!(", attempt {}", trial.attempt));
+    }
+    text.push(')');
+    text
+}
+
+/// An attempt that was not simply scored, with what went wrong.
+pub(crate) fn fault(state: &State, ended: &Ended) -> Option<String> {
+    if matches!(ended.outcome, Outcome::Scored | Outcome::Unverified) && ended.message.is_none() {
+        return None;
+    }
+    let mut text = format!("{}: {}", ended.outcome.name(), attempt(state, &ended.trial));
+    if let Some(message) = &ended.message {
+        text.push_str(&format!(": {message}"));
+    }
+    if ended.retried {
+        text.push_str("; it is tried again");
+    }
+    Some(text)
+}
+
+/// What is about to be done.
+pub(crate) fn start(started: &RunStarted) -> String {
+    let mut text = format!(
+        "run {}: {} planned, {} done before, {} to run, {} at once",
+        started.experiment_id,
+        many(started.planned, "trial"),
+        grouped(started.done_before as u64),
+        grouped(started.to_run as u64),
+        grouped(started.concurrency as u64),
+    );
+    if let Some(most) = started.max_cost {
+        text.push_str(&format!(", at most {}", money(most)));
+    }
+    if started.interrupted > 0 {
+        text.push_str(&format!(", {} left over by a killed session", many(started.interrupted, "attempt")));
+    }
+    text
+}
+
+/// Why no further trial is started.
+pub(crate) fn stop_reason(reason: &StopReason) -> String {
+    match reason {
+        StopReason::Asked => "asked to stop".to_owned(),
+        StopReason::Insisted => "asked to stop at once".to_owned(),
+        StopReason::Budget(message) => format!("the budget is used up: {message}"),
+        StopReason::Time => "the time is over".to_owned(),
+        StopReason::Faults(message) => format!("too many faults: {message}"),
+        StopReason::Storage(message) => format!("nothing more can be recorded: {message}"),
+    }
+}
+
+/// Why no further trial is started, and what becomes of those that run.
+pub(crate) fn stopping(state: &State, reason: &StopReason) -> String {
+    let running = many(state.running().len(), "running trial");
+    match reason {
+        StopReason::Asked => format!("finishing {running}; press again to cancel them"),
+        StopReason::Insisted => format!("cancelling {running}"),
+        _ => format!("stopping, {}; finishing {running}", state.safe(&stop_reason(reason))),
+    }
+}
+
+/// How the run ended, in one line.
+pub(crate) fn end(state: &State) -> Option<String> {
+    let ended = state.ended.as_ref()?;
+    let word = if ended.stopped.is_some() { "stopped" } else { "done" };
+    let mut parts = vec![
+        format!(
+            "{word}: {} of {} executed",
+            grouped(ended.all.executed as u64),
+            many(ended.all.planned, "trial")
+        ),
+        reward(&ended.all),
+        money(ended.spent),
+        span(ended.duration),
+    ];
+    if let Some(reason) = &ended.stopped {
+        parts.push(state.safe(&stop_reason(reason)));
+    }
+    Some(parts.join(", "))
+}
+
+/// Attempts that nothing is heard of, the quietest first.
+pub(crate) fn stuck(state: &State, now: Instant) -> Option<String> {
+    const NAMED: usize = 3;
+    let stuck = state.stuck(now);
+    if stuck.is_empty() {
+        return None;
+    }
+    let named: Vec<String> = stuck
+        .iter()
+        .take(NAMED)
+        .map(|running| {
+            let quiet = now.saturating_duration_since(running.heard);
+            format!("{} ({}) for {}", running.trial.trial_id, state.safe(&running.trial.task_id), span(quiet))
+        })
+        .collect();
+    let more = stuck.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Some(format!("no sign of life from {}{more}", named.join(", ")))
+}

@@ -1,0 +1,38 @@
+//! Writes on a screen, and never beyond the area that it is given.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+use super::super::text::{cut, width};
+
+/// Writes lines of text that stay inside their area.
+pub(crate) struct Pen<'a> {
+    pub(crate) buffer: &'a mut Buffer,
+    /// Whether colours may be used.
+    pub(crate) color: bool,
+}
+
+impl Pen<'_> {
+    /// One line of an area, cut at its end.
+    pub(crate) fn line(&mut self, area: Rect, row: u16, text: &str, style: Style) {
+        let area = area.intersection(self.buffer.area);
+        if row < area.height && area.width > 0 {
+            let text = cut(text, usize::from(area.width));
+            self.buffer.set_stringn(area.x, area.y + row, text, usize::from(area.width), style);
+        }
+    }
+
+    /// Colours only underline what words say.
+    pub(crate) fn colored(&self, color: Color) -> Style {
+        if self.color { Style::new().fg(color) } else { Style::new() }
+    }
+
+    /// The rule above an area.
+    pub(crate) fn title(&mut self, area: Rect, text: &str, focused: bool) {
+        let rule = usize::from(area.width).saturating_sub(width(text) + 4);
+        let line = format!("── {text} {}", "─".repeat(rule));
+        let style = if focused { Style::new().add_modifier(Modifier::BOLD) } else { Style::new() };
+        self.line(area, 0, &line, style);
+    }
+}

@@ -1,0 +1,95 @@
+//! The terminal while it shows a full screen, and how it becomes an ordinary one again: at the end, when this is
+//! dropped, and before a panic is told.
+
+use std::io::{self, BufWriter, Stderr, stderr};
+use std::panic::PanicHookInfo;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ratatui::Frame;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+
+type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync;
+
+/// A frame is written in one go.
+const FRAME_BYTES: usize = 64 * 1024;
+
+/// A terminal that shows a full screen on stderr.
+pub(crate) struct Terminal {
+    inner: ratatui::Terminal<CrosstermBackend<BufWriter<Stderr>>>,
+    taken: Arc<Taken>,
+    hook: Arc<Hook>,
+}
+
+/// Whether the terminal is taken. Whoever gives it back first wins.
+#[derive(Default)]
+struct Taken(AtomicBool);
+
+impl Taken {
+    fn take(&self) -> io::Result<()> {
+        enable_raw_mode()?;
+        self.0.store(true, Ordering::Release);
+        execute!(stderr(), EnterAlternateScreen, Hide)
+    }
+
+    fn give_back(&self) {
+        if self.0.swap(false, Ordering::AcqRel) {
+            // Nothing can be done about a terminal that is gone.
+            let _unused = disable_raw_mode();
+            let _unused = execute!(stderr(), LeaveAlternateScreen, Show);
+        }
+    }
+}
+
+impl Terminal {
+    pub(crate) fn open() -> io::Result<Self> {
+        let taken = Arc::new(Taken::default());
+        if let Err(error) = taken.take() {
+            taken.give_back();
+            return Err(error);
+        }
+        let hook: Arc<Hook> = Arc::from(std::panic::take_hook());
+        let (told, given_back) = (Arc::clone(&hook), Arc::clone(&taken));
+        std::panic::set_hook(Box::new(move |panic| {
+            given_back.give_back();
+            told(panic);
+        }));
+        let backend = CrosstermBackend::new(BufWriter::with_capacity(FRAME_BYTES, stderr()));
+        match ratatui::Terminal::new(backend) {
+            Ok(inner) => Ok(Self { inner, taken, hook }),
+            Err(error) => {
+                taken.give_back();
+                std::panic::set_hook(Box::new(move |panic| hook(panic)));
+                Err(error)
+            }
+        }
+    }
+
+    /// Draws a frame. A panic elsewhere gives the terminal back; if the run goes on all the same, since one trial is
+    /// not all of it, the terminal is taken again.
+    pub(crate) fn draw(&mut self, content: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        if !self.taken.0.load(Ordering::Acquire) {
+            self.taken.take()?;
+            let size = self.inner.size()?;
+            self.inner.resize(ratatui::layout::Rect::new(0, 0, size.width, size.height))?;
+        }
+        self.inner.draw(content)?;
+        Ok(())
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.taken.give_back();
+        // While a panic goes on, hooks cannot be changed; ours does nothing more.
+        if !std::thread::panicking() {
+            let hook = Arc::clone(&self.hook);
+            std::panic::set_hook(Box::new(move |panic| hook(panic)));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a run has come to: planned against executed, agent by agent, and what it took.
+
+use aec_base::text::printable;
+use aec_judge::verdict::Outcome;
+use aec_run::event::{AgentTally, RunEnded};
+
+use super::figures::{UNKNOWN, grouped, many, money, span};
+use super::phrases::stop_reason;
+use crate::table::Table;
+
+/// The outcome of a run for people.
+pub(crate) fn summary_text(ended: &RunEnded) -> String {
+    let mut header = vec!["agent", "planned", "executed"];
+    header.extend(Outcome::ALL.map(Outcome::name));
+    header.extend(["missing", "mean reward"]);
+    let mut table = Table::new(header);
+    for tally in ended.agents.iter().chain([&ended.all]) {
+        table.row(cells(tally));
+    }
+    let mut text = table.render();
+    text.push('\n');
+    text.push_str(&format!(
+        "{} in {}: {}, {}, {} tokens\n",
+        many(ended.recorded, "attempt"),
+        span(ended.duration),
+        money(ended.spent),
+        count(ended.calls, "call"),
+        grouped(ended.tokens),
+    ));
+    if ended.unsettled_calls > 0 {
+        text.push_str(&format!(
+            "{}: under way when an earlier session was killed; the provider may have charged for them\n",
+            count(ended.unsettled_calls, "unsettled call")
+        ));
+    }
+    if let Some(head) = &ended.head {
+        text.push_str(&format!("chain head: {head}\n"));
+    }
+    if let Some(reason) = &ended.stopped {
+        text.push_str(&format!("stopped: {}\n", printable(&stop_reason(reason)).replace('\n', " ")));
+    }
+    if missing(&ended.all) + not_final(&ended.all) > 0 {
+        text.push_str(&format!("continue with: aec-bench run --resume {}\n", ended.experiment_id));
+    }
+    text
+}
+
+fn cells(tally: &AgentTally) -> Vec<String> {
+    let outcomes = Outcome::ALL.map(|outcome| tally.outcomes.get(&outcome).copied().unwrap_or(0));
+    let numbers = [tally.planned, tally.executed].into_iter().chain(outcomes).chain([missing(tally)]);
+    let mut cells = vec![tally.agent.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string)];
+    cells.extend(numbers.map(|number| grouped(number as u64)));
+    cells.push(match tally.mean_reward() {
+        Some(mean) => format!("{mean:.4} of {}", grouped(tally.scored() as u64)),
+        None => format!("{UNKNOWN} of 0"),
+    });
+    cells
+}
+
+/// Trials without a record.
+fn missing(tally: &AgentTally) -> usize {
+    tally.planned.saturating_sub(tally.executed)
+}
+
+/// Trials whose latest attempt was not the agent's to decide.
+fn not_final(tally: &AgentTally) -> usize {
+    tally.outcomes.iter().filter(|(outcome, _)| !outcome.is_final()).map(|(_, count)| count).sum()
+}
+
+fn count(number: u64, noun: &str) -> String {
+    many(usize::try_from(number).unwrap_or(usize::MAX), noun)
+}
+
+#[cfg(test)]
+mod tests {
+    use aec_base::digest::Digest;
+    use aec_run::event::StopReason;
+
+    use super::super::samples;
+    use super::*;
+
+    fn shown(ended: &RunEnded) -> String {
+        anstream::adapter::strip_str(&summary_text(ended)).to_string()
+    }
+
+    #[test]
+    fn a_run_that_is_done() {
+        insta::assert_snapshot!(shown(&samples::run_ended()));
+    }
+
+    #[test]
+    fn a_run_that_goes_on_later() {
+        let mut ended = samples::run_ended();
+        ended.all.add(Outcome::InfraFault, None);
+        ended.all.planned = 60;
+        ended.unsettled_calls = 2;
+        ended.head = Some(Digest::of(b"head"));
+        ended.stopped = Some(StopReason::Budget("no room for \u{1b}[31mthis call".to_owned()));
+        insta::assert_snapshot!(shown(&ended));
+    }
+
+    #[test]
+    fn an_empty_run_has_no_mean() {
+        let ended = RunEnded { agents: Vec::new(), all: AgentTally::default(), ..samples::run_ended() };
+        let text = shown(&ended);
+        assert!(text.contains("— of 0"), "{text}");
+        assert!(!text.contains("--resume"), "{text}");
+    }
+}
