@@ -4,10 +4,13 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aec_sandbox::{ExecResult, ExecSpec, Kind, Sandbox, SandboxError, Stopper, Tree, WalkLimits};
+use aec_sandbox::{ExecResult, ExecSpec, Kind, Level, Sandbox, SandboxError, Stopper, Tree, WalkLimits};
 
 /// Where agents work.
 pub const WORKSPACE: &str = "/workspace";
+
+/// The home of a room's user.
+const HOME: &str = "/home/agent";
 
 /// Files that a listing shows at most.
 const LISTED: WalkLimits = WalkLimits { entries: 10_000, depth: 16 };
@@ -18,6 +21,8 @@ const LISTED: WalkLimits = WalkLimits { entries: 10_000, depth: 16 };
 pub struct Workspace {
     room: Arc<Mutex<Box<dyn Sandbox>>>,
     stopper: Option<Arc<Stopper>>,
+    root: Arc<str>,
+    home: Arc<str>,
 }
 
 impl std::fmt::Debug for Workspace {
@@ -29,8 +34,29 @@ impl std::fmt::Debug for Workspace {
 impl Workspace {
     /// Takes over a room.
     pub fn new(room: Box<dyn Sandbox>) -> Self {
+        // Without a room the home of its user is not there.
+        let home = if room.level() == Level::Namespaces { HOME } else { "/tmp" };
+        Self::at(room, WORKSPACE, home)
+    }
+
+    /// Takes over a room whose workspace and home have other paths for its commands.
+    pub fn at(room: Box<dyn Sandbox>, root: &str, home: &str) -> Self {
         let stopper = room.stopper().map(Arc::new);
-        Self { room: Arc::new(Mutex::new(room)), stopper }
+        Self { room: Arc::new(Mutex::new(room)), stopper, root: root.into(), home: home.into() }
+    }
+
+    /// The workspace as its commands see it.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
+    /// A command in the workspace, with the environment that commands of agents have.
+    pub fn command(&self, argv: impl IntoIterator<Item = impl Into<String>>) -> ExecSpec {
+        let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut command = ExecSpec::new(argv);
+        command.cwd = self.root.to_string();
+        command.env = vec![own("HOME", &self.home), own("LANG", "C.UTF-8")];
+        command
     }
 
     /// Ends everything in the room, a command that runs included.
@@ -48,20 +74,20 @@ impl Workspace {
 
     /// Reads a file of at most `limit` bytes.
     pub async fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
-        let path = inside(path)?;
+        let path = self.place(path)?;
         self.with_tree(move |tree| tree.read(&path, limit)).await
     }
 
     /// Writes a file, with the directories above it.
     pub async fn write(&self, path: &str, bytes: Vec<u8>) -> io::Result<()> {
-        let path = inside(path)?;
+        let path = self.place(path)?;
         self.with_tree(move |tree| tree.write(&path, &bytes, false)).await
     }
 
     /// The files below a directory, with their sizes.
     pub async fn list(&self, path: &str) -> io::Result<Vec<(String, u64)>> {
-        let below =
-            if matches!(path, "" | "." | WORKSPACE | "/workspace/") { PathBuf::new() } else { inside(path)? };
+        let whole = matches!(path, "" | "." | "./" | WORKSPACE | "/workspace/");
+        let below = if whole || path == self.root() { PathBuf::new() } else { self.place(path)? };
         self.with_tree(move |tree| {
             let listed = tree.list(LISTED)?;
             let wanted =
@@ -71,19 +97,41 @@ impl Workspace {
         .await
     }
 
+    /// A path as agents write it, below the workspace.
+    fn place(&self, path: &str) -> io::Result<PathBuf> {
+        let own = path.strip_prefix(&*self.root).and_then(|rest| rest.strip_prefix('/'));
+        inside(own.unwrap_or(path))
+    }
+
     /// Works on the directory itself.
     pub async fn with_tree<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Tree) -> io::Result<T> + Send + 'static,
     ) -> io::Result<T> {
+        self.with_place(WORKSPACE, work).await
+    }
+
+    /// Works on another directory of the room.
+    pub(crate) async fn with_place<T: Send + 'static>(
+        &self,
+        place: &'static str,
+        work: impl FnOnce(&Tree) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
         let room = self.clone();
         let done = blocking(move || {
             let room = room.lock();
-            let tree =
-                room.directory(WORKSPACE).ok_or_else(|| io::Error::other("the room has no workspace"))?;
+            let tree = room
+                .directory(place)
+                .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("the room has no {place}")))?;
             work(tree)
         });
         done.await.map_err(|error| io::Error::other(error.to_string()))?
+    }
+
+    /// A socket that listens where commands of the room see it.
+    pub async fn listen(&self) -> Result<std::net::TcpListener, SandboxError> {
+        let room = self.clone();
+        blocking(move || room.lock().listen()).await?
     }
 
     /// The room itself, for whoever freezes it.

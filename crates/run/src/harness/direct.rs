@@ -22,7 +22,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
             rollout.resolved_model = reply.model;
             rollout
         }
-        Err(failure) => Rollout::new(End::Model(failure)),
+        Err(failure) => Rollout::new(context.failed(failure)),
     };
     rollout.with("turns_used", 1).with("max_turns", 1)
 }

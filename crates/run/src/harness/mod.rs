@@ -5,13 +5,16 @@
 
 pub mod direct;
 pub mod nop;
+mod snapshot;
+pub mod tool_loop;
+mod tools;
 
 use std::sync::Arc;
 
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
-use aec_model::client::{Model, Scope};
-use aec_model::failure::Failure;
+use aec_model::client::{Called, Model, Scope, Source};
+use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::Gateway;
 use aec_model::message::{Reply, Request};
 use aec_sandbox::SandboxError;
@@ -104,6 +107,30 @@ pub struct TrialSetup {
     pub opener: RoomOpener,
 }
 
+/// What a [`TrialContext`] is made of.
+pub struct TrialSetup {
+    /// The task, without its verifier.
+    pub task: Arc<PreparedTask>,
+    /// The agent.
+    pub agent: Arc<PreparedAgent>,
+    /// What chance is drawn from.
+    pub seed: [u8; 32],
+    /// When the agent's time is up.
+    pub deadline: Instant,
+    /// Where events go.
+    pub trajectory: Trajectory,
+    /// On whose behalf models are called.
+    pub scope: Scope,
+    /// The gateway.
+    pub gateway: Gateway,
+    /// Keeps secrets out of what is written.
+    pub redactor: Arc<Redactor>,
+    /// Where states of the workspace are kept; none are kept without it.
+    pub snapshots: Option<ContentStore>,
+    /// How the room is opened.
+    pub opener: RoomOpener,
+}
+
 /// How an agent's work ended, and what it said.
 #[derive(Debug)]
 pub struct Rollout {
@@ -111,7 +138,7 @@ pub struct Rollout {
     pub end: End,
     /// What it submitted as its answer.
     pub submitted: Option<String>,
-    /// The last thing it said.
+    /// What it said when it ended by itself. What it said on the way to a limit is no answer.
     pub final_text: Option<String>,
     /// The model as the provider names it.
     pub resolved_model: Option<String>,
@@ -203,7 +230,6 @@ impl TrialContext {
             opener: setup.opener,
             workspace: None,
             system_prompt: None,
-            setup_seconds: 0.0,
         }
     }
 
@@ -235,15 +261,34 @@ impl TrialContext {
 
     /// Calls the agent's model. What happens is in the trajectory before this returns.
     pub async fn call(&self, request: &Request) -> Result<Reply, Failure> {
+        self.call_in_full(request).await.outcome
+    }
+
+    /// Calls the agent's model, and tells everything about it. The call ends with the agent's time.
+    pub async fn call_in_full(&self, request: &Request) -> Called {
+        let refused =
+            |failure: Failure| Called { source: Source::Live, outcome: Err(failure), events: Vec::new() };
         let Some(model) = &self.agent.model else {
-            return Err(Failure::lasting(aec_model::failure::FailureKind::Request, "the agent has no model"));
+            return refused(Failure::lasting(FailureKind::Request, "the agent has no model"));
         };
-        let called = model.call(request, &self.scope).await;
+        let mut scope = self.scope.clone();
+        let deadline = scope.deadline.map_or(self.deadline, |own| own.min(self.deadline));
+        scope.deadline = Some(deadline);
+        let called = model.call(request, &scope).await;
         if let Ok(reply) = &called.outcome {
             self.trajectory.next_step();
             self.trajectory.assistant(reply);
         }
-        called.outcome
+        called
+    }
+
+    /// What a failed call means: a call that ended with the agent's time is the end of that time.
+    pub fn failed(&self, failure: Failure) -> End {
+        if failure.kind == FailureKind::Cancelled && self.time_left().is_zero() {
+            End::Limit(Limit::Time)
+        } else {
+            End::Model(failure)
+        }
     }
 
     /// Time that the agent has left.
@@ -256,6 +301,7 @@ impl TrialContext {
 pub async fn run(context: &mut TrialContext) -> Rollout {
     match context.agent.harness {
         Harness::Direct => direct::run(context).await,
+        Harness::ToolLoop => tool_loop::run(context).await,
         Harness::Nop => nop::run(context),
         other => {
             Rollout::new(End::Task(format!("the harness `{}` is not part of this version", other.name())))

@@ -1,0 +1,47 @@
+//! The state of a workspace, kept by content: each file under its digest, and a list of them under the list's own.
+
+use std::io;
+
+use aec_base::content::ContentStore;
+use aec_base::digest::Digest;
+use aec_sandbox::{Kind, WalkLimits};
+use serde::Serialize;
+
+use crate::workspace::Workspace;
+
+/// Bytes of one state.
+const LARGEST: u64 = 64 * 1024 * 1024;
+const WALK: WalkLimits = WalkLimits { entries: 20_000, depth: 32 };
+
+/// The list of files of a state, sorted by path.
+#[derive(Debug, Serialize)]
+struct Manifest {
+    files: Vec<Kept>,
+}
+
+#[derive(Debug, Serialize)]
+struct Kept {
+    path: String,
+    hash: Digest,
+    size: u64,
+}
+
+/// Keeps the state of a workspace; the digest of its list of files.
+pub(crate) async fn take(workspace: &Workspace, store: &ContentStore) -> io::Result<Digest> {
+    let store = store.clone();
+    workspace
+        .with_tree(move |tree| {
+            let mut left = LARGEST;
+            let mut files = Vec::new();
+            for entry in tree.list(WALK)?.into_iter().filter(|entry| entry.kind == Kind::File) {
+                let bytes = tree.read(&entry.path, left)?;
+                let size = bytes.len() as u64;
+                left -= size;
+                let path = entry.path.to_string_lossy().into_owned();
+                files.push(Kept { path, hash: store.put(&bytes)?, size });
+            }
+            let manifest = serde_json::to_vec(&Manifest { files }).map_err(io::Error::other)?;
+            store.put(&manifest)
+        })
+        .await
+}
