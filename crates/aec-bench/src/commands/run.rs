@@ -35,8 +35,8 @@ use crate::commands::plan::{Preview, variables_remark};
 use crate::commands::planning::{self, Planned, VERSION};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::Outcome;
-use crate::progress::{Mode, Progress, summary_text};
+use crate::output::{Format, Outcome};
+use crate::progress::{Mode, Progress, Wanted, summary_text};
 use crate::signals::Signals;
 
 /// What a run is made from, wherever its plan comes from.
@@ -84,15 +84,12 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
 }
 
 fn mode(context: &Context, arguments: &RunArguments) -> Mode {
-    if arguments.tui {
-        Mode::Screen
-    } else if context.quiet {
-        Mode::Quiet
-    } else if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-        Mode::Bars
-    } else {
-        Mode::Lines
-    }
+    Mode::choose(Wanted {
+        quiet: context.quiet,
+        full_screen: arguments.tui,
+        json: context.format == Format::Json,
+        terminal: std::io::IsTerminal::is_terminal(&std::io::stderr()),
+    })
 }
 
 /// The plan: made from an experiment or flags, locked in a file, or under way in the ledger.

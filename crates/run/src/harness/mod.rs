@@ -107,30 +107,6 @@ pub struct TrialSetup {
     pub opener: RoomOpener,
 }
 
-/// What a [`TrialContext`] is made of.
-pub struct TrialSetup {
-    /// The task, without its verifier.
-    pub task: Arc<PreparedTask>,
-    /// The agent.
-    pub agent: Arc<PreparedAgent>,
-    /// What chance is drawn from.
-    pub seed: [u8; 32],
-    /// When the agent's time is up.
-    pub deadline: Instant,
-    /// Where events go.
-    pub trajectory: Trajectory,
-    /// On whose behalf models are called.
-    pub scope: Scope,
-    /// The gateway.
-    pub gateway: Gateway,
-    /// Keeps secrets out of what is written.
-    pub redactor: Arc<Redactor>,
-    /// Where states of the workspace are kept; none are kept without it.
-    pub snapshots: Option<ContentStore>,
-    /// How the room is opened.
-    pub opener: RoomOpener,
-}
-
 /// How an agent's work ended, and what it said.
 #[derive(Debug)]
 pub struct Rollout {
@@ -230,6 +206,7 @@ impl TrialContext {
             opener: setup.opener,
             workspace: None,
             system_prompt: None,
+            setup_seconds: 0.0,
         }
     }
 
