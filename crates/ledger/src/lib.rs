@@ -7,6 +7,7 @@
 pub mod chain;
 pub mod jobs;
 pub mod layout;
+pub mod package;
 pub mod record;
 #[cfg(test)]
 mod sample;
