@@ -13,7 +13,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
     Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GatewayCommand, GenerateCommand,
-    LibraryCommand, ModelsCommand, TaskCommand, TemplateCommand,
+    LibraryCommand, ModelsCommand, RunsCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -146,6 +146,9 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         }
         Command::Verify(arguments) => commands::verify::verify(context, &arguments),
         Command::Audit(arguments) => commands::audit::audit(context, &arguments),
+        Command::Runs(RunsCommand::Export(arguments)) => commands::runs_export::export(context, &arguments),
+        Command::Runs(RunsCommand::Import(arguments)) => commands::runs_import::import(context, &arguments),
+        Command::Runs(RunsCommand::Keygen(arguments)) => commands::runs_keygen::keygen(context, &arguments),
         Command::Models(ModelsCommand::Check(arguments)) => {
             commands::models_check::check(context, &arguments)
         }
@@ -192,6 +195,9 @@ fn command_name(command: &Command) -> &'static str {
         Command::Library(LibraryCommand::Export(_)) => "library export",
         Command::Verify(_) => "verify",
         Command::Audit(_) => "audit",
+        Command::Runs(RunsCommand::Export(_)) => "runs export",
+        Command::Runs(RunsCommand::Import(_)) => "runs import",
+        Command::Runs(RunsCommand::Keygen(_)) => "runs keygen",
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
         Command::Schema(_) => "schema",

@@ -65,9 +65,7 @@ pub fn export(source: &Source<'_>, to: impl Write) -> Result<Manifest, PackageEr
     refuse(packer.problems)?;
     let mut writer = packer.writer;
     if let Some(key) = source.key {
-        let signature = key.sign(Digest::of(text.as_bytes()));
-        let mut text = serde_json::to_string_pretty(&signature).map_err(io::Error::other)?;
-        text.push('\n');
+        let text = key.sign(Digest::of(text.as_bytes())).to_json().map_err(io::Error::other)?;
         writer.append(SIGNATURE_FILE, false, text.len() as u64, text.as_bytes())?;
     }
     writer.finish()?;

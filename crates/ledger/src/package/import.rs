@@ -249,7 +249,9 @@ fn publish(
     fs_err::write(&note_file, text)?;
     // No record may be on disk before its contents are.
     sync_all(places.0)?;
-    sync_all(store.root()).or_else(|error| if manifest.contents.is_empty() { Ok(()) } else { Err(error) })?;
+    if !manifest.contents.is_empty() && device(store.root())? != device(places.0)? {
+        sync_all(store.root())?;
+    }
     match rename_new(&places.experiment(), directory.path()) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             merge(places, directory, manifest)?;
@@ -263,6 +265,10 @@ fn publish(
         renamed => renamed?,
     }
     Ok(sync_parent(directory.path())?)
+}
+
+fn device(path: &Path) -> io::Result<u64> {
+    Ok(std::os::unix::fs::MetadataExt::dev(&fs_err::metadata(path)?))
 }
 
 /// Moves records and files of the runs into an experiment that is here.

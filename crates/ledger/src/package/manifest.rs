@@ -12,7 +12,8 @@ use aec_base::problem::Problem;
 use aec_judge::verdict::Outcome;
 use serde::{Deserialize, Serialize};
 
-use super::{SCHEMA_VERSION, finding, merkle};
+use super::merkle::{self, Proof};
+use super::{SCHEMA_VERSION, finding};
 use crate::chain::Chain;
 use crate::layout::stem;
 use crate::record::{self, TrialRecord};
@@ -84,6 +85,8 @@ pub struct Attempt {
     pub record: Digest,
     /// Length of the record's file.
     pub size: u64,
+    /// Its leaf of the Merkle tree, which binds the record and its contents.
+    pub leaf: Digest,
 }
 
 /// An attempt that is kept back.
@@ -153,6 +156,25 @@ impl Manifest {
         text.push('\n');
         Ok(text)
     }
+
+    /// The leaves of the Merkle tree: those of attempts in the order of their files' names, then those of the files of
+    /// the runs in the order of theirs.
+    fn leaves(&self) -> BTreeMap<(u8, String), Digest> {
+        let attempts = self.attempts.iter().map(|attempt| ((0, attempt.stem()), attempt.leaf));
+        let withheld = self.withheld.iter().map(|withheld| ((0, withheld.stem()), withheld.leaf));
+        let run = self.run.iter().map(|file| ((1, file.name.clone()), run_leaf(file)));
+        attempts.chain(withheld).chain(run).collect()
+    }
+
+    /// What shows that an attempt is part of the root: its leaf, and the proof for [`merkle::check`]. Nothing when
+    /// there is no such attempt.
+    pub fn proof(&self, trial: &Name, attempt: u32) -> Option<(Digest, Proof)> {
+        let leaves = self.leaves();
+        let wanted = (0, stem(trial, attempt));
+        let index = leaves.keys().position(|key| *key == wanted)?;
+        let leaf = leaves.get(&wanted).copied()?;
+        Some((leaf, merkle::proof(&leaves.into_values().collect::<Vec<_>>(), index)?))
+    }
 }
 
 /// What a file of a run is, by its name below `_run`.
@@ -204,7 +226,6 @@ pub(super) fn read_record(bytes: &[u8], experiment: &Name, file_stem: &str) -> R
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) attempt: Attempt,
-    pub(super) leaf: Digest,
     /// Contents with their lengths, sorted.
     pub(super) contents: BTreeMap<Digest, u64>,
 }
@@ -226,34 +247,29 @@ impl Facts {
                 return Err(format!("it says two lengths of the content {digest}"));
             }
         }
+        let stem = stem(&record.trial_id, record.attempt);
+        let leaf = Leaf { trial: &stem, record: file, contents: contents.keys().collect() };
         let attempt = Attempt {
             trial_id: record.trial_id.clone(),
             attempt: record.attempt,
             outcome: record.outcome,
             record: file,
             size,
+            leaf: merkle::leaf(&serde_json::to_vec(&leaf).map_err(|error| error.to_string())?),
         };
-        let stem = attempt.stem();
-        let leaf = Leaf { trial: &stem, record: file, contents: contents.keys().collect() };
-        let leaf = merkle::leaf(&serde_json::to_vec(&leaf).map_err(|error| error.to_string())?);
-        Ok(Self { attempt, leaf, contents })
+        Ok(Self { attempt, contents })
     }
 }
 
-fn run_leaf(file: &File) -> Result<Digest, Problem> {
-    #[derive(Serialize)]
-    struct Leaf<'a> {
-        run: &'a str,
-        file: Digest,
-    }
-    let bytes = serde_json::to_vec(&Leaf { run: &file.name, file: file.digest });
-    bytes.map(|bytes| merkle::leaf(&bytes)).map_err(|error| finding(88, error.to_string()))
+fn run_leaf(file: &File) -> Digest {
+    // Names of files of runs need no escapes.
+    merkle::leaf(format!("{{\"run\":\"{}\",\"file\":\"{}\"}}", file.name, file.digest).as_bytes())
 }
 
 /// What makes a manifest: everything that was seen.
 pub(super) struct Tally {
     experiment: Name,
-    attempts: BTreeMap<String, (Attempt, Digest)>,
+    attempts: BTreeMap<String, Attempt>,
     withheld: BTreeMap<String, Withheld>,
     contents: BTreeMap<Digest, u64>,
     run: BTreeMap<String, File>,
@@ -288,7 +304,7 @@ impl Tally {
                 self.problems.push(finding(87, what).about(stem.as_str()));
             }
         }
-        self.attempts.insert(stem, (facts.attempt, facts.leaf));
+        self.attempts.insert(stem, facts.attempt);
     }
 
     /// A record that is kept back.
@@ -329,11 +345,17 @@ impl Tally {
         self.links.keys().filter(|stem| !known(stem)).cloned().collect()
     }
 
-    /// The manifest of everything seen, without annotations, or what contradicts itself. `fix` says what to do then.
-    pub(super) fn finish(mut self, tool_version: &str, fix: &str) -> Result<Manifest, Vec<Problem>> {
+    /// The manifest of everything seen, without annotations, or what contradicts itself: where that is, and
+    /// what to do then.
+    pub(super) fn finish(
+        mut self,
+        tool_version: &str,
+        fix: &str,
+        place: &Path,
+    ) -> Result<Manifest, Vec<Problem>> {
         for stem in self.missing() {
             let what = format!("a chain names a record of `{stem}` that is not here");
-            self.problems.push(finding(89, what).about(stem).fix(fix));
+            self.problems.push(finding(89, what).about(stem).fix(fix).in_file(place));
         }
         let mut counts = Counts {
             attempts: self.attempts.len() as u64,
@@ -342,25 +364,15 @@ impl Tally {
             content_bytes: self.contents.values().fold(0, |sum, size| u64::saturating_add(sum, *size)),
             ..Counts::default()
         };
-        let mut leaves = BTreeMap::new();
-        for (stem, (attempt, leaf)) in &self.attempts {
+        for (stem, attempt) in &self.attempts {
             *counts.outcomes.entry(attempt.outcome).or_default() += 1;
             match self.links.get(stem) {
                 None => counts.unchained += 1,
                 Some(record) if *record == attempt.record => {}
                 Some(_) => {
                     let what = format!("the record of `{stem}` is not the one that its chain names");
-                    self.problems.push(finding(89, what).about(stem.as_str()).fix(fix));
+                    self.problems.push(finding(89, what).about(stem.as_str()).fix(fix).in_file(place));
                 }
-            }
-            leaves.insert(stem, *leaf);
-        }
-        leaves.extend(self.withheld.iter().map(|(stem, withheld)| (stem, withheld.leaf)));
-        let mut leaves: Vec<Digest> = leaves.into_values().collect();
-        for file in self.run.values() {
-            match run_leaf(file) {
-                Ok(leaf) => leaves.push(leaf),
-                Err(problem) => self.problems.push(problem),
             }
         }
         if !self.problems.is_empty() {
@@ -368,20 +380,22 @@ impl Tally {
         }
         self.chains.sort_by(|a, b| a.session.cmp(&b.session));
         self.plans.sort();
-        Ok(Manifest {
+        let mut manifest = Manifest {
             schema_version: SCHEMA_VERSION,
             experiment_id: self.experiment,
             tool_version: tool_version.to_owned(),
-            root: merkle::root(&leaves),
+            root: Digest::of(b""),
             plans: self.plans,
             chains: self.chains,
             counts,
-            attempts: self.attempts.into_values().map(|(attempt, _)| attempt).collect(),
+            attempts: self.attempts.into_values().collect(),
             withheld: self.withheld.into_values().collect(),
             run: self.run.into_values().collect(),
             contents: self.contents.into_iter().map(|(digest, size)| Content { digest, size }).collect(),
             annotations: Vec::new(),
-        })
+        };
+        manifest.root = merkle::root(&manifest.leaves().into_values().collect::<Vec<_>>());
+        Ok(manifest)
     }
 }
 
@@ -403,4 +417,72 @@ pub(super) fn content_member(digest: Digest) -> String {
 /// The name of a member with annotations.
 pub(super) fn annotation_member(name: &str) -> String {
     format!("annotations/{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use aec_base::content::ContentStore;
+
+    use super::*;
+    use crate::sample;
+
+    #[test]
+    fn every_attempt_can_be_proved_whether_it_is_withheld_or_not() {
+        let directory = tempfile::tempdir().unwrap();
+        let contents = ContentStore::new(directory.path());
+        let made = |withhold: &[&str]| {
+            let mut tally = Tally::new(&Name::parse("exp").unwrap());
+            for trial in ["a", "b", "c", "d", "e"] {
+                let record = sample::record_with(&contents, trial, 1, &[("log", trial.as_bytes())]);
+                let facts = Facts::of(&record, Digest::of(trial.as_bytes()), 1).unwrap();
+                if withhold.contains(&trial) {
+                    let Attempt { trial_id, attempt, leaf, .. } = facts.attempt;
+                    tally.withhold(Withheld { trial_id, attempt, leaf });
+                } else {
+                    tally.record(facts);
+                }
+            }
+            tally.run_file(File { name: "session-s.json".into(), digest: Digest::of(b"s"), size: 1 });
+            tally.finish("0", "", Path::new("")).unwrap()
+        };
+        let (full, part) = (made(&[]), made(&["b", "e"]));
+        assert_eq!(full.root, part.root);
+        assert_eq!((part.counts.attempts, part.counts.contents, part.counts.withheld), (3, 3, 2));
+        for trial in ["a", "b", "c", "d", "e"] {
+            let (leaf, proof) = part.proof(&Name::parse(trial).unwrap(), 1).unwrap();
+            assert!(merkle::check(leaf, &proof, full.root), "{trial}");
+            assert!(!merkle::check(merkle::leaf(b"x"), &proof, full.root));
+        }
+        assert!(part.proof(&Name::parse("a").unwrap(), 2).is_none());
+    }
+
+    #[test]
+    fn a_leaf_is_what_the_document_says() {
+        let directory = tempfile::tempdir().unwrap();
+        let contents = ContentStore::new(directory.path());
+        let record = sample::record_with(&contents, "a", 2, &[("x", b"2"), ("y", b"1"), ("z", b"2")]);
+        let facts = Facts::of(&record, Digest::of(b"file"), 4).unwrap();
+        let mut digests = [Digest::of(b"1"), Digest::of(b"2")];
+        digests.sort();
+        let text = format!(
+            "{{\"trial\":\"a.2\",\"record\":\"{}\",\"contents\":[\"{}\",\"{}\"]}}",
+            Digest::of(b"file"),
+            digests[0],
+            digests[1]
+        );
+        assert_eq!(facts.attempt.leaf, merkle::leaf(text.as_bytes()));
+    }
+
+    #[test]
+    fn files_of_runs_are_told_by_their_names() {
+        let plan = Digest::of(b"plan");
+        assert_eq!(RunFile::of(&format!("plans/{}.json", plan.hex())), Some(RunFile::Plan(plan)));
+        assert_eq!(RunFile::of("chain-s.1.jsonl"), Some(RunFile::Chain(Name::parse("s.1").unwrap())));
+        assert_eq!(RunFile::of("session-s.json"), Some(RunFile::Session));
+        for other in
+            ["lock", "journal-s.bin", "import-00.json", "plans/x.json", "chain-.jsonl", "session-../x.json"]
+        {
+            assert_eq!(RunFile::of(other), None, "{other}");
+        }
+    }
 }

@@ -94,6 +94,13 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl Signature {
+    /// The signature as it is written: indented JSON with a line break at the end.
+    pub(super) fn to_json(&self) -> serde_json::Result<String> {
+        let mut text = serde_json::to_string_pretty(self)?;
+        text.push('\n');
+        Ok(text)
+    }
+
     /// The key that made the signature, if it is one over this manifest.
     pub(super) fn check(&self, manifest: Digest) -> Option<PublicKey> {
         let key = PublicKey::parse(&self.key)?;

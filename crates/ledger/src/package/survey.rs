@@ -14,7 +14,7 @@ use aec_base::problem::Problem;
 use super::export::Source;
 use super::import::ImportNote;
 use super::manifest::{
-    Facts, File, Manifest, RunFile, Tally, Withheld, annotation_member, read_record, record_member,
+    Attempt, Facts, File, Manifest, RunFile, Tally, Withheld, annotation_member, read_record, record_member,
     run_member,
 };
 use super::{PackageError, RECORD_LIMIT, finding, refuse};
@@ -44,8 +44,8 @@ pub(super) fn survey(source: &Source<'_>) -> Result<Manifest, PackageError> {
     for facts in found {
         noted.remove(&facts.attempt.stem());
         if kept_back.contains(&facts.attempt.trial_id.to_string()) {
-            let (trial_id, attempt) = (facts.attempt.trial_id, facts.attempt.attempt);
-            tally.withhold(Withheld { trial_id, attempt, leaf: facts.leaf });
+            let Attempt { trial_id, attempt, leaf, .. } = facts.attempt;
+            tally.withhold(Withheld { trial_id, attempt, leaf });
         } else {
             tally.record(facts);
         }
@@ -53,7 +53,8 @@ pub(super) fn survey(source: &Source<'_>) -> Result<Manifest, PackageError> {
     for withheld in noted.into_values() {
         tally.withhold(withheld);
     }
-    let mut manifest = tally.finish(source.tool_version, REPAIR).map_err(PackageError::Problems)?;
+    let mut manifest =
+        tally.finish(source.tool_version, REPAIR, directory.path()).map_err(PackageError::Problems)?;
     if manifest.attempts.is_empty() && manifest.withheld.is_empty() {
         let what = format!("the experiment `{}` has no records", source.experiment);
         return Err(finding(95, what).fix("run it first").in_file(directory.path()).into());
@@ -174,7 +175,7 @@ fn kept_back(source: &Source<'_>, found: &[Facts]) -> Result<BTreeSet<String>, P
 /// Annotations of attempts in the package.
 fn annotations(source: &Source<'_>, manifest: &Manifest) -> Result<Vec<File>, PackageError> {
     let Some(directory) = source.annotations else { return Ok(Vec::new()) };
-    let stems: BTreeSet<String> = manifest.attempts.iter().map(super::manifest::Attempt::stem).collect();
+    let stems: BTreeSet<String> = manifest.attempts.iter().map(Attempt::stem).collect();
     let mut found = Vec::new();
     for path in files_named(directory, "", ".jsonl")? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };

@@ -358,10 +358,14 @@ impl Unpacker<'_> {
         if member.size > SIGNATURE_LIMIT {
             return Err(wrong(format!("its {SIGNATURE_FILE} is {} bytes long", member.size)));
         }
-        let signature: Signature = serde_json::from_slice(&content.bytes()?)
+        let bytes = content.bytes()?;
+        let signature: Signature = serde_json::from_slice(&bytes)
             .map_err(|error| wrong(format!("its {SIGNATURE_FILE} cannot be read: {error}")))?;
         if signature.schema_version != SCHEMA_VERSION {
             return Err(wrong(format!("its signature has the format {}", signature.schema_version)));
+        }
+        if signature.to_json().ok().map(String::into_bytes) != Some(bytes) {
+            return Err(wrong(format!("its {SIGNATURE_FILE} is not written as this program writes it")));
         }
         Ok(signature)
     }
@@ -374,7 +378,8 @@ impl Unpacker<'_> {
         if let Some(next) = expected.pop_front() {
             return Err(self.wrong(85, format!("`{}` is missing in the package", next.member())).into());
         }
-        let mut made = tally.finish(&manifest.tool_version, FIX).map_err(PackageError::Problems)?;
+        let mut made =
+            tally.finish(&manifest.tool_version, FIX, self.package).map_err(PackageError::Problems)?;
         made.annotations.clone_from(&manifest.annotations);
         if let Some(what) = difference(&manifest, &made) {
             return Err(self
