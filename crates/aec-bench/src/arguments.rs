@@ -15,9 +15,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod dataset;
 mod dev;
+mod runs;
 
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
+pub(crate) use runs::*;
 
 /// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
 #[derive(Debug, Parser)]
@@ -98,6 +100,9 @@ pub(crate) enum Command {
     /// The same as `run --backend local`
     #[command(hide = true)]
     RunLocal(Box<RunArguments>),
+    /// Move the records of experiments from one ledger to another
+    #[command(subcommand)]
+    Runs(RunsCommand),
     /// Find out what models would be called, and whether they answer
     #[command(subcommand)]
     Models(ModelsCommand),

@@ -13,7 +13,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
     Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GatewayCommand, GenerateCommand,
-    LibraryCommand, ModelsCommand, TaskCommand, TemplateCommand,
+    LibraryCommand, ModelsCommand, RunsCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -152,6 +152,9 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             arguments.plan.backend.get_or_insert_with(|| "local".to_owned());
             commands::run::run(context, &arguments)
         }
+        Command::Runs(RunsCommand::Export(arguments)) => commands::runs_export::export(context, &arguments),
+        Command::Runs(RunsCommand::Import(arguments)) => commands::runs_import::import(context, &arguments),
+        Command::Runs(RunsCommand::Keygen(arguments)) => commands::runs_keygen::keygen(context, &arguments),
         Command::Models(ModelsCommand::Check(arguments)) => {
             commands::models_check::check(context, &arguments)
         }
@@ -200,6 +203,9 @@ fn command_name(command: &Command) -> &'static str {
         Command::Audit(_) => "audit",
         Command::Plan(_) => "plan",
         Command::Run(_) | Command::RunLocal(_) => "run",
+        Command::Runs(RunsCommand::Export(_)) => "runs export",
+        Command::Runs(RunsCommand::Import(_)) => "runs import",
+        Command::Runs(RunsCommand::Keygen(_)) => "runs keygen",
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
         Command::Schema(_) => "schema",

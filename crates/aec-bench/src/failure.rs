@@ -121,3 +121,12 @@ impl From<aec_task::dataset::import::ImportError> for Failure {
         }
     }
 }
+
+impl From<aec_ledger::package::PackageError> for Failure {
+    fn from(error: aec_ledger::package::PackageError) -> Self {
+        match error {
+            aec_ledger::package::PackageError::Problems(problems) => problems.into(),
+            aec_ledger::package::PackageError::Io(error) => error.into(),
+        }
+    }
+}

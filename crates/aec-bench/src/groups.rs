@@ -6,7 +6,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
-    ("Run", &["plan", "run", "models", "gateway"]),
+    ("Run", &["plan", "run", "runs", "models", "gateway"]),
     ("Files", &["schema"]),
     ("Develop", &["dev"]),
     ("Shell", &["completions", "man", "help"]),

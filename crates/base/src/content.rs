@@ -71,6 +71,30 @@ impl ContentStore {
         Ok((digest, size))
     }
 
+    /// Keeps a file whose digest and length are known to be these, by moving it here. A sound content that is here
+    /// already stays, and so does the file.
+    pub fn adopt(&self, file: &Path, digest: Digest, size: u64) -> io::Result<()> {
+        if self.holds(digest, size) && self.is_sound(digest, size) {
+            return Ok(());
+        }
+        fs_err::set_permissions(file, Permissions::from_mode(0o444))?;
+        let place = self.path(digest);
+        place.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+        match std::fs::rename(file, &place) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let mut copy = self.begin()?;
+                io::copy(&mut fs_err::File::open(file)?, &mut copy)?;
+                self.keep(copy, digest)
+            }
+            renamed => renamed,
+        }
+    }
+
+    fn is_sound(&self, digest: Digest, size: u64) -> bool {
+        open_regular(&self.path(digest), size, Links::Refuse)
+            .is_ok_and(|(file, _)| digest::copy(file, size, |_| Ok(())).is_ok_and(|found| found.0 == digest))
+    }
+
     /// A content, checked against its digest. A content of more than `limit` bytes is an error.
     pub fn read(&self, digest: Digest, limit: u64) -> io::Result<Vec<u8>> {
         let path = self.path(digest);
@@ -133,6 +157,25 @@ mod tests {
         assert!(store.read(digest, 3).is_err());
         let left: Vec<_> = fs_err::read_dir(store.root()).unwrap().collect();
         assert_eq!(left.len(), 1, "no temporary file stays");
+    }
+
+    #[test]
+    fn a_file_is_moved_here_unless_the_content_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = ContentStore::new(directory.path().join("store"));
+        let (file, digest) = (directory.path().join("file"), Digest::of(b"beam"));
+        let adopt = || {
+            fs_err::write(&file, "beam").unwrap();
+            store.adopt(&file, digest, 4).unwrap();
+            assert_eq!(store.read(digest, 10).unwrap(), b"beam");
+            let moved = !file.exists();
+            let _unused = fs_err::remove_file(&file);
+            moved
+        };
+        assert!(adopt() && !adopt());
+        fs_err::remove_file(store.path(digest)).unwrap();
+        fs_err::write(store.path(digest), "beat").unwrap();
+        assert!(adopt(), "one that was changed is replaced");
     }
 
     #[test]

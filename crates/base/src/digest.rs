@@ -56,6 +56,32 @@ impl Hasher {
     }
 }
 
+/// A reader that makes a digest of everything that is read through it.
+pub struct Reading<R> {
+    from: R,
+    hasher: Sha256,
+}
+
+impl<R: Read> Reading<R> {
+    /// Around another reader.
+    pub fn new(from: R) -> Self {
+        Self { from, hasher: Sha256::new() }
+    }
+
+    /// The digest of what was read.
+    pub fn finish(self) -> Digest {
+        Digest(self.hasher.finalize().into())
+    }
+}
+
+impl<R: Read> Read for Reading<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
 /// Reads to the end, at most `limit` bytes, handing each piece on; the digest of all of it and its length. More
 /// than the limit is an error.
 pub fn copy(
@@ -152,6 +178,13 @@ mod tests {
         };
         assert_ne!(hash(&[b"a", b"bc"]), hash(&[b"ab", b"c"]));
         assert_ne!(hash(&[b"abc"]), hash(&[b"abc", b""]));
+    }
+
+    #[test]
+    fn reading_makes_a_digest() {
+        let mut reading = Reading::new(&b"abc"[..]);
+        assert_eq!(io::read_to_string(&mut reading).unwrap(), "abc");
+        assert_eq!(reading.finish(), Digest::of(b"abc"));
     }
 
     #[test]

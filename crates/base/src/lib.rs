@@ -4,6 +4,7 @@
 //! Nothing here knows tasks or models, reads arguments, prints, or looks up the home directory: the caller
 //! says where things are.
 
+pub mod archive;
 pub mod content;
 pub mod digest;
 pub mod document;

@@ -101,6 +101,12 @@ impl Redactor {
         self.matcher.as_ref().is_some_and(|matcher| matcher.is_match(text))
     }
 
+    /// A search through bytes that arrive in pieces.
+    pub fn search(&self) -> Search<'_> {
+        let longest = self.values.iter().map(String::len).max().unwrap_or(0);
+        Search { redactor: self, longest, tail: Vec::new(), found: false }
+    }
+
     /// The text with every known secret replaced by `[NAME redacted]`.
     pub fn scrub(&self, text: String) -> String {
         let Some(matcher) = &self.matcher else { return text };
@@ -115,6 +121,31 @@ impl Redactor {
             true
         });
         scrubbed
+    }
+}
+
+/// A search for known secrets in bytes that arrive in pieces: one that lies across two of them is found as well.
+pub struct Search<'a> {
+    redactor: &'a Redactor,
+    longest: usize,
+    /// The end of what was seen, in which a secret may have begun.
+    tail: Vec<u8>,
+    found: bool,
+}
+
+impl Search<'_> {
+    /// Takes the next piece.
+    pub fn feed(&mut self, piece: &[u8]) {
+        let Some(matcher) = self.redactor.matcher.as_ref().filter(|_| !self.found) else { return };
+        self.tail.extend_from_slice(piece);
+        self.found = matcher.is_match(&self.tail);
+        let kept = self.tail.len().min(self.longest - 1);
+        self.tail.drain(..self.tail.len() - kept);
+    }
+
+    /// Whether a known secret has been seen.
+    pub fn found(&self) -> bool {
+        self.found
     }
 }
 
@@ -193,6 +224,24 @@ mod tests {
         let redactor = redactor.with([("PLAIN", "another-value")]);
         assert_eq!(redactor.scrub("another-value sk-12345\"q".into()), "[PLAIN redacted] [A_KEY redacted]");
         assert_eq!(format!("{:?}", Secret::new("hidden")), "[redacted]");
+    }
+
+    #[test]
+    fn a_secret_across_two_pieces_is_found() {
+        let redactor = Redactor::from_env(&env(&[("A_KEY", "sk-12345"), ("B_KEY", "a-much-longer-value")]));
+        let text = b"\xffbinary sk-12345 and more";
+        for size in 1..text.len() {
+            let mut search = redactor.search();
+            text.chunks(size).for_each(|piece| search.feed(piece));
+            assert!(search.found(), "{size}");
+            let mut search = redactor.search();
+            text[..15].chunks(size).for_each(|piece| search.feed(piece));
+            assert!(!search.found(), "{size}");
+        }
+        let nothing = Redactor::default();
+        let mut search = nothing.search();
+        search.feed(text);
+        assert!(!search.found());
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::FAMILY;
 use crate::layout::ExperimentDirectory;
 
 /// A chain of a million records is this long.
-const CHAIN_LIMIT: u64 = 512 * 1024 * 1024;
+pub(crate) const CHAIN_LIMIT: u64 = 512 * 1024 * 1024;
 
 /// One line of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,11 @@ pub struct Chain {
 impl Chain {
     /// Reads a chain. A torn last line, as a crash leaves it, is a warning; everything else is an error.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
-        let text = read_text(path, CHAIN_LIMIT, Links::Refuse)?;
+        Ok(Self::parse(path, &read_text(path, CHAIN_LIMIT, Links::Refuse)?))
+    }
+
+    /// The same for a text that has been read; `path` is where problems are said to be.
+    pub fn parse(path: &Path, text: &str) -> Self {
         let mut chain =
             Self { path: path.to_path_buf(), links: Vec::new(), sound_bytes: 0, problems: Vec::new() };
         for (index, line) in text.split_inclusive('\n').enumerate() {
@@ -97,7 +101,7 @@ impl Chain {
                 }
             }
         }
-        Ok(chain)
+        chain
     }
 
     /// The last link, or nothing of an empty chain.

@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use aec_base::archive::paths;
 use aec_base::content::ContentStore;
 use aec_base::digest;
 use aec_base::file::{Links, open_regular};
 use aec_base::staging::{Staging, rename_new};
-use aec_task::dataset::paths;
 
 use crate::layout::stem;
 use crate::record::{Artefact, TrialRecord};

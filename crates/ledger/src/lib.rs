@@ -12,6 +12,7 @@ pub mod index;
 pub mod jobs;
 pub mod journal;
 pub mod layout;
+pub mod package;
 pub mod read;
 pub mod record;
 #[cfg(test)]

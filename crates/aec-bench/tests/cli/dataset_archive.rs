@@ -7,107 +7,9 @@ use aec_test::TestEnv;
 use aec_test::tree::{TASK_TOML, write_task};
 use serde_json::{Value, json};
 
+use crate::archive::{Archive, Member, compress};
 use crate::dataset_commands::{json, project, run};
 use crate::empty_project;
-
-/// A tar archive, member by member, so that a test can make any lie.
-#[derive(Clone)]
-pub(crate) struct Archive {
-    members: Vec<Member>,
-}
-
-#[derive(Clone)]
-struct Member {
-    header: [u8; 512],
-    content: Vec<u8>,
-}
-
-impl Member {
-    fn file(name: &str, content: &[u8]) -> Self {
-        let mut member = Self { header: [0; 512], content: content.to_vec() };
-        member.put(0, name.as_bytes());
-        member.put(100, b"0000644\0");
-        member.put(108, b"0000000\0");
-        member.put(116, b"0000000\0");
-        member.put(124, format!("{:011o}\0", content.len()).as_bytes());
-        member.put(136, b"00000000000\0");
-        member.put(156, b"0");
-        member.put(257, b"ustar\x0000");
-        member
-    }
-
-    fn kind(name: &str, kind: u8, link: &str) -> Self {
-        let mut member = Self::file(name, b"");
-        member.put(156, &[kind]);
-        member.put(157, link.as_bytes());
-        member
-    }
-
-    /// Writes into the header; the checksum is made when the archive is.
-    fn put(&mut self, at: usize, bytes: &[u8]) {
-        self.header[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-
-    fn name(&self) -> String {
-        let end = self.header[..100].iter().position(|byte| *byte == 0).unwrap_or(100);
-        String::from_utf8(self.header[..end].to_vec()).unwrap()
-    }
-}
-
-impl Archive {
-    fn read(bytes: &[u8]) -> Self {
-        let tar = zstd::decode_all(bytes).unwrap();
-        let mut members = Vec::new();
-        let mut at = 0;
-        while tar[at] != 0 {
-            let header: [u8; 512] = tar[at..at + 512].try_into().unwrap();
-            let size = std::str::from_utf8(&header[124..135]).unwrap();
-            let size = usize::from_str_radix(size, 8).unwrap();
-            members.push(Member { header, content: tar[at + 512..at + 512 + size].to_vec() });
-            at += 512 + size.div_ceil(512) * 512;
-        }
-        Self { members }
-    }
-
-    fn tar(&self) -> Vec<u8> {
-        let mut tar = Vec::new();
-        for member in &self.members {
-            let mut header = member.header;
-            header[148..156].copy_from_slice(b"        ");
-            let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
-            header[148..156].copy_from_slice(format!("{sum:07o}\0").as_bytes());
-            tar.extend(header);
-            tar.extend(&member.content);
-            tar.resize(tar.len().div_ceil(512) * 512, 0);
-        }
-        tar.extend([0; 1024]);
-        tar
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        compress(&self.tar())
-    }
-
-    /// The archive with more members at its end.
-    fn with(&self, members: impl IntoIterator<Item = Member>) -> Vec<u8> {
-        let mut archive = self.clone();
-        archive.members.extend(members);
-        archive.bytes()
-    }
-
-    /// The archive with another manifest.
-    fn with_manifest(&self, change: impl FnOnce(&mut Value)) -> Vec<u8> {
-        let mut archive = self.clone();
-        let mut manifest: Value = serde_json::from_slice(&archive.members[0].content).unwrap();
-        change(&mut manifest);
-        archive.members[0] = Member::file("manifest.json", manifest.to_string().as_bytes());
-        archive.bytes()
-    }
-}
-
-fn compress(tar: &[u8]) -> Vec<u8> {
-    zstd::encode_all(tar, 1).unwrap()
-}
 
 /// A project with `set@1.0.0`, and its archive.
 fn exported() -> (TestEnv, Vec<u8>) {
@@ -121,8 +23,17 @@ fn exported() -> (TestEnv, Vec<u8>) {
     (env, bytes)
 }
 
+/// The archive with another manifest.
+fn with_manifest(archive: &Archive, change: impl FnOnce(&mut Value)) -> Vec<u8> {
+    let mut archive = archive.clone();
+    let mut manifest: Value = serde_json::from_slice(&archive.members[0].content).unwrap();
+    change(&mut manifest);
+    archive.members[0] = Member::file("manifest.json", manifest.to_string().as_bytes());
+    archive.bytes()
+}
+
 /// Everything below the project except the archive, as one text.
-fn tree(env: &TestEnv) -> String {
+pub(crate) fn tree(env: &TestEnv) -> String {
     let script = "find . -path ./in.tar.zst -prune -o -printf '%P %M %s\\n' | sort";
     let output =
         std::process::Command::new("bash").args(["-c", script]).current_dir(env.dir()).output().unwrap();
@@ -416,7 +327,7 @@ fn content_that_is_not_what_the_hashes_say_is_refused() {
     refuse("no files", &nothing.bytes(), "D047");
     let said = refuse(
         "a manifest that was changed",
-        &archive.with_manifest(|m| m["tasks"][0]["content_hash"] = json!(format!("sha256:{:064}", 0))),
+        &with_manifest(&archive, |m| m["tasks"][0]["content_hash"] = json!(format!("sha256:{:064}", 0))),
         "D012",
     );
     assert!(said.contains("in.tar.zst/manifest.json"), "{said:?}");
@@ -426,17 +337,21 @@ fn content_that_is_not_what_the_hashes_say_is_refused() {
 fn manifests_in_archives_are_checked_like_any_other() {
     let archive = Archive::read(&exported().1);
     let path = |path: &'static str| move |m: &mut Value| m["tasks"][0]["task_path"] = json!(path);
-    refuse("a path that leads out", &archive.with_manifest(path("../../civil/manning")), "D015");
-    refuse("an absolute path", &archive.with_manifest(path("/tasks/civil/manning")), "D015");
-    refuse("another directory", &archive.with_manifest(path("artefacts/civil/manning")), "D015");
-    refuse("another id", &archive.with_manifest(|m| m["tasks"][0]["task_id"] = json!("civil.other")), "D015");
-    refuse("a name that leads out", &archive.with_manifest(|m| m["name"] = json!("../x")), "D005");
-    refuse("a version that is none", &archive.with_manifest(|m| m["version"] = json!("../../x")), "D005");
-    refuse("build metadata", &archive.with_manifest(|m| m["version"] = json!("1.0.0+x")), "D005");
-    refuse("a newer format", &archive.with_manifest(|m| m["schema_version"] = json!(9)), "D016");
+    refuse("a path that leads out", &with_manifest(&archive, path("../../civil/manning")), "D015");
+    refuse("an absolute path", &with_manifest(&archive, path("/tasks/civil/manning")), "D015");
+    refuse("another directory", &with_manifest(&archive, path("artefacts/civil/manning")), "D015");
+    refuse(
+        "another id",
+        &with_manifest(&archive, |m| m["tasks"][0]["task_id"] = json!("civil.other")),
+        "D015",
+    );
+    refuse("a name that leads out", &with_manifest(&archive, |m| m["name"] = json!("../x")), "D005");
+    refuse("a version that is none", &with_manifest(&archive, |m| m["version"] = json!("../../x")), "D005");
+    refuse("build metadata", &with_manifest(&archive, |m| m["version"] = json!("1.0.0+x")), "D005");
+    refuse("a newer format", &with_manifest(&archive, |m| m["schema_version"] = json!(9)), "D016");
     refuse(
         "the same task twice",
-        &archive.with_manifest(|m| {
+        &with_manifest(&archive, |m| {
             let task = m["tasks"][0].clone();
             m["tasks"].as_array_mut().unwrap().push(task);
         }),

@@ -9,24 +9,24 @@ use crate::dataset_commands::run;
 use crate::empty_project;
 
 /// How often each command is killed.
-fn kills() -> u32 {
+pub(crate) fn kills() -> u32 {
     if aec_test::full() { 400 } else { 40 }
 }
 
 /// Moments spread evenly and without a pattern over a bit more than a whole run (the golden ratio's fractions).
-fn moment(round: u32, whole: Duration) -> Duration {
+pub(crate) fn moment(round: u32, whole: Duration) -> Duration {
     whole.mul_f64((f64::from(round) * 0.618_033_988_75).fract() * 1.1)
 }
 
 /// Starts a command and kills it at some moment of its life.
-fn kill(env: &TestEnv, line: &str, after: Duration) {
+pub(crate) fn kill(env: &TestEnv, line: &str, after: Duration) {
     let mut child = env.start(line.split(' '));
     std::thread::sleep(after);
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
-fn hidden(env: &TestEnv, directory: &str) -> usize {
+pub(crate) fn hidden(env: &TestEnv, directory: &str) -> usize {
     let Ok(entries) = std::fs::read_dir(env.path(directory)) else { return 0 };
     entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.')).count()
 }

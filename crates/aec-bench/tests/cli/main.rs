@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
+mod archive;
 mod bad_input;
 mod config;
 mod dataset_archive;
@@ -19,6 +20,10 @@ mod host;
 mod init;
 mod judging;
 mod models;
+mod runs_attacks;
+mod runs_export;
+mod runs_kill;
+mod runs_package;
 mod schema;
 mod server;
 mod suite;

@@ -4,10 +4,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use aec_base::archive::Writer;
 use aec_base::parallel;
 use aec_base::problem::Problem;
 use serde::Serialize;
-use tar::{EntryType, Header};
 
 use super::hash::{HashedFile, task_hash};
 use super::manifest::{MANIFEST_FILE, Manifest, ManifestTask};
@@ -17,9 +17,6 @@ use crate::id::TaskId;
 
 /// Where tasks lie in an archive, whatever the project calls its tasks root.
 pub const TASKS: &str = "tasks";
-
-/// The level of compression: higher ones take much longer and gain little on text that repeats.
-const LEVEL: i32 = 6;
 
 /// How much an archive may hold.
 #[derive(Clone, Copy, Debug)]
@@ -71,8 +68,7 @@ fn member(id: &TaskId, path: &str) -> String {
 
 /// Whether a file's name fits into an archive.
 pub(super) fn fits(id: &TaskId, path: &str) -> bool {
-    let name = member(id, path);
-    name.len() <= 100 || Header::new_ustar().set_path(&name).is_ok()
+    aec_base::archive::fits(&member(id, path))
 }
 
 /// The manifest as an archive has it: paths do not tell where the project keeps its tasks.
@@ -100,11 +96,9 @@ pub fn export(project_root: &Path, manifest: &Manifest, to: impl Write) -> Resul
     let not_an_id =
         || ExportError::Problems(vec![finding(15, "a task has no id").fix("create the dataset anew")]);
     let portable = portable(manifest).ok_or_else(not_an_id)?;
-    let mut encoder = zstd::Encoder::new(to, LEVEL)?;
-    encoder.include_checksum(true)?;
-    let mut builder = tar::Builder::new(encoder);
+    let mut writer = Writer::new(to)?;
     let text = portable.to_json().map_err(io::Error::other)?;
-    append(&mut builder, MANIFEST_FILE, false, text.as_bytes())?;
+    writer.append(MANIFEST_FILE, false, text.len() as u64, text.as_bytes())?;
 
     let mut entries: Vec<(TaskId, &ManifestTask)> =
         manifest.tasks.iter().filter_map(|entry| Some((entry.id()?, entry))).collect();
@@ -115,7 +109,7 @@ pub fn export(project_root: &Path, manifest: &Manifest, to: impl Write) -> Resul
     for some in entries.chunks(AT_ONCE) {
         for result in parallel::map(some, 4, |(id, entry)| read_task(project_root, id, entry)) {
             match result {
-                Ok(task) if problems.is_empty() => pack(&mut builder, &task, &mut packed)?,
+                Ok(task) if problems.is_empty() => pack(&mut writer, &task, &mut packed)?,
                 Ok(_) => {}
                 Err(found) => problems.extend(found),
             }
@@ -132,37 +126,19 @@ pub fn export(project_root: &Path, manifest: &Manifest, to: impl Write) -> Resul
     if !problems.is_empty() {
         return Err(ExportError::Problems(problems));
     }
-    builder.into_inner()?.finish()?.flush()?;
+    writer.finish()?;
     Ok(packed)
 }
 
-fn pack<W: Write>(builder: &mut tar::Builder<W>, task: &ReadTask, packed: &mut Packed) -> io::Result<()> {
+fn pack<W: Write>(writer: &mut Writer<W>, task: &ReadTask, packed: &mut Packed) -> io::Result<()> {
     packed.tasks += 1;
     for (file, content) in &task.files {
         packed.files += 1;
         packed.bytes += content.len() as u64;
-        append(builder, &member(&task.id, &file.path), file.executable, content)?;
+        let name = member(&task.id, &file.path);
+        writer.append(&name, file.executable, content.len() as u64, content.as_slice())?;
     }
     Ok(())
-}
-
-/// Everything in a header that is not the name, the size and the executable bit is always the same.
-fn append<W: Write>(
-    builder: &mut tar::Builder<W>,
-    name: &str,
-    executable: bool,
-    content: &[u8],
-) -> io::Result<()> {
-    let mut header = Header::new_ustar();
-    header.set_path(name)?;
-    header.set_mode(if executable { 0o755 } else { 0o644 });
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(0);
-    header.set_entry_type(EntryType::Regular);
-    header.set_size(content.len() as u64);
-    header.set_cksum();
-    builder.append(&header, content)
 }
 
 fn read_task(project_root: &Path, id: &TaskId, entry: &ManifestTask) -> Result<ReadTask, Vec<Problem>> {

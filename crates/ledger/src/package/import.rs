@@ -1,0 +1,360 @@
+//! Taking a package into a ledger. Nothing is seen there before all of the package is verified.
+//!
+//! Contents come first, then records and files of the runs. An experiment that is not here appears in one step, with
+//! everything. Into one that is here, records come one by one, each whole: a process that is killed leaves some of
+//! them, and importing again completes it. Nothing is ever overwritten.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aec_base::digest::{self, Digest};
+use aec_base::file::{Links, open_regular};
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::staging::{Staging, rename_new, sync_all, sync_parent};
+use aec_base::timestamp::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::manifest::{Counts, Manifest, Withheld, read_record};
+use super::signature::PublicKey;
+use super::survey::read_bytes;
+use super::unpack::{Places, Unpacked, unpack};
+use super::{PackageError, RECORD_LIMIT, SCHEMA_VERSION, finding, refuse};
+use crate::jobs::materialise;
+use crate::layout::{ExperimentDirectory, Ledger};
+
+/// How large a package may be, unpacked, unless somebody says otherwise.
+pub const MAX_SIZE: u64 = 16 * 1024 * 1024 * 1024;
+
+/// Where a package goes.
+#[derive(Debug)]
+pub struct Destination<'a> {
+    /// The ledger.
+    pub ledger: &'a Ledger,
+    /// The directory of all annotations.
+    pub annotations: &'a Path,
+    /// The directory of all `jobs`, if the files of attempts are to be made there.
+    pub jobs: Option<&'a Path>,
+}
+
+/// What a package must be.
+#[derive(Debug)]
+pub struct Demands {
+    /// Bytes that it may have, unpacked.
+    pub max_size: u64,
+    /// Who must have signed it.
+    pub key: Option<PublicKey>,
+    /// The root that it must have.
+    pub root: Option<Digest>,
+}
+
+/// Whether anything is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Everything is verified and taken in, at this moment.
+    Take(Timestamp),
+    /// Everything is verified.
+    Try,
+}
+
+/// What an import did, or would do.
+#[derive(Debug, Serialize)]
+pub struct Imported {
+    /// The experiment.
+    pub experiment_id: Name,
+    /// The root.
+    pub root: Digest,
+    /// Digest of the package's file.
+    pub package: Digest,
+    /// Who signed it; absent when nobody did.
+    pub key: Option<String>,
+    /// What is in the package.
+    pub counts: Counts,
+    /// Records that were not here.
+    pub added: u64,
+    /// Records that were here already, the same.
+    pub duplicates: u64,
+    /// Annotations that were not here.
+    pub annotations_added: u64,
+    /// Annotations that are not taken because there are others of the same attempt here.
+    pub annotations_kept: u64,
+    /// Attempts whose files lie in `jobs` now.
+    pub jobs: u64,
+    /// Attempts whose files cannot be made.
+    #[serde(skip)]
+    pub problems: Vec<Problem>,
+}
+
+/// `_run/import-ROOT.json`: where the records of an experiment came from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ImportNote {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// The root of the package.
+    pub root: Digest,
+    /// Who signed it; absent when nobody did.
+    pub key: Option<String>,
+    /// Digest of the package's file.
+    pub package: Digest,
+    /// When it was taken in.
+    pub imported_at: Timestamp,
+    /// Attempts that the package kept back.
+    pub withheld: Vec<Withheld>,
+}
+
+/// Takes a package in.
+pub fn import(
+    package: &Path,
+    to: &Destination<'_>,
+    demands: &Demands,
+    mode: &Mode,
+) -> Result<Imported, PackageError> {
+    let staging = match mode {
+        Mode::Take(_) => Some(Staging::begin(to.ledger.root())?),
+        Mode::Try => None,
+    };
+    let places = staging.as_ref().map(|staging| Places(staging.path()));
+    let unpacked = unpack(package, demands.max_size, places)?;
+    demand(package, &unpacked, demands)?;
+    let directory = to.ledger.experiment(&unpacked.manifest.experiment_id);
+    let (added, duplicates) = compare(&directory, &unpacked.manifest)?;
+    let manifest = &unpacked.manifest;
+    let mut imported = Imported {
+        experiment_id: manifest.experiment_id.clone(),
+        root: manifest.root,
+        package: unpacked.package,
+        key: unpacked.key.map(|key| key.to_string()),
+        counts: manifest.counts.clone(),
+        added,
+        duplicates,
+        annotations_added: 0,
+        annotations_kept: 0,
+        jobs: 0,
+        problems: Vec::new(),
+    };
+    if let (Mode::Take(now), Some(places)) = (mode, places) {
+        let note = note(&unpacked, now.clone());
+        publish(places, to.ledger, &directory, manifest, &note)?;
+        annotations(places, to.annotations, manifest, &mut imported)?;
+        if let Some(jobs) = to.jobs {
+            view(to.ledger, jobs, manifest, &mut imported);
+        }
+    }
+    Ok(imported)
+}
+
+/// Whether the package is the one that somebody expects.
+fn demand(package: &Path, unpacked: &Unpacked, demands: &Demands) -> Result<(), PackageError> {
+    const FIX: &str = "ask who gave it to you; nothing of it was used";
+    let mut problems = Vec::new();
+    if let Some(expected) = demands.key {
+        let what = match unpacked.key {
+            Some(key) if key == expected => None,
+            Some(key) => Some(format!("the package is signed with another key: {key}")),
+            None => Some("the package is not signed".to_owned()),
+        };
+        problems.extend(what.map(|what| finding(91, what).fix(FIX).in_file(package)));
+    }
+    if let Some(expected) = demands.root.filter(|root| *root != unpacked.manifest.root) {
+        let what = format!("the package has another root: {}", unpacked.manifest.root);
+        problems.push(finding(92, what).why(format!("{expected} is expected")).fix(FIX).in_file(package));
+    }
+    refuse(problems)
+}
+
+fn note(unpacked: &Unpacked, imported_at: Timestamp) -> ImportNote {
+    ImportNote {
+        schema_version: SCHEMA_VERSION,
+        root: unpacked.manifest.root,
+        key: unpacked.key.map(|key| key.to_string()),
+        package: unpacked.package,
+        imported_at,
+        withheld: unpacked.manifest.withheld.clone(),
+    }
+}
+
+/// What is at a place.
+enum There {
+    Nothing,
+    Same,
+    Other,
+}
+
+fn there(place: &Path, digest: Digest, size: u64) -> io::Result<There> {
+    match place.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(There::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(There::Other),
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    let same = open_regular(place, size, Links::Refuse)
+        .is_ok_and(|(file, _)| digest::copy(file, size, |_| Ok(())).is_ok_and(|found| found.0 == digest));
+    Ok(if same { There::Same } else { There::Other })
+}
+
+fn conflict(what: &str, place: &Path) -> Problem {
+    finding(93, format!("{what} is here with other content"))
+        .why("an import changes nothing that is here, and records carry the id of their experiment")
+        .fix("import into another ledger, or move the experiment away")
+        .in_file(place)
+}
+
+/// How many records are not here and how many are, the same. Anything that is here and differs is a problem.
+fn compare(directory: &ExperimentDirectory, manifest: &Manifest) -> Result<(u64, u64), PackageError> {
+    let (mut added, mut duplicates, mut problems) = (0, 0, Vec::new());
+    if directory.path().symlink_metadata().is_ok_and(|there| !there.is_dir()) {
+        return Err(conflict("the experiment", directory.path()).into());
+    }
+    for attempt in &manifest.attempts {
+        let place = directory.record(&attempt.trial_id, attempt.attempt);
+        match there(&place, attempt.record, attempt.size)? {
+            There::Nothing => added += 1,
+            There::Same => duplicates += 1,
+            There::Other => {
+                let what = format!("the record of `{}`", attempt.stem());
+                problems.push(conflict(&what, &place).about(attempt.stem()));
+            }
+        }
+    }
+    for file in &manifest.run {
+        let place = directory.run().join(&file.name);
+        if matches!(there(&place, file.digest, file.size)?, There::Other) {
+            problems.push(conflict(&format!("`{}` of the runs", file.name), &place));
+        }
+    }
+    refuse(problems)?;
+    Ok((added, duplicates))
+}
+
+/// Moves everything to its place.
+fn publish(
+    places: Places<'_>,
+    ledger: &Ledger,
+    directory: &ExperimentDirectory,
+    manifest: &Manifest,
+    note: &ImportNote,
+) -> Result<(), PackageError> {
+    let store = ledger.contents();
+    for content in &manifest.contents {
+        store.adopt(&places.content(content.digest), content.digest, content.size)?;
+    }
+    let root = note.root.hex();
+    let note_name = format!("import-{}.json", &root[..8]);
+    let mut text = serde_json::to_string_pretty(note).map_err(io::Error::other)?;
+    text.push('\n');
+    let note_file = places.run(&note_name);
+    if let Some(parent) = note_file.parent() {
+        fs_err::create_dir_all(parent)?;
+    }
+    fs_err::write(&note_file, text)?;
+    // No record may be on disk before its contents are.
+    sync_all(places.0)?;
+    if !manifest.contents.is_empty() && device(store.root())? != device(places.0)? {
+        sync_all(store.root())?;
+    }
+    match rename_new(&places.experiment(), directory.path()) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            merge(places, directory, manifest)?;
+            let place = directory.run().join(note_name);
+            match rename_new(&note_file, &place) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                renamed => renamed?,
+            }
+            sync_all(directory.path())?;
+        }
+        renamed => renamed?,
+    }
+    Ok(sync_parent(directory.path())?)
+}
+
+fn device(path: &Path) -> io::Result<u64> {
+    Ok(std::os::unix::fs::MetadataExt::dev(&fs_err::metadata(path)?))
+}
+
+/// Moves records and files of the runs into an experiment that is here.
+fn merge(
+    places: Places<'_>,
+    directory: &ExperimentDirectory,
+    manifest: &Manifest,
+) -> Result<(), PackageError> {
+    let records = manifest.attempts.iter().map(|attempt| {
+        let place = directory.record(&attempt.trial_id, attempt.attempt);
+        (places.record(&attempt.stem()), place, attempt.record, attempt.size)
+    });
+    let run = manifest
+        .run
+        .iter()
+        .map(|file| (places.run(&file.name), directory.run().join(&file.name), file.digest, file.size));
+    for (made, place, digest, size) in records.chain(run) {
+        match rename_new(&made, &place) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // Somebody may have put something there since it was looked at.
+                if !matches!(there(&place, digest, size)?, There::Same) {
+                    return Err(conflict("this", &place).into());
+                }
+            }
+            renamed => renamed?,
+        }
+    }
+    Ok(())
+}
+
+/// Puts annotations where there are none.
+fn annotations(
+    places: Places<'_>,
+    root: &Path,
+    manifest: &Manifest,
+    imported: &mut Imported,
+) -> Result<(), PackageError> {
+    let directory = root.join(manifest.experiment_id.as_str());
+    for file in &manifest.annotations {
+        let place = directory.join(&file.name);
+        match there(&place, file.digest, file.size)? {
+            There::Same => continue,
+            There::Other => {
+                imported.annotations_kept += 1;
+                continue;
+            }
+            There::Nothing => {}
+        }
+        fs_err::create_dir_all(&directory)?;
+        let mut copy = tempfile::Builder::new()
+            .prefix(".aec-bench-")
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .tempfile_in(&directory)?;
+        io::copy(&mut fs_err::File::open(places.annotation(&file.name))?, &mut copy)?;
+        copy.as_file().sync_all()?;
+        match copy.persist_noclobber(&place) {
+            Ok(_) => imported.annotations_added += 1,
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+                imported.annotations_kept += 1;
+            }
+            Err(error) => return Err(error.error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Makes the files of all attempts. A record whose files cannot be made is a problem of that record.
+fn view(ledger: &Ledger, jobs: &Path, manifest: &Manifest, imported: &mut Imported) {
+    let jobs: PathBuf = jobs.join(manifest.experiment_id.as_str());
+    let (directory, contents) = (ledger.experiment(&manifest.experiment_id), ledger.contents());
+    for attempt in &manifest.attempts {
+        let path = directory.record(&attempt.trial_id, attempt.attempt);
+        let record = read_bytes(&path, RECORD_LIMIT)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| read_record(&bytes, &manifest.experiment_id, &attempt.stem()));
+        let made = match &record {
+            Ok(record) => materialise(&contents, record, &jobs).map_err(|error| error.to_string()),
+            Err(why) => Err(why.clone()),
+        };
+        match made {
+            Ok(_) => imported.jobs += 1,
+            Err(why) => {
+                let what = format!("the files of `{}` cannot be made: {why}", attempt.stem());
+                let fix = "read them from the contents that the record names";
+                imported.problems.push(finding(104, what).about(attempt.stem()).fix(fix).in_file(path));
+            }
+        }
+    }
+}
