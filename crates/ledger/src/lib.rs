@@ -4,6 +4,7 @@
 //! Files are the truth. A record is one JSON file, its artefacts are contents under their digests. Nothing here knows
 //! how trials run.
 
+pub mod annotate;
 pub mod chain;
 #[cfg(any(test, feature = "example"))]
 pub mod example;
@@ -12,6 +13,8 @@ pub mod index;
 pub mod layout;
 pub mod read;
 pub mod record;
+pub mod repair;
+pub mod verify;
 
 use aec_base::document::Family;
 

@@ -18,6 +18,7 @@ mod help;
 mod host;
 mod init;
 mod judging;
+mod ledger;
 mod models;
 mod schema;
 mod server;
