@@ -15,10 +15,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod dataset;
 mod dev;
+mod ledger;
 mod runs;
 
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
+pub(crate) use ledger::*;
 pub(crate) use runs::*;
 
 /// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
@@ -109,6 +111,9 @@ pub(crate) enum Command {
     /// Serve models to programs that must not see keys
     #[command(subcommand)]
     Gateway(GatewayCommand),
+    /// List, show, check, export and annotate the records of trials
+    #[command(subcommand)]
+    Ledger(LedgerCommand),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Try set-ups out without a provider

@@ -12,7 +12,7 @@ use aec_base::settings::{Candidate, Origin, Setting};
 use aec_base::timestamp::Timestamp;
 use etcetera::BaseStrategy as _;
 
-use crate::arguments::{GlobalArguments, TasksRootArgument};
+use crate::arguments::{GlobalArguments, LedgerRootArgument, TasksRootArgument};
 use crate::failure::Failure;
 use crate::output::Format;
 
@@ -118,5 +118,15 @@ impl TasksRootArgument {
         let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
         let origin = Origin::Flag { flag: "--tasks-root" };
         Ok(vec![Candidate { setting: Setting::Tasks, value, origin }])
+    }
+}
+
+impl LedgerRootArgument {
+    /// The flag as a rung of the ladder. A path given on the command line is relative to where the person stands.
+    pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
+        let Some(path) = &self.ledger_root else { return Ok(Vec::new()) };
+        let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
+        let origin = Origin::Flag { flag: "--ledger-root" };
+        Ok(vec![Candidate { setting: Setting::Ledger, value, origin }])
     }
 }

@@ -13,7 +13,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
     Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GatewayCommand, GenerateCommand,
-    LibraryCommand, ModelsCommand, RunsCommand, TaskCommand, TemplateCommand,
+    LedgerCommand, LibraryCommand, ModelsCommand, RunsCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -161,12 +161,25 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Gateway(GatewayCommand::Serve(arguments)) => {
             commands::gateway_serve::serve(context, &arguments)
         }
+        Command::Ledger(command) => ledger(context, command),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
         }
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
+    }
+}
+
+fn ledger(context: &Context, command: LedgerCommand) -> Result<Outcome, Failure> {
+    match command {
+        LedgerCommand::List(arguments) => commands::ledger_list::list(context, &arguments),
+        LedgerCommand::Show(arguments) => commands::ledger_show::show(context, &arguments),
+        LedgerCommand::Export(arguments) => commands::ledger_export::export(context, &arguments),
+        LedgerCommand::Verify(arguments) => commands::ledger_verify::verify(context, &arguments),
+        LedgerCommand::Repair(arguments) => commands::ledger_repair::repair(context, &arguments),
+        LedgerCommand::Reindex(arguments) => commands::ledger_reindex::reindex(context, &arguments),
+        LedgerCommand::Annotate(arguments) => commands::ledger_annotate::annotate(context, &arguments),
     }
 }
 
@@ -208,6 +221,13 @@ fn command_name(command: &Command) -> &'static str {
         Command::Runs(RunsCommand::Keygen(_)) => "runs keygen",
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
+        Command::Ledger(LedgerCommand::List(_)) => "ledger list",
+        Command::Ledger(LedgerCommand::Show(_)) => "ledger show",
+        Command::Ledger(LedgerCommand::Export(_)) => "ledger export",
+        Command::Ledger(LedgerCommand::Verify(_)) => "ledger verify",
+        Command::Ledger(LedgerCommand::Repair(_)) => "ledger repair",
+        Command::Ledger(LedgerCommand::Reindex(_)) => "ledger reindex",
+        Command::Ledger(LedgerCommand::Annotate(_)) => "ledger annotate",
         Command::Schema(_) => "schema",
         Command::Dev(DevCommand::ServeModel(_)) => "dev serve-model",
         Command::Completions(_) => "completions",

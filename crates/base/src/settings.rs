@@ -82,7 +82,9 @@ pub const SETTINGS: [SettingSpec; 21] = [
     spec(Setting::Tasks, "paths.tasks", "tasks", "task catalogue").user("tasks_root").flag("--tasks-root"),
     spec(Setting::Templates, "paths.templates", "templates", "the project's own templates"),
     spec(Setting::Seeds, "paths.seeds", "seeds", "seed notes that may become tasks"),
-    spec(Setting::Ledger, "paths.ledger", "artefacts/ledger", "trial records").user("ledger_root"),
+    spec(Setting::Ledger, "paths.ledger", "artefacts/ledger", "trial records")
+        .user("ledger_root")
+        .flag("--ledger-root"),
     spec(
         Setting::Feedback,
         "paths.feedback",

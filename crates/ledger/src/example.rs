@@ -165,8 +165,14 @@ pub fn evaluation(reward: f64) -> Evaluation {
             errors: Vec::new(),
         },
         breakdown: Some(json!({
-            "moment_kNm": {"score": 1.0, "weight": 3.0, "message": "within 1 %"},
-            "deflection_mm": {"score": 0.0, "weight": 1.0, "message": "12.5 given, 10.4 expected"},
+            "reward": reward,
+            "fields": {
+                "moment_kNm": {"score": 1.0, "status": "right", "expected": "42", "got": "42.1", "message": ""},
+                "deflection_mm": {
+                    "score": 0.0, "status": "wrong", "expected": "10.4", "got": "12.5", "message": "20.2 % off"
+                },
+            },
+            "problem": null,
         })),
         judged: Judged::Native,
         verifier: Digest::of(b"verifier"),

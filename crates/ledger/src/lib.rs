@@ -4,6 +4,7 @@
 //! Files are the truth. A record is one JSON file, its artefacts are contents under their digests. Nothing here knows
 //! how trials run.
 
+pub mod annotate;
 pub mod chain;
 #[cfg(any(test, feature = "example"))]
 pub mod example;
@@ -15,8 +16,10 @@ pub mod layout;
 pub mod package;
 pub mod read;
 pub mod record;
+pub mod repair;
 #[cfg(test)]
 mod sample;
+pub mod verify;
 pub mod writer;
 
 use aec_base::document::Family;

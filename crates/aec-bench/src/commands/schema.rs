@@ -14,13 +14,17 @@ use crate::table::Table;
 type MakeSchema = fn() -> Schema;
 
 /// Every file format: its noun, the file it describes, and its schema.
-const NOUNS: [(&str, &str, MakeSchema); 11] = [
+const NOUNS: [(&str, &str, MakeSchema); 13] = [
+    ("annotation", "annotations/EXPERIMENT/TRIAL.jsonl", || {
+        schema_for!(aec_ledger::annotate::Annotation)
+    }),
     ("dataset", "manifest.json", || schema_for!(aec_task::dataset::manifest::Manifest)),
     ("endpoints", "configs/endpoints.toml", || schema_for!(aec_model::registry::EndpointsFile)),
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
     ("generation", "generation-manifest.json", || schema_for!(aec_author::manifest::Manifest)),
     ("prices", "configs/prices.toml", || schema_for!(aec_model::price::PriceFile)),
     ("project", "aec-bench.toml", || schema_for!(aec_base::project::ProjectFile)),
+    ("record", "EXPERIMENT/TRIAL.json", || schema_for!(aec_ledger::record::TrialRecord)),
     ("script", "replies.yaml", || schema_for!(aec_model::script::Script)),
     ("suite", "suite.toml", || schema_for!(aec_task::suite::SuiteFile)),
     ("task", "task.toml", || schema_for!(aec_task::file::TaskFile)),

@@ -208,7 +208,7 @@ fn verdicts_text(data: &Data) -> String {
     }
     let mut shown = if data.verdicts.is_empty() { String::new() } else { table.render() };
     if let [only] = data.verdicts.as_slice()
-        && let Some(fields) = fields_text(only)
+        && let Some(fields) = only.verdict.details.as_ref().and_then(fields_text)
     {
         shown.push_str(&format!("\n{STRONG}Fields{STRONG:#}\n{fields}"));
     }
@@ -216,8 +216,8 @@ fn verdicts_text(data: &Data) -> String {
 }
 
 /// The parts of the answer, when the verifier says something of them.
-fn fields_text(row: &Row) -> Option<String> {
-    let details = row.verdict.details.as_ref()?.as_object()?;
+pub(crate) fn fields_text(details: &Value) -> Option<String> {
+    let details = details.as_object()?;
     let fields = details.get("fields").and_then(Value::as_object).unwrap_or(details);
     let mut table = Table::new(["FIELD", "RESULT"]);
     for (name, result) in fields {

@@ -19,6 +19,7 @@ mod help;
 mod host;
 mod init;
 mod judging;
+mod ledger;
 mod models;
 mod runs_attacks;
 mod runs_export;

@@ -87,8 +87,15 @@ impl Index {
 
     /// Forgets everything and reads every record.
     pub fn rebuild(&mut self) -> Result<Refreshed, IndexError> {
-        store::reset(&self.connection)?;
-        self.refresh()
+        let emptied = store::empty(&mut self.connection).map_err(IndexError::from);
+        match emptied.and_then(|()| self.refresh()) {
+            Err(IndexError::Database(error)) => {
+                tracing::debug!(%error, "the index is made anew");
+                store::reset(&self.connection)?;
+                self.refresh()
+            }
+            rebuilt => rebuilt,
+        }
     }
 
     /// Whether the index outlives this process.

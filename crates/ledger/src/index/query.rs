@@ -1,5 +1,7 @@
 //! What can be asked of the index: rows by filters, totals, one trial by the beginning of its id.
 
+use std::collections::BTreeMap;
+
 use aec_base::name::Name;
 use aec_base::timestamp::Timestamp;
 use aec_judge::verdict::Outcome;
@@ -91,7 +93,7 @@ pub struct Totals {
     /// How many there are.
     pub count: usize,
     /// How many of each outcome, without those that do not occur.
-    pub outcomes: Vec<(Outcome, usize)>,
+    pub outcomes: BTreeMap<Outcome, usize>,
     /// Mean reward of those that were scored.
     pub mean_reward: Option<f64>,
     /// Dollars of those whose cost is known.
@@ -136,11 +138,7 @@ pub enum FindError {
 impl Totals {
     fn add(&mut self, outcome: Outcome, count: usize, rewards: f64, cost: f64, priced: usize) {
         self.count += count;
-        match self.outcomes.iter_mut().find(|(known, _)| *known == outcome) {
-            Some((_, known)) => *known += count,
-            None => self.outcomes.push((outcome, count)),
-        }
-        self.outcomes.sort_unstable();
+        *self.outcomes.entry(outcome).or_default() += count;
         self.cost_usd += cost;
         self.without_cost += count - priced;
         if outcome == Outcome::Scored {
@@ -151,7 +149,7 @@ impl Totals {
 
     /// How many have an outcome.
     pub fn of(&self, outcome: Outcome) -> usize {
-        self.outcomes.iter().find(|(known, _)| *known == outcome).map_or(0, |(_, count)| *count)
+        self.outcomes.get(&outcome).copied().unwrap_or(0)
     }
 }
 

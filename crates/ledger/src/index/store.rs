@@ -138,7 +138,14 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Empties the database, whatever is in it, also while others have it open.
+/// Removes all rows at once, so that others see all of them or none.
+pub(super) fn empty(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch("DELETE FROM records; DELETE FROM directories; DELETE FROM broken;")?;
+    transaction.commit()
+}
+
+/// Makes the tables anew, whatever is in the file, also while others have it open.
 pub(super) fn reset(connection: &Connection) -> Result<(), IndexError> {
     connection.flush_prepared_statement_cache();
     // Reads the schema, so that a write-ahead log is kept; that it may fail is why we are here.

@@ -1,0 +1,174 @@
+//! What the ledger commands share: the ledger, its experiments, filters, ids and totals in words.
+
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_base::settings::Setting;
+use aec_base::text;
+use aec_judge::verdict::Outcome as TrialOutcome;
+use aec_ledger::FAMILY;
+use aec_ledger::index::{Attempts, FIELDS, Filter, FindError, Index, IndexError, Refreshed, Row, Totals};
+use aec_ledger::layout::Ledger;
+
+use crate::arguments::{LedgerRootArgument, RecordFilterArguments};
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// The project and its ledger.
+pub(crate) fn open(context: &Context, root: &LedgerRootArgument) -> Result<(Project, Ledger), Failure> {
+    let project = context.project(root.overrides(context)?)?;
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    Ok((project, ledger))
+}
+
+/// The experiments that were named, or all of them. Each must be there.
+pub(crate) fn experiments(ledger: &Ledger, named: &[String]) -> Result<Vec<Name>, Failure> {
+    let all = ledger.experiments()?;
+    if named.is_empty() {
+        return Ok(all);
+    }
+    let mut found = Vec::new();
+    for name in named {
+        match all.iter().find(|known| known.as_str() == name) {
+            Some(known) if found.contains(known) => {}
+            Some(known) => found.push(known.clone()),
+            None => {
+                let what = format!("there is no experiment `{}` in the ledger", text::printable(name));
+                let problem = Problem::error(what).id(FAMILY.number(25));
+                return Err(match text::nearest(name, &all) {
+                    Some(near) => problem.fix(format!("did you mean `{near}`?")),
+                    None => problem.fix("`aec-bench ledger list` shows what there is"),
+                }
+                .into());
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl RecordFilterArguments {
+    /// The flags as a filter.
+    pub(crate) fn filter(&self, ledger: &Ledger, attempts: Attempts) -> Result<Filter, Failure> {
+        let fields = self.filter.iter().map(|filter| field(filter)).collect::<Result<_, _>>()?;
+        let experiments = match self.experiments.as_slice() {
+            [] => Vec::new(),
+            named => experiments(ledger, named)?.into_iter().map(String::from).collect(),
+        };
+        Ok(Filter {
+            experiments,
+            task_prefix: self.task_prefix.clone(),
+            agent: self.agent.clone(),
+            adapter: self.harness.clone(),
+            model: self.model.clone(),
+            // The argument parser has checked the word.
+            outcome: self
+                .outcome
+                .as_ref()
+                .and_then(|word| TrialOutcome::ALL.into_iter().find(|outcome| outcome.name() == word)),
+            fields,
+            attempts,
+            ..Filter::default()
+        })
+    }
+}
+
+fn field(filter: &str) -> Result<(String, String), Failure> {
+    let Some((field, value)) = filter.split_once('=') else {
+        let problem = Problem::error(format!("`{}` is not FIELD=VALUE", text::printable(filter)));
+        return Err(Failure::usage(problem.fix("write, say, --filter domain=civil")));
+    };
+    let names = FIELDS.map(|(name, _)| name);
+    if names.contains(&field) {
+        return Ok((field.to_owned(), value.to_owned()));
+    }
+    let problem = Problem::error(format!("records have no field `{}`", text::printable(field)))
+        .why(format!("the fields are {}", names.join(", ")));
+    Err(Failure::usage(match text::nearest(field, &names) {
+        Some(near) => problem.fix(format!("did you mean `{near}`?")),
+        None => problem.fix("name one of them"),
+    }))
+}
+
+/// Asks the index; what is wrong with other files comes with the answer.
+pub(crate) fn ask<T>(
+    project: &Project,
+    ledger: &Ledger,
+    question: impl Fn(&Index) -> Result<T, IndexError>,
+) -> Result<(T, Vec<Problem>), Failure> {
+    let (answer, Refreshed { mut problems, .. }) = Index::ask(ledger, question).map_err(index_failure)?;
+    shorten(project, &mut problems);
+    Ok((answer, problems))
+}
+
+/// The one record that an id stands for.
+pub(crate) fn find(project: &Project, ledger: &Ledger, id: &str) -> Result<Row, Failure> {
+    let shown = text::printable(id);
+    let look = |index: &Index| match index.find(id) {
+        Err(FindError::Index(error)) => Err(error),
+        found => Ok(found),
+    };
+    let (found, problems) = ask(project, ledger, look)?;
+    match found {
+        Ok(row) => Ok(row),
+        Err(FindError::Ambiguous(ids)) => {
+            let problem = Problem::error(format!("`{shown}` fits several trials")).id(FAMILY.number(27));
+            Err(problem.why(format!("they are {}", ids.join(", "))).fix("name one of them").into())
+        }
+        Err(_) => {
+            // Perhaps it is there, but broken.
+            let stem = id.rsplit('/').next().unwrap_or(id);
+            let broken: Vec<Problem> = problems
+                .into_iter()
+                .filter(|problem| {
+                    let file = problem.file.as_deref().and_then(|file| file.file_stem());
+                    file.is_some_and(|file| !stem.is_empty() && file.to_string_lossy() == stem)
+                })
+                .collect();
+            if !broken.is_empty() {
+                return Err(broken.into());
+            }
+            let problem = Problem::error(format!("there is no record `{shown}`")).id(FAMILY.number(26));
+            Err(problem.fix("`aec-bench ledger list` shows the ids").into())
+        }
+    }
+}
+
+/// Paths inside the project are shown relative to it.
+pub(crate) fn shorten(project: &Project, problems: &mut [Problem]) {
+    for problem in problems {
+        problem.file = problem.file.take().map(|file| project.shown(&file).to_path_buf());
+    }
+}
+
+pub(crate) fn index_failure(error: IndexError) -> Failure {
+    match error {
+        IndexError::Io(error) => error.into(),
+        error => Failure::environment(
+            Problem::error(error.to_string()).id(FAMILY.number(28)).fix("check the free space and the permissions"),
+        ),
+    }
+}
+
+/// `12 trials: 9 scored (mean 0.610), 2 agent_fault, 1 infra_fault; $0.12`: never a mean without what it is of.
+pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
+    let mut parts = Vec::new();
+    for (outcome, count) in &totals.outcomes {
+        parts.push(match (outcome, totals.mean_reward) {
+            (TrialOutcome::Scored, Some(mean)) => format!("{count} scored (mean {mean:.3})"),
+            _ => format!("{count} {}", outcome.name()),
+        });
+    }
+    if parts.is_empty() {
+        return text::count(totals.count, noun);
+    }
+    let unknown = match totals.without_cost {
+        0 => String::new(),
+        count => format!(", {count} without a known cost"),
+    };
+    format!("{}: {}; ${:.4}{unknown}", text::count(totals.count, noun), parts.join(", "), totals.cost_usd)
+}
+
+/// A number, or a dash when there is none.
+pub(crate) fn number(number: Option<f64>, decimals: usize) -> String {
+    number.map_or_else(|| "-".to_owned(), |number| format!("{number:.decimals$}"))
+}

@@ -1,0 +1,69 @@
+//! `aec-bench ledger repair`.
+
+use aec_base::project::Project;
+use aec_base::text;
+use aec_ledger::index::Index;
+use aec_ledger::repair::{Action, Mode, Repaired, repair as repair_ledger};
+use serde::Serialize;
+
+use crate::arguments::LedgerRepairArguments;
+use crate::commands::ledger::{experiments, index_failure, open, shorten};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Serialize)]
+struct Data {
+    dry_run: bool,
+    #[serde(flatten)]
+    repaired: Repaired,
+    /// Records in the index afterwards; absent of a dry run.
+    indexed: Option<usize>,
+}
+
+pub(crate) fn repair(context: &Context, arguments: &LedgerRepairArguments) -> Result<Outcome, Failure> {
+    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let experiments = experiments(&ledger, &arguments.experiments)?;
+    let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Repair };
+    let mut repaired = repair_ledger(&ledger, &experiments, mode)?;
+    let mut problems = std::mem::take(&mut repaired.problems);
+    shorten(&project, &mut problems);
+    let indexed = match mode {
+        Mode::Repair => {
+            let mut index = Index::open(&ledger).map_err(index_failure)?;
+            Some(index.rebuild().map_err(index_failure)?.added)
+        }
+        Mode::DryRun => None,
+    };
+    let data = Data { dry_run: arguments.dry_run, repaired, indexed };
+    let mut outcome = Outcome::new(context.format, &data, || {
+        data.repaired.actions.iter().map(|action| line(&project, action)).collect()
+    })?;
+    if data.repaired.actions.is_empty() {
+        outcome = outcome.remark("There was nothing to repair.");
+    } else if arguments.dry_run {
+        outcome = outcome.remark("Nothing was changed (--dry-run).");
+    }
+    if data.repaired.recent > 0 {
+        let files = text::count(data.repaired.recent, "temporary file");
+        outcome = outcome.remark(format!("{files} may still have a writer and stay for now."));
+    }
+    if let Some(indexed) = data.indexed {
+        outcome = outcome.remark(format!("The index was made anew with {}.", text::count(indexed, "record")));
+    }
+    Ok(outcome.problems(problems))
+}
+
+fn line(project: &Project, action: &Action) -> String {
+    let shown = |path: &std::path::Path| text::printable(&project.shown(path).to_string_lossy()).into_owned();
+    match action {
+        Action::Cut { file, bytes } => {
+            format!("cut {} off the torn end of {}\n", text::count(usize::try_from(*bytes).unwrap_or(0), "byte"), shown(file))
+        }
+        Action::Removed { file } => format!("removed the leftover {}\n", shown(file)),
+        Action::PutAside { file, to, reason } => {
+            format!("put {} aside as {}: {}\n", shown(file), shown(to), text::printable(reason))
+        }
+        Action::Restored { file } => format!("restored {} from the journal\n", shown(file)),
+    }
+}

@@ -1,0 +1,309 @@
+//! Whether the records of an experiment are what its runs wrote: every file against the chains, every content against
+//! its digest, every record against the rules that no trial breaks.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::PathBuf;
+
+use aec_base::content::ContentStore;
+use aec_base::digest::{self, Digest};
+use aec_base::document::Shared;
+use aec_base::file::{Links, ReadError, open_regular};
+use aec_base::name::Name;
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use aec_base::text;
+use aec_judge::verdict::Outcome;
+use serde::Serialize;
+
+use crate::FAMILY;
+use crate::chain::{Chain, files_named};
+use crate::layout::{ExperimentDirectory, Ledger};
+use crate::read::{Listing, RecordFile, stranger};
+use crate::record::TrialRecord;
+
+/// Files that are held at a time.
+const CHUNK: usize = 1024;
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// At everything.
+    Full,
+    /// At records and chains, not at the contents of artefacts.
+    Quick,
+}
+
+/// What was found of one experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verified {
+    /// The experiment.
+    pub experiment_id: Name,
+    /// Record files, readable or not.
+    pub records: usize,
+    /// Readable records of each outcome, without those that do not occur.
+    pub outcomes: BTreeMap<Outcome, usize>,
+    /// Chains of sessions.
+    pub chains: usize,
+    /// Links of all chains.
+    pub links: usize,
+    /// Contents that were checked.
+    pub contents: usize,
+    /// One digest for all chains.
+    pub head: Option<Digest>,
+    /// What is wrong.
+    #[serde(skip)]
+    pub problems: Vec<Problem>,
+}
+
+/// What a record says that the rest of the experiment must agree with.
+struct Checked {
+    digest: Option<Digest>,
+    outcome: Option<Outcome>,
+    plan: Option<Digest>,
+    contents: Vec<(Digest, Option<u64>, String)>,
+    problems: Vec<Problem>,
+}
+
+/// The digests that chains have for the record of an attempt.
+type LinkedRecords = BTreeMap<(Name, u32), Vec<Digest>>;
+
+/// Verifies one experiment.
+pub fn verify(ledger: &Ledger, experiment: &Name, depth: Depth) -> io::Result<Verified> {
+    let directory = ledger.experiment(experiment);
+    // Files first: whoever writes meanwhile has linked what is listed here.
+    let Listing { files, strangers } = ledger.list(experiment)?;
+    let mut verified = Verified {
+        experiment_id: experiment.clone(),
+        records: files.len(),
+        outcomes: BTreeMap::new(),
+        chains: 0,
+        links: 0,
+        contents: 0,
+        head: None,
+        problems: strangers.iter().map(|name| stranger(&directory.path().join(name))).collect(),
+    };
+    let links = read_chains(&directory, &mut verified)?;
+    let plans = plans(&directory)?;
+    let mut seen = HashSet::new();
+    for chunk in files.chunks(CHUNK) {
+        let checked = parallel::map(chunk, 16, |file| check(ledger, file));
+        let mut unseen = Vec::new();
+        for (file, mut found) in chunk.iter().zip(checked) {
+            verified.problems.append(&mut found.problems);
+            if let Some(outcome) = found.outcome {
+                *verified.outcomes.entry(outcome).or_default() += 1;
+                verified.problems.extend(unlinked(ledger, file, found.digest, &links, verified.chains));
+            }
+            if let (Some(plan), Some(plans)) = (found.plan, &plans)
+                && !plans.contains(&plan)
+            {
+                let problem = Problem::error(format!("`{}` ran under a plan that is not here", file.id()));
+                let problem = problem.id(FAMILY.number(36)).fix("compare with a copy of the ledger");
+                verified.problems.push(problem.about(file.id()).in_file(file.path(ledger)));
+            }
+            if depth == Depth::Full {
+                let new = found.contents.into_iter().filter(|(digest, ..)| seen.insert(*digest));
+                unseen.extend(new.map(|(digest, size, what)| (digest, size, what, file.id())));
+            }
+        }
+        verified.contents += unseen.len();
+        let contents = ledger.contents();
+        let faults = parallel::map(&unseen, 16, |(digest, size, what, id)| {
+            check_content(&contents, *digest, *size).map(|problem| {
+                problem.why(format!("it is `{}` of `{id}`", text::printable(what))).about(id.clone())
+            })
+        });
+        verified.problems.extend(faults.into_iter().flatten());
+    }
+    if verified.chains == 0 && verified.records > 0 {
+        let what = format!("no chain says where the {} come from", text::count(verified.records, "record"));
+        let problem = Problem::error(what).id(FAMILY.number(38)).about(experiment.to_string());
+        verified.problems.push(problem.fix("compare with a copy of the ledger").in_file(directory.run()));
+    }
+    verified.problems.extend(deleted(&directory, experiment, &files, &links));
+    Ok(verified)
+}
+
+/// Whether the head of an experiment is the one that somebody kept.
+pub fn check_head(verified: &Verified, kept: Digest) -> Option<Problem> {
+    if verified.head == Some(kept) {
+        return None;
+    }
+    let found = verified.head.map_or_else(|| "none".to_owned(), |head| head.to_string());
+    let problem = Problem::error(format!("the head of `{}` is not the one that was kept", verified.experiment_id))
+        .id(FAMILY.number(39))
+        .why(format!("it is {found}: records were added since, or removed from the end"))
+        .fix("compare with a copy of the ledger");
+    Some(problem.about(verified.experiment_id.to_string()))
+}
+
+fn read_chains(directory: &ExperimentDirectory, verified: &mut Verified) -> io::Result<LinkedRecords> {
+    let unreadable = |path: PathBuf, error: &ReadError| {
+        Problem::error(format!("a chain cannot be read: {error}"))
+            .id(FAMILY.id(Shared::Unreadable))
+            .fix(error.fix())
+            .in_file(path)
+    };
+    let mut links = LinkedRecords::new();
+    for path in directory.chains()? {
+        verified.chains += 1;
+        let chain = match Chain::read(&path) {
+            Ok(chain) => chain,
+            Err(error) => {
+                verified.problems.push(unreadable(path, &error));
+                continue;
+            }
+        };
+        verified.problems.extend(chain.problems);
+        verified.links += chain.links.len();
+        for link in chain.links {
+            let digests = links.entry((link.trial_id, link.attempt)).or_default();
+            if !digests.contains(&link.record) {
+                digests.push(link.record);
+            }
+        }
+    }
+    for ((trial, attempt), digests) in &links {
+        if digests.len() > 1 {
+            let file = RecordFile {
+                experiment: verified.experiment_id.clone(),
+                trial: trial.clone(),
+                attempt: *attempt,
+            };
+            let problem = Problem::error(format!("`{}` was recorded {} times, differently", file.id(), digests.len()))
+                .id(FAMILY.number(33))
+                .why("an attempt is recorded once")
+                .fix("compare with a copy of the ledger");
+            verified.problems.push(problem.about(file.id()).in_file(directory.run()));
+        }
+    }
+    match directory.head() {
+        Ok(head) => verified.head = head,
+        // The chain that is in the way has its problem already.
+        Err(ReadError::Io(error)) => return Err(error),
+        Err(_) => {}
+    }
+    Ok(links)
+}
+
+/// The plans of the experiment's runs; `None` when none are kept.
+fn plans(directory: &ExperimentDirectory) -> io::Result<Option<HashSet<Digest>>> {
+    let path = directory.run().join("plans");
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let files = files_named(&path, "", ".json")?;
+    let stems = files.iter().filter_map(|file| file.file_stem()?.to_str());
+    Ok(Some(stems.filter_map(|stem| Digest::try_from(format!("sha256:{stem}")).ok()).collect()))
+}
+
+fn check(ledger: &Ledger, file: &RecordFile) -> Checked {
+    match file.read(ledger) {
+        Err(broken) => Checked {
+            digest: broken.digest,
+            outcome: None,
+            plan: None,
+            contents: Vec::new(),
+            problems: vec![broken.problem.about(file.id())],
+        },
+        Ok(stored) => {
+            let record = &stored.record;
+            let rule = reward_rule(record).map(|what| {
+                let problem = Problem::error(format!("`{}` {what}", file.id())).id(FAMILY.number(37));
+                let problem = problem.why("only a scored trial has a reward, which is from 0 to 1");
+                problem.fix("compare with a copy of the ledger").about(file.id()).in_file(file.path(ledger))
+            });
+            Checked {
+                digest: Some(stored.digest),
+                outcome: Some(record.outcome),
+                plan: Some(record.plan),
+                contents: contents(record),
+                problems: rule.into_iter().collect(),
+            }
+        }
+    }
+}
+
+fn reward_rule(record: &TrialRecord) -> Option<String> {
+    match (record.outcome, record.reward()) {
+        (Outcome::Scored, None) => Some("is scored and has no reward".to_owned()),
+        (Outcome::Scored, Some(reward)) if !(0.0..=1.0).contains(&reward) => Some(format!("has the reward {reward}")),
+        (Outcome::Scored, Some(_)) | (_, None) => None,
+        (outcome, Some(reward)) => Some(format!("is {} and has the reward {reward}", outcome.name())),
+    }
+}
+
+/// Every content that a record refers to, with its length and what it is.
+fn contents(record: &TrialRecord) -> Vec<(Digest, Option<u64>, String)> {
+    let files =
+        record.all_artefacts().map(|artefact| (artefact.digest, Some(artefact.size), artefact.path.clone()));
+    let submitted = record.outputs.submission.iter().flat_map(|submission| &submission.files);
+    files.chain(submitted.map(|(path, file)| (file.digest, Some(file.size), path.clone()))).collect()
+}
+
+fn unlinked(
+    ledger: &Ledger,
+    file: &RecordFile,
+    digest: Option<Digest>,
+    links: &LinkedRecords,
+    chains: usize,
+) -> Option<Problem> {
+    let problem = match links.get(&(file.trial.clone(), file.attempt)) {
+        // One problem for all of them.
+        None if chains == 0 => return None,
+        None => Problem::error(format!("no run of the experiment recorded `{}`", file.id()))
+            .id(FAMILY.number(31))
+            .why("somebody put the file there"),
+        Some(digests) if digest.is_some_and(|digest| digests.contains(&digest)) => return None,
+        Some(_) => Problem::error(format!("`{}` is not what was recorded", file.id()))
+            .id(FAMILY.number(30))
+            .why("somebody changed the file"),
+    };
+    Some(problem.fix("compare with a copy of the ledger").about(file.id()).in_file(file.path(ledger)))
+}
+
+fn deleted(
+    directory: &ExperimentDirectory,
+    experiment: &Name,
+    files: &[RecordFile],
+    links: &LinkedRecords,
+) -> Vec<Problem> {
+    let listed: HashSet<(&Name, u32)> = files.iter().map(|file| (&file.trial, file.attempt)).collect();
+    let missing = links.keys().filter(|(trial, attempt)| {
+        // It may have appeared since the files were listed.
+        !listed.contains(&(trial, *attempt)) && directory.record(trial, *attempt).symlink_metadata().is_err()
+    });
+    let problem = |(trial, attempt): &(Name, u32)| {
+        let file = RecordFile { experiment: experiment.clone(), trial: trial.clone(), attempt: *attempt };
+        Problem::error(format!("`{}` was recorded and is not here", file.id()))
+            .id(FAMILY.number(32))
+            .why("somebody removed the file, or the program was killed before it appeared")
+            .fix("run `aec-bench ledger repair`, or compare with a copy of the ledger")
+            .about(file.id())
+            .in_file(directory.record(trial, *attempt))
+    };
+    missing.map(problem).collect()
+}
+
+fn check_content(contents: &ContentStore, expected: Digest, size: Option<u64>) -> Option<Problem> {
+    let path = contents.path(expected);
+    let found = open_regular(&path, u64::MAX, Links::Refuse)
+        .and_then(|(file, _)| Ok(digest::copy(file, u64::MAX, |_| Ok(()))?));
+    let problem = match found {
+        Ok((found, length)) if found == expected && size.is_none_or(|size| size == length) => return None,
+        Ok((found, _)) if found == expected => {
+            Problem::error("a content has another length than the record says").id(FAMILY.number(35))
+        }
+        Ok(_) => Problem::error("a content is not what it was").id(FAMILY.number(35)),
+        Err(ReadError::Missing) => Problem::error("a content is not here").id(FAMILY.number(34)),
+        Err(error) => {
+            Problem::error(format!("a content cannot be read: {error}")).id(FAMILY.id(Shared::Unreadable))
+        }
+    };
+    Some(problem.fix("compare with a copy of the ledger").in_file(path))
+}
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;
