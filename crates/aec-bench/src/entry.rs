@@ -152,6 +152,10 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             arguments.plan.backend.get_or_insert_with(|| "local".to_owned());
             commands::run::run(context, &arguments)
         }
+        Command::Runs(RunsCommand::List(arguments)) => commands::runs::list(context, &arguments),
+        Command::Runs(RunsCommand::Status(arguments)) => commands::runs::status(context, &arguments),
+        Command::Runs(RunsCommand::Stop(arguments)) => commands::runs::stop(context, &arguments),
+        Command::Runs(RunsCommand::Clean(arguments)) => commands::runs::clean(context, &arguments),
         Command::Runs(RunsCommand::Export(arguments)) => commands::runs_export::export(context, &arguments),
         Command::Runs(RunsCommand::Import(arguments)) => commands::runs_import::import(context, &arguments),
         Command::Runs(RunsCommand::Keygen(arguments)) => commands::runs_keygen::keygen(context, &arguments),
@@ -216,6 +220,10 @@ fn command_name(command: &Command) -> &'static str {
         Command::Audit(_) => "audit",
         Command::Plan(_) => "plan",
         Command::Run(_) | Command::RunLocal(_) => "run",
+        Command::Runs(RunsCommand::List(_)) => "runs list",
+        Command::Runs(RunsCommand::Status(_)) => "runs status",
+        Command::Runs(RunsCommand::Stop(_)) => "runs stop",
+        Command::Runs(RunsCommand::Clean(_)) => "runs clean",
         Command::Runs(RunsCommand::Export(_)) => "runs export",
         Command::Runs(RunsCommand::Import(_)) => "runs import",
         Command::Runs(RunsCommand::Keygen(_)) => "runs keygen",

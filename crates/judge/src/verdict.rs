@@ -41,6 +41,11 @@ impl Outcome {
         matches!(self, Self::Scored | Self::AgentFault | Self::Unverified)
     }
 
+    /// Whether the trial needs no other attempt unless somebody asks for one: all but what was cancelled.
+    pub fn is_settled(self) -> bool {
+        self != Self::Cancelled
+    }
+
     /// The name as written in records.
     pub fn name(self) -> &'static str {
         match self {

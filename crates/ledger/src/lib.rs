@@ -9,6 +9,7 @@ pub mod chain;
 #[cfg(any(test, feature = "example"))]
 pub mod example;
 pub mod export;
+pub mod garbage;
 pub mod index;
 pub mod jobs;
 pub mod journal;

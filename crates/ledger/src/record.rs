@@ -79,7 +79,7 @@ impl TrialRecord {
         self.artefacts.iter().chain(&self.timing.artefacts)
     }
 
-    /// Every content that the record refers to: its files and those of its submission.
+    /// Every content that the record refers to: its files, those of its submission, and states of its workspace.
     pub fn contents(&self) -> impl Iterator<Item = Digest> {
         let submitted = self
             .outputs
@@ -87,7 +87,8 @@ impl TrialRecord {
             .iter()
             .flat_map(|submission| submission.files.values())
             .map(|file| file.digest);
-        self.all_artefacts().map(|artefact| artefact.digest).chain(submitted)
+        let snapshots = self.outputs.snapshots.iter().copied();
+        self.all_artefacts().map(|artefact| artefact.digest).chain(submitted).chain(snapshots)
     }
 
     /// The record as it is written: indented JSON with a line break at the end.
@@ -229,6 +230,9 @@ pub struct Outputs {
     pub agent_result: IndexMap<String, Value>,
     /// Everything that was frozen for the judge.
     pub submission: Option<SubmissionFacts>,
+    /// Contents of the states of the workspace that were kept on the way: lists of files, and the files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<Digest>,
 }
 
 /// How an agent's work ended.

@@ -263,7 +263,10 @@ mod tests {
         fs_err::write(exp.join("b.json"), "torn again").unwrap();
         repair(&ledger, &[name("exp")], Mode::Repair).unwrap();
         assert_eq!(fs_err::read_to_string(&aside).unwrap(), "{ torn");
-        assert_eq!(fs_err::read_to_string(ledger.root().join("_damaged/exp/b.json.1")).unwrap(), "torn again");
+        assert_eq!(
+            fs_err::read_to_string(ledger.root().join("_damaged/exp/b.json.1")).unwrap(),
+            "torn again"
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod recording;
 pub mod room;
 mod salvage;
 pub mod session;
+pub mod status;
 pub mod task;
 pub mod trajectory;
 pub mod trial;

@@ -21,6 +21,7 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use crate::conversation::{self, CONVERSATION_FILE};
+use crate::harness::snapshot;
 use crate::plan::{Plan, PlannedTrial};
 use crate::task::PreparedTask;
 use crate::trajectory::{self, TRAJECTORY_FILE};
@@ -66,7 +67,8 @@ impl Known<'_> {
     pub(crate) fn record(self) -> io::Result<TrialRecord> {
         let mut artefacts = Vec::new();
         let mut outputs = self.outputs();
-        let timed = self.keep_trajectory()?;
+        let (timed, snapshots) = self.keep_trajectory()?;
+        outputs.snapshots = snapshots;
         self.keep_submission(&mut artefacts);
         if let Some(verdict) = &self.verdict {
             self.keep_verdict(verdict, &mut artefacts)?;
@@ -148,11 +150,12 @@ impl Known<'_> {
                 files: submission.files.clone(),
                 refused: submission.refused.clone(),
             }),
+            snapshots: Vec::new(),
         }
     }
 
-    /// Trajectory and conversation, which have times in them.
-    fn keep_trajectory(&self) -> io::Result<Vec<Artefact>> {
+    /// Trajectory and conversation, which have times in them; and the contents of the states that they name.
+    fn keep_trajectory(&self) -> io::Result<(Vec<Artefact>, Vec<Digest>)> {
         let bytes = fs_err::read(self.trajectory.0)?;
         if bytes.len() as u64 > TRAJECTORY_LIMIT {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the trajectory is too long"));
@@ -161,7 +164,8 @@ impl Known<'_> {
         let (events, _) = trajectory::read(&String::from_utf8_lossy(&bytes));
         self.keep(&mut timed, CONVERSATION_FILE, conversation::derive(&events).as_bytes())?;
         self.keep(&mut timed, TRAJECTORY_FILE, &bytes)?;
-        Ok(timed)
+        let states = events.iter().filter_map(|event| event.snapshot);
+        Ok((timed, snapshot::contents(states, self.contents)?))
     }
 
     /// Files of the submission that the agent was not given. Their contents are in the store already.

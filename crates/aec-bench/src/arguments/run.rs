@@ -7,7 +7,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 
 use super::{
-    BudgetArguments, EndpointsArgument, SandboxArgument, SelectionArguments, TapeArguments, TasksRootArgument,
+    BudgetArguments, EndpointsArgument, LedgerRootArgument, SandboxArgument, SelectionArguments,
+    TapeArguments, TasksRootArgument,
 };
 
 /// What decides which trials there are: an experiment file, or flags that say the same.
@@ -81,9 +82,8 @@ pub(crate) struct PlanCommandArguments {
     /// Replace a plan file that exists
     #[arg(long, requires = "lock")]
     pub(crate) force: bool,
-    /// Ledger to use instead of the configured one
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) ledger_root: Option<String>,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
 }
 
 #[derive(Debug, Args)]
@@ -128,9 +128,8 @@ pub(crate) struct RunArguments {
     pub(crate) tui: bool,
     #[command(flatten)]
     pub(crate) tape: TapeArguments,
-    /// Ledger to use instead of the configured one
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) ledger_root: Option<String>,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
     /// Directory of raw trial outputs to use instead of the configured one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) jobs_root: Option<String>,

@@ -4,14 +4,63 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use super::LedgerRootArgument;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
+    /// List experiments: planned, executed, rewards, cost and state
+    List(RunsListArguments),
+    /// Show where an experiment stands, and what is under way
+    Status(RunsStatusArguments),
+    /// Ask a run to stop: it finishes the trials under way, or with --force cancels them
+    Stop(RunsStopArguments),
+    /// Remove what no record refers to
+    Clean(RunsCleanArguments),
     /// Write all records of an experiment into one file
     Export(RunsExportArguments),
     /// Take the records of an experiment from a file
     Import(RunsImportArguments),
     /// Make a key to sign packages with
     Keygen(RunsKeygenArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsListArguments {
+    /// At most this many, the latest first
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsStatusArguments {
+    /// The experiment, or a beginning of its id that fits only one
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: String,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsStopArguments {
+    /// The experiment, or a beginning of its id that fits only one
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: String,
+    /// Cancel the trials under way instead of waiting for them
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsCleanArguments {
+    /// Say what would be removed and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
 }
 
 #[derive(Debug, Args)]

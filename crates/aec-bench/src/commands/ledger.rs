@@ -144,7 +144,9 @@ pub(crate) fn index_failure(error: IndexError) -> Failure {
     match error {
         IndexError::Io(error) => error.into(),
         error => Failure::environment(
-            Problem::error(error.to_string()).id(FAMILY.number(28)).fix("check the free space and the permissions"),
+            Problem::error(error.to_string())
+                .id(FAMILY.number(28))
+                .fix("check the free space and the permissions"),
         ),
     }
 }
@@ -171,4 +173,30 @@ pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
 /// A number, or a dash when there is none.
 pub(crate) fn number(number: Option<f64>, decimals: usize) -> String {
     number.map_or_else(|| "-".to_owned(), |number| format!("{number:.decimals$}"))
+}
+
+/// An experiment of the ledger by its id or a beginning that fits only one.
+pub(crate) fn find_experiment(ledger: &Ledger, id: &str) -> Result<Name, Failure> {
+    let all = ledger.experiments()?;
+    if let Some(exact) = all.iter().find(|name| name.as_str() == id) {
+        return Ok(exact.clone());
+    }
+    let fitting: Vec<&Name> = all.iter().filter(|name| name.as_str().starts_with(id)).collect();
+    let shown = text::printable(id);
+    match fitting.as_slice() {
+        [one] => Ok((*one).clone()),
+        [] => {
+            let names: Vec<&str> = all.iter().map(Name::as_str).collect();
+            let problem = Problem::error(format!("there is no experiment `{shown}` in this ledger"));
+            Err(match text::nearest(id, &names) {
+                Some(near) => problem.fix(format!("did you mean `{near}`?")).into(),
+                None => problem.fix("see `aec-bench runs list`").into(),
+            })
+        }
+        several => {
+            let names: Vec<&str> = several.iter().take(5).map(|name| name.as_str()).collect();
+            let problem = Problem::error(format!("`{shown}` fits several experiments: {}", names.join(", ")));
+            Err(problem.fix("write more of the id").into())
+        }
+    }
 }

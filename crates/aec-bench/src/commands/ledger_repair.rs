@@ -58,7 +58,11 @@ fn line(project: &Project, action: &Action) -> String {
     let shown = |path: &std::path::Path| text::printable(&project.shown(path).to_string_lossy()).into_owned();
     match action {
         Action::Cut { file, bytes } => {
-            format!("cut {} off the torn end of {}\n", text::count(usize::try_from(*bytes).unwrap_or(0), "byte"), shown(file))
+            format!(
+                "cut {} off the torn end of {}\n",
+                text::count(usize::try_from(*bytes).unwrap_or(0), "byte"),
+                shown(file)
+            )
         }
         Action::Removed { file } => format!("removed the leftover {}\n", shown(file)),
         Action::PutAside { file, to, reason } => {

@@ -35,6 +35,7 @@ pub(crate) mod plan;
 pub(crate) mod planning;
 pub(crate) mod quickstart;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod runs_export;
 pub(crate) mod runs_import;
 pub(crate) mod runs_keygen;

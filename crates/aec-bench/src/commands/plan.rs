@@ -71,7 +71,7 @@ struct PreviewTrial {
 }
 
 pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Result<Outcome, Failure> {
-    let roots = [(Setting::Ledger, arguments.ledger_root.as_deref(), "--ledger-root")];
+    let roots = [(Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root")];
     let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
     let mut locked = None;
     if let Some(file) = &arguments.lock {

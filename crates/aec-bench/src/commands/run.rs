@@ -30,6 +30,7 @@ use aec_task::task::Task;
 use serde::Serialize;
 
 use crate::arguments::RunArguments;
+use crate::commands::ledger::find_experiment;
 use crate::commands::models::{self, Models};
 use crate::commands::plan::{Preview, variables_remark};
 use crate::commands::planning::{self, Planned, VERSION};
@@ -95,7 +96,7 @@ fn mode(context: &Context, arguments: &RunArguments) -> Mode {
 /// The plan: made from an experiment or flags, locked in a file, or under way in the ledger.
 fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Failure> {
     let roots = [
-        (Setting::Ledger, arguments.ledger_root.as_deref(), "--ledger-root"),
+        (Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root"),
         (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
@@ -129,32 +130,6 @@ fn plan_under_way(ledger: &Ledger, id: &str) -> Result<Plan, Failure> {
         let problem = Problem::error(format!("the experiment `{experiment}` has no plan in this ledger"));
         problem.fix("run it with --config or with flags").into()
     })
-}
-
-/// An experiment of the ledger by its id or a beginning that fits only one.
-pub(crate) fn find_experiment(ledger: &Ledger, id: &str) -> Result<Name, Failure> {
-    let all = ledger.experiments()?;
-    if let Some(exact) = all.iter().find(|name| name.as_str() == id) {
-        return Ok(exact.clone());
-    }
-    let fitting: Vec<&Name> = all.iter().filter(|name| name.as_str().starts_with(id)).collect();
-    let shown = text::printable(id);
-    match fitting.as_slice() {
-        [one] => Ok((*one).clone()),
-        [] => {
-            let names: Vec<&str> = all.iter().map(Name::as_str).collect();
-            let problem = Problem::error(format!("there is no experiment `{shown}` in this ledger"));
-            Err(match text::nearest(id, &names) {
-                Some(near) => problem.fix(format!("did you mean `{near}`?")).into(),
-                None => problem.fix("see `aec-bench runs list`").into(),
-            })
-        }
-        several => {
-            let names: Vec<&str> = several.iter().take(5).map(|name| name.as_str()).collect();
-            let problem = Problem::error(format!("`{shown}` fits several experiments: {}", names.join(", ")));
-            Err(problem.fix("write more of the id").into())
-        }
-    }
 }
 
 /// The trials of this process.

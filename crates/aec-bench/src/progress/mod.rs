@@ -26,7 +26,7 @@ use self::lines::Lines;
 use self::outlet::Outlet;
 use self::screen::Screen;
 use self::state::State;
-pub(crate) use self::summary::summary_text;
+pub(crate) use self::summary::{summary_text, tally_table};
 use crate::failure::Failure;
 
 /// How a run tells what it does.

@@ -10,14 +10,7 @@ use crate::table::Table;
 
 /// The outcome of a run for people.
 pub(crate) fn summary_text(ended: &RunEnded) -> String {
-    let mut header = vec!["agent", "planned", "executed"];
-    header.extend(Outcome::ALL.map(Outcome::name));
-    header.extend(["missing", "mean reward"]);
-    let mut table = Table::new(header);
-    for tally in ended.agents.iter().chain([&ended.all]) {
-        table.row(cells(tally));
-    }
-    let mut text = table.render();
+    let mut text = tally_table(&ended.agents, &ended.all);
     text.push('\n');
     text.push_str(&format!(
         "{} in {}: {}, {}, {} tokens\n",
@@ -43,6 +36,18 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
         text.push_str(&format!("continue with: aec-bench run --resume {}\n", ended.experiment_id));
     }
     text
+}
+
+/// Planned against executed, a line for each agent and one for all of them.
+pub(crate) fn tally_table(agents: &[AgentTally], all: &AgentTally) -> String {
+    let mut header = vec!["agent", "planned", "executed"];
+    header.extend(Outcome::ALL.map(Outcome::name));
+    header.extend(["missing", "mean reward"]);
+    let mut table = Table::new(header);
+    for tally in agents.iter().chain([all]) {
+        table.row(cells(tally));
+    }
+    table.render()
 }
 
 fn cells(tally: &AgentTally) -> Vec<String> {

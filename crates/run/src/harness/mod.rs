@@ -5,7 +5,7 @@
 
 pub mod direct;
 pub mod nop;
-mod snapshot;
+pub(crate) mod snapshot;
 pub mod tool_loop;
 mod tools;
 

@@ -5,7 +5,7 @@ use std::io;
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_sandbox::{Kind, WalkLimits};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::workspace::Workspace;
 
@@ -14,12 +14,12 @@ const LARGEST: u64 = 64 * 1024 * 1024;
 const WALK: WalkLimits = WalkLimits { entries: 20_000, depth: 32 };
 
 /// The list of files of a state, sorted by path.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     files: Vec<Kept>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     path: String,
     hash: Digest,
@@ -44,4 +44,27 @@ pub(crate) async fn take(workspace: &Workspace, store: &ContentStore) -> io::Res
             store.put(&manifest)
         })
         .await
+}
+
+/// Every content of some states: their lists and the files on them, each once.
+pub(crate) fn contents(
+    states: impl IntoIterator<Item = Digest>,
+    store: &ContentStore,
+) -> io::Result<Vec<Digest>> {
+    let mut all = std::collections::BTreeSet::new();
+    for state in states {
+        if all.insert(state) {
+            let manifest: Manifest = match store.read(state, LARGEST) {
+                Ok(bytes) => serde_json::from_slice(&bytes)?,
+                // What an attempt that was killed had kept may have been cleaned away.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    all.remove(&state);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            all.extend(manifest.files.iter().map(|file| file.hash).filter(|hash| store.has(*hash)));
+        }
+    }
+    Ok(all.into_iter().collect())
 }

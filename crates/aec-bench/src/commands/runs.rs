@@ -1,0 +1,162 @@
+//! `aec-bench runs list`, `status`, `stop` and `clean`.
+
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::settings::Setting;
+use aec_base::text;
+use aec_ledger::garbage::{self, Swept};
+use aec_run::control::Wish;
+use aec_run::session::{ask_to_stop, sessions};
+use aec_run::status::{State, Status, UnderWay, status as status_of};
+use serde::Serialize;
+
+use crate::arguments::{RunsCleanArguments, RunsListArguments, RunsStatusArguments, RunsStopArguments};
+use crate::commands::ledger::{find_experiment, open};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Outcome, STRONG};
+use crate::progress::tally_table;
+use crate::table::Table;
+
+#[derive(Serialize)]
+struct ListData {
+    /// Experiments of the ledger; `runs` may hold fewer because of the limit.
+    total: usize,
+    runs: Vec<Status>,
+}
+
+pub(crate) fn list(context: &Context, arguments: &RunsListArguments) -> Result<Outcome, Failure> {
+    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let jobs = project.settings.path(Setting::Jobs);
+    let experiments = ledger.experiments()?;
+    let mut problems = Vec::new();
+    let mut runs: Vec<Status> = Vec::new();
+    for experiment in &experiments {
+        match status_of(&ledger, &jobs, experiment) {
+            Ok(status) => runs.push(status),
+            Err(found) => problems.extend(found),
+        }
+    }
+    let started = |status: &Status| status.sessions.last().map(|session| session.started_at.clone());
+    runs.sort_by_key(|status| std::cmp::Reverse(started(status)));
+    runs.truncate(arguments.limit);
+    let data = ListData { total: experiments.len(), runs };
+    let outcome = Outcome::new(context.format, &data, || list_text(&data))?.problems(problems);
+    Ok(if data.total == 0 { outcome.remark("No runs yet. `aec-bench run` makes one.") } else { outcome })
+}
+
+fn list_text(data: &ListData) -> String {
+    if data.runs.is_empty() {
+        return String::new();
+    }
+    let mut table =
+        Table::new(["EXPERIMENT", "STATE", "EXECUTED", "SCORED", "MEAN REWARD", "COST", "STARTED"]);
+    for run in &data.runs {
+        let planned =
+            if run.state == State::Unplanned { "?".to_owned() } else { run.all.planned.to_string() };
+        table.row([
+            run.experiment_id.to_string(),
+            run.state.name().to_owned(),
+            format!("{} of {planned}", run.all.executed),
+            run.all.scored().to_string(),
+            run.all.mean_reward().map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
+            format!("${:.2}", run.cost_usd),
+            run.sessions.last().map_or_else(|| "-".to_owned(), |session| session.started_at.to_string()),
+        ]);
+    }
+    table.render()
+}
+
+pub(crate) fn status(context: &Context, arguments: &RunsStatusArguments) -> Result<Outcome, Failure> {
+    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let experiment = find_experiment(&ledger, &arguments.experiment)?;
+    let status = status_of(&ledger, &project.settings.path(Setting::Jobs), &experiment)?;
+    let outcome = Outcome::new(context.format, &status, || status_text(&status))?;
+    Ok(match status.state {
+        State::Incomplete => outcome.remark(format!("Go on with `aec-bench run --resume {experiment}`.")),
+        _ => outcome,
+    })
+}
+
+fn status_text(status: &Status) -> String {
+    let mut text = format!("{STRONG}{}{STRONG:#}  {}\n\n", status.experiment_id, status.state.name());
+    text.push_str(&tally_table(&status.agents, &status.all));
+    text.push_str(&format!("\ncost so far: ${:.2}\n", status.cost_usd));
+    if !status.under_way.is_empty() {
+        text.push_str(&under_way_text(status.state, &status.under_way));
+    }
+    for session in &status.sessions {
+        let end = match (&session.ended_at, &session.stopped) {
+            (Some(at), None) => format!("ended {at}"),
+            (Some(at), Some(_)) => format!("stopped {at}"),
+            (None, _) if status.state == State::Running => "not ended".to_owned(),
+            (None, _) => "killed".to_owned(),
+        };
+        let host = text::printable(&session.host);
+        text.push_str(&format!(
+            "session {} on {host}: began {}, {end}\n",
+            session.session, session.started_at
+        ));
+    }
+    text
+}
+
+fn under_way_text(state: State, under_way: &[UnderWay]) -> String {
+    let what = if state == State::Running { "under way" } else { "left in the middle of their work" };
+    let mut text = format!("{} {what}\n", text::count(under_way.len(), "attempt"));
+    for attempt in under_way.iter().take(20) {
+        let silent = attempt
+            .silent_seconds
+            .map(|seconds| format!(", last event {seconds:.0} s ago"))
+            .unwrap_or_default();
+        text.push_str(&format!("  {} attempt {}{silent}\n", attempt.trial_id, attempt.attempt));
+    }
+    text
+}
+
+#[derive(Serialize)]
+struct StopData {
+    experiment_id: Name,
+    asked: &'static str,
+}
+
+pub(crate) fn stop(context: &Context, arguments: &RunsStopArguments) -> Result<Outcome, Failure> {
+    let (_, ledger) = open(context, &arguments.ledger_root)?;
+    let experiment = find_experiment(&ledger, &arguments.experiment)?;
+    let directory = ledger.experiment(&experiment);
+    let (_, busy) = sessions(&directory)?;
+    if !busy {
+        let problem = Problem::error(format!("nobody is running `{experiment}`"));
+        return Err(problem.fix("see `aec-bench runs status`").into());
+    }
+    let wish = if arguments.force { Wish::GiveUp } else { Wish::Finish };
+    ask_to_stop(&directory, wish)?;
+    let data =
+        StopData { experiment_id: experiment, asked: if arguments.force { "give up" } else { "finish" } };
+    Outcome::new(context.format, &data, || {
+        let what = if arguments.force { "cancel its trials" } else { "finish the trials under way" };
+        format!("Asked {} to {what} and stop\n", data.experiment_id)
+    })
+}
+
+pub(crate) fn clean(context: &Context, arguments: &RunsCleanArguments) -> Result<Outcome, Failure> {
+    let (_, ledger) = open(context, &arguments.ledger_root)?;
+    for experiment in ledger.experiments()? {
+        if sessions(&ledger.experiment(&experiment))?.1 {
+            let problem = Problem::error(format!("`{experiment}` is being run"))
+                .why("what it writes is not referred to by a record yet");
+            return Err(problem.fix("wait for it, or stop it with `aec-bench runs stop`").into());
+        }
+    }
+    let swept = garbage::sweep(&ledger, arguments.dry_run)?;
+    Outcome::new(context.format, &swept, || clean_text(&swept, arguments.dry_run))
+}
+
+fn clean_text(swept: &Swept, dry_run: bool) -> String {
+    let verb = if dry_run { "Would remove" } else { "Removed" };
+    format!(
+        "{verb} {} ({} bytes) that no record refers to\n",
+        text::count(swept.removed, "content"),
+        swept.bytes
+    )
+}

@@ -1,0 +1,136 @@
+//! Where an experiment stands: planned against executed, who carries it out, and what is under way.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_ledger::jobs::LIVE;
+use aec_ledger::layout::{Ledger, parse_record_name};
+use serde::Serialize;
+
+use crate::event::AgentTally;
+use crate::session::{SessionFile, current_plan, past, sessions};
+use crate::trajectory::TRAJECTORY_FILE;
+
+/// Where an experiment stands.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// The experiment.
+    pub experiment_id: Name,
+    /// Its title.
+    pub name: Option<String>,
+    /// What it is doing.
+    pub state: State,
+    /// Planned against executed, agent by agent.
+    pub agents: Vec<AgentTally>,
+    /// The same for all agents.
+    pub all: AgentTally,
+    /// Dollars of all attempts, as far as they are known.
+    pub cost_usd: f64,
+    /// Attempts under way, or left in the middle of their work by a session that was killed.
+    pub under_way: Vec<UnderWay>,
+    /// Who carried it out, oldest first.
+    pub sessions: Vec<SessionFile>,
+}
+
+/// What an experiment is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Somebody carries it out.
+    Running,
+    /// Every trial of its plan has a record.
+    Complete,
+    /// Trials are missing and nobody works on them.
+    Incomplete,
+    /// Its plan is not here: its records come from elsewhere.
+    Unplanned,
+}
+
+impl State {
+    /// The name as written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Incomplete => "incomplete",
+            Self::Unplanned => "unplanned",
+        }
+    }
+}
+
+/// An attempt that is not recorded yet.
+#[derive(Debug, Serialize)]
+pub struct UnderWay {
+    /// The trial.
+    pub trial_id: Name,
+    /// The attempt.
+    pub attempt: u32,
+    /// Seconds since its last event.
+    pub silent_seconds: Option<f64>,
+}
+
+/// Where an experiment of a ledger stands.
+pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status, Vec<Problem>> {
+    let directory = ledger.experiment(experiment);
+    let plan = current_plan(&directory)?;
+    let (sessions, busy) = sessions(&directory)
+        .map_err(|error| vec![Problem::error(error.to_string()).in_file(directory.run())])?;
+    let past = past(ledger, experiment)?;
+    let mut all = AgentTally::default();
+    let mut agents = Vec::new();
+    if let Some(plan) = &plan {
+        agents = plan
+            .agents
+            .iter()
+            .map(|agent| AgentTally { agent: Some(agent.name.clone()), ..AgentTally::default() })
+            .collect();
+        for trial in plan.trials() {
+            for tally in [&mut agents[trial.agent], &mut all] {
+                tally.planned += 1;
+                if let Some(found) = past.trials.get(&trial.id) {
+                    tally.add(found.outcome, found.reward);
+                }
+            }
+        }
+    } else {
+        for found in past.trials.values() {
+            all.add(found.outcome, found.reward);
+        }
+    }
+    let state = match &plan {
+        _ if busy => State::Running,
+        None => State::Unplanned,
+        Some(_) if all.executed == all.planned && all.outcomes.keys().all(|outcome| outcome.is_settled()) => {
+            State::Complete
+        }
+        Some(_) => State::Incomplete,
+    };
+    Ok(Status {
+        experiment_id: experiment.clone(),
+        name: plan.and_then(|plan| plan.name),
+        state,
+        agents,
+        all,
+        cost_usd: past.cost_usd,
+        under_way: under_way(&jobs.join(experiment.as_str()).join(LIVE)),
+        sessions,
+    })
+}
+
+fn under_way(live: &Path) -> Vec<UnderWay> {
+    let Ok(entries) = fs_err::read_dir(live) else { return Vec::new() };
+    let mut found: Vec<UnderWay> = entries
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (trial_id, attempt) = parse_record_name(&format!("{name}.json"))?;
+            let written = entry.path().join(TRAJECTORY_FILE).metadata().and_then(|found| found.modified());
+            let silent = written.ok().and_then(|at| SystemTime::now().duration_since(at).ok());
+            Some(UnderWay { trial_id, attempt, silent_seconds: silent.as_ref().map(Duration::as_secs_f64) })
+        })
+        .collect();
+    found.sort_by(|a, b| a.trial_id.cmp(&b.trial_id));
+    found
+}
