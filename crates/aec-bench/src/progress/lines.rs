@@ -12,7 +12,7 @@ use super::state::State;
 const APART: Duration = Duration::from_secs(10);
 
 /// The same when no trial has ended in between.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 /// Decides which lines there are.
 #[derive(Debug)]

@@ -29,10 +29,10 @@ const ENDED_TRACES: usize = 16;
 const MESSAGE: usize = 1_000;
 
 /// A trial without an event for less than this is never stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The same as long as no trial has ended, so that nothing is known of how long they take.
-const FIRST_PATIENCE: Duration = Duration::from_secs(300);
+const FIRST_PATIENCE: Duration = Duration::from_mins(5);
 
 /// One attempt at a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -200,10 +200,6 @@ mod tests {
         format!("{} | {} | {}", entry.kind, entry.head, entry.body)
     }
 
-    fn text(text: &str) -> Option<String> {
-        Some(text.to_owned())
-    }
-
     #[test]
     fn every_kind_of_event_says_what_happened() {
         let usage = Some(Usage { input: 1_200, output: 34, ..Usage::default() });
@@ -215,34 +211,38 @@ mod tests {
             retry_after_ms: None,
         };
         let events = [
-            Event { role: EventRole::System, content: text("be exact"), ..Event::default() },
-            Event { role: EventRole::User, content: text("solve it with secret-value"), ..Event::default() },
+            Event { role: EventRole::System, content: Some("be exact".to_owned()), ..Event::default() },
+            Event {
+                role: EventRole::User,
+                content: Some("solve it with secret-value".to_owned()),
+                ..Event::default()
+            },
             Event {
                 role: EventRole::Assistant,
-                content: text("I look first.\n"),
-                reasoning: text("where is it"),
-                model: text("m-1"),
+                content: Some("I look first.\n".to_owned()),
+                reasoning: Some("where is it".to_owned()),
+                model: Some("m-1".to_owned()),
                 usage,
                 ..Event::default()
             },
             Event {
                 role: EventRole::ToolCall,
-                tool_name: text("bash"),
-                command: text("ls -l"),
+                tool_name: Some("bash".to_owned()),
+                command: Some("ls -l".to_owned()),
                 arguments: Some(json!({"command": "ls -l", "timeout": 5})),
                 ..Event::default()
             },
             Event {
                 role: EventRole::ToolCall,
-                tool_name: text("read_file"),
+                tool_name: Some("read_file".to_owned()),
                 arguments: Some(json!({"path": "a\u{1b}[0m"})),
                 ..Event::default()
             },
             Event {
                 role: EventRole::ToolResult,
-                tool_name: text("bash"),
-                stdout: text("one\ntwo"),
-                stderr: text("\u{1b}[31mno such file"),
+                tool_name: Some("bash".to_owned()),
+                stdout: Some("one\ntwo".to_owned()),
+                stderr: Some("\u{1b}[31mno such file".to_owned()),
                 exit_code: Some(2),
                 duration_ms: Some(1_250),
                 ..Event::default()
@@ -269,7 +269,7 @@ mod tests {
                 }),
                 ..Event::default()
             },
-            Event { role: EventRole::Note, content: text("the last turn"), ..Event::default() },
+            Event { role: EventRole::Note, content: Some("the last turn".to_owned()), ..Event::default() },
         ];
         insta::assert_snapshot!(events.iter().map(shown).collect::<Vec<_>>().join("\n"));
     }
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn a_trace_forgets_its_beginning() {
         let mut trace = Trace::default();
-        let event = Event { role: EventRole::Note, content: text("x"), ..Event::default() };
+        let event = Event { role: EventRole::Note, content: Some("x".to_owned()), ..Event::default() };
         for step in 0..300 {
             trace.push(Entry { step, ..Entry::of(&event, &Redactor::default()) }, 1);
         }

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ratatui::Frame;
 use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::{Hide, Show};
+use ratatui::crossterm::cursor::{Hide, MoveTo, Show};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
 type Hook = dyn Fn(&PanicHookInfo<'_>) + Send + Sync;
@@ -41,7 +41,8 @@ impl Taken {
         if self.0.swap(false, Ordering::AcqRel) {
             // Nothing can be done about a terminal that is gone.
             let _unused = disable_raw_mode();
-            let _unused = execute!(stderr(), LeaveAlternateScreen, Show);
+            // An empty screen is left behind: after a change of size some terminals keep lines of it.
+            let _unused = execute!(stderr(), Clear(ClearType::All), MoveTo(0, 0), LeaveAlternateScreen, Show);
         }
     }
 }

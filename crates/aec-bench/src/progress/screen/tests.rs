@@ -148,9 +148,9 @@ fn hostile_text_stays_text() {
 #[test]
 fn no_size_is_too_small() {
     for play in [Play::new(), running(), hostile()] {
-        for (columns, rows) in (0..150).step_by(7).flat_map(|x| (0..45).step_by(2).map(move |y| (x, y))) {
+        for (columns, rows) in (0..150).step_by(11).flat_map(|x| (0..45).step_by(3).map(move |y| (x, y))) {
             for trace_focused in [false, true] {
-                let view = View { trace_focused, help: rows % 4 == 0, ..view(&play, columns, rows) };
+                let view = View { trace_focused, help: rows % 2 == 0, ..view(&play, columns, rows) };
                 drawn(&play, &view, columns, rows);
             }
         }
