@@ -20,6 +20,7 @@ pub(crate) struct Context {
     pub(crate) format: Format,
     pub(crate) quiet: bool,
     pub(crate) color: bool,
+    verbose: bool,
     project_flag: Option<PathBuf>,
     /// The environment that secrets are taken from: the shell's, and the project's once it is open.
     env: RefCell<Env>,
@@ -35,6 +36,7 @@ impl Context {
             format,
             quiet: global.quiet,
             color: !global.no_color,
+            verbose: global.verbose,
             project_flag: global.project.clone(),
             env: RefCell::new(Env::from_shell(variables)),
             secrets: RefCell::default(),
@@ -104,6 +106,12 @@ impl Context {
         let secrets = self.secrets.borrow();
         let secrets = secrets.iter().map(|(name, value)| (name.as_str(), value.reveal()));
         Redactor::from_env(&self.env.borrow()).with(secrets)
+    }
+
+    /// Whether stderr is a terminal that can move its cursor and that nothing else writes to.
+    pub(crate) fn is_terminal(&self) -> bool {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        std::io::IsTerminal::is_terminal(&std::io::stderr()) && !dumb && !self.verbose
     }
 
     pub(crate) fn search_path(&self) -> Option<std::ffi::OsString> {

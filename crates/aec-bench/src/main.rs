@@ -9,7 +9,6 @@ mod entry;
 mod failure;
 mod groups;
 mod output;
-#[expect(dead_code, unused_imports, reason = "the command that runs experiments reads them")]
 mod progress;
 mod signals;
 mod table;

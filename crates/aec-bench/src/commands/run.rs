@@ -89,7 +89,7 @@ fn mode(context: &Context, arguments: &RunArguments) -> Mode {
         quiet: context.quiet,
         full_screen: arguments.tui,
         json: context.format == Format::Json,
-        terminal: std::io::IsTerminal::is_terminal(&std::io::stderr()),
+        terminal: context.is_terminal(),
     })
 }
 
