@@ -225,8 +225,16 @@ fn a_forger_who_changes_digests_too_is_found_by_chain_and_root() {
         String::from_utf8(archive.members[at].content.clone()).unwrap().replace("agent_fault", "scored");
     let mut forged = archive.clone();
     forged.members[at] = Member::file("records/t2.json", text.as_bytes());
+    let value: Value = serde_json::from_str(&text).unwrap();
+    let submitted = value["outputs"]["submission"]["files"]["output.md"]["digest"].clone();
+    let mut contents = [value["artefacts"][0]["digest"].to_string(), submitted.to_string()];
+    contents.sort();
+    let digest = aec_base::digest::Digest::of(text.as_bytes());
+    let leaf = format!("{{\"trial\":\"t2\",\"record\":\"{digest}\",\"contents\":[{}]}}", contents.join(","));
+    let leaf = aec_ledger::package::merkle::leaf(leaf.as_bytes());
     let changed = |m: &mut Value| {
-        m["attempts"][2]["record"] = json!(aec_base::digest::Digest::of(text.as_bytes()));
+        m["attempts"][2]["record"] = json!(digest);
+        m["attempts"][2]["leaf"] = json!(leaf);
         m["attempts"][2]["size"] = json!(text.len());
         m["attempts"][2]["outcome"] = json!("scored");
         m["counts"]["outcomes"] = json!({"scored": 3, "infra_fault": 1});

@@ -15,9 +15,10 @@ use aec_base::staging::{Staging, rename_new, sync_all, sync_parent};
 use aec_base::timestamp::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::manifest::{Counts, Manifest, Withheld, read_record};
+use super::manifest::{Counts, Manifest, Withheld};
 use super::signature::PublicKey;
 use super::survey::read_bytes;
+use super::tally::read_record;
 use super::unpack::{Places, Unpacked, unpack};
 use super::{PackageError, RECORD_LIMIT, SCHEMA_VERSION, finding, refuse};
 use crate::jobs::materialise;

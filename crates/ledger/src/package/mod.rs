@@ -1,7 +1,7 @@
 //! Run packages: all records of an experiment, with their contents and chains, as one file that is the same bytes on
 //! every machine and is believed only as far as it can be checked. The document is `docs/packages.md`.
 //!
-//! `manifest` says what a package holds, and is made anew from the members by whoever reads one; `export` writes,
+//! `manifest` says what a package holds, and `tally` makes it anew from the members whenever one is read; `export` writes,
 //! `unpack` reads and believes nothing, `import` is what makes records appear.
 
 pub mod export;
@@ -10,6 +10,7 @@ pub mod manifest;
 pub mod merkle;
 pub mod signature;
 mod survey;
+mod tally;
 mod unpack;
 
 use std::io;

@@ -14,9 +14,9 @@ use aec_base::problem::Problem;
 use super::export::Source;
 use super::import::ImportNote;
 use super::manifest::{
-    Attempt, Facts, File, Manifest, RunFile, Tally, Withheld, annotation_member, read_record, record_member,
-    run_member,
+    Attempt, File, Manifest, RunFile, Withheld, annotation_member, record_member, run_member,
 };
+use super::tally::{Facts, Tally, read_record};
 use super::{PackageError, RECORD_LIMIT, finding, refuse};
 use crate::chain::{CHAIN_LIMIT, files_named};
 use crate::layout::{ExperimentDirectory, parse_record_name};

@@ -15,10 +15,11 @@ use aec_base::problem::Problem;
 use aec_base::text::printable;
 
 use super::manifest::{
-    Attempt, Facts, File as NamedFile, MANIFEST_FILE, Manifest, RunFile, SIGNATURE_FILE, Tally,
-    annotation_member, content_member, read_record, record_member, run_member,
+    Attempt, File as NamedFile, MANIFEST_FILE, Manifest, RunFile, SIGNATURE_FILE, annotation_member,
+    content_member, record_member, run_member,
 };
 use super::signature::{PublicKey, Signature};
+use super::tally::{Facts, Tally, read_record};
 use super::{PackageError, RECORD_LIMIT, SCHEMA_VERSION, finding};
 use crate::chain::CHAIN_LIMIT;
 
