@@ -102,7 +102,7 @@ pub(crate) enum Command {
     /// The same as `run --backend local`
     #[command(hide = true)]
     RunLocal(Box<RunArguments>),
-    /// Move the records of experiments from one ledger to another
+    /// Watch, stop, clean up and pack runs
     #[command(subcommand)]
     Runs(RunsCommand),
     /// Find out what models would be called, and whether they answer

@@ -91,6 +91,14 @@ impl Context {
         Ok(project)
     }
 
+    /// Opens the project in a directory.
+    pub(crate) fn project_in(&self, root: &Path) -> Result<Project, Failure> {
+        let surroundings = Surroundings { project: Some(root.to_path_buf()), ..self.surroundings()? };
+        let project = Project::open(&surroundings, Vec::new())?;
+        self.remember_secrets_of(&project.env);
+        Ok(project)
+    }
+
     /// Secrets of this environment are scrubbed from everything printed from now on.
     pub(crate) fn remember_secrets_of(&self, env: &Env) {
         *self.env.borrow_mut() = env.clone();

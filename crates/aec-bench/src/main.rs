@@ -8,6 +8,7 @@ mod context;
 mod entry;
 mod failure;
 mod groups;
+mod interval;
 mod output;
 mod progress;
 mod signals;

@@ -273,10 +273,14 @@ fn deleted(
     files: &[RecordFile],
     links: &LinkedRecords,
 ) -> Vec<Problem> {
+    // Attempts that a package kept back are known to chains and not here.
+    let elsewhere = crate::package::kept_elsewhere(directory).unwrap_or_default();
     let listed: HashSet<(&Name, u32)> = files.iter().map(|file| (&file.trial, file.attempt)).collect();
     let missing = links.keys().filter(|(trial, attempt)| {
         // It may have appeared since the files were listed.
-        !listed.contains(&(trial, *attempt)) && directory.record(trial, *attempt).symlink_metadata().is_err()
+        !listed.contains(&(trial, *attempt))
+            && !elsewhere.contains(&(trial.clone(), *attempt))
+            && directory.record(trial, *attempt).symlink_metadata().is_err()
     });
     let problem = |(trial, attempt): &(Name, u32)| {
         let file = RecordFile { experiment: experiment.clone(), trial: trial.clone(), attempt: *attempt };

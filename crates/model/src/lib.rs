@@ -1,6 +1,7 @@
 //! Every model call of the program: wire dialects, routing, retries, limits, one meter for tokens and money,
 //! cassettes, and the local gateway.
 
+mod agent_routes;
 mod bill;
 pub mod breaker;
 pub mod cassette;

@@ -128,6 +128,13 @@ impl Registry {
         Ok((registry, problems))
     }
 
+    /// A registry of one endpoint.
+    pub(crate) fn of_one(id: &str, mut endpoint: Endpoint) -> Self {
+        id.clone_into(&mut endpoint.label);
+        endpoint.endpoint_id = Some(id.to_owned());
+        Self { endpoints: IndexMap::from([(id.to_owned(), vec![endpoint])]), secrets: Vec::new() }
+    }
+
     /// The replicas of an endpoint.
     pub fn find(&self, id: &str) -> Option<&[Endpoint]> {
         self.endpoints.get(id).map(Vec::as_slice)

@@ -205,7 +205,7 @@ impl Routes {
     }
 
     /// A key in one variable, an address that another may replace.
-    fn plain(
+    pub(crate) fn plain(
         &self,
         provider: Provider,
         address: &str,

@@ -21,7 +21,7 @@ use aec_task::selection::Selection;
 use aec_task::task::Task;
 
 use crate::experiment::{Agent, Experiment, FAMILY, Harness};
-use crate::harness::{self, AgentFile};
+use crate::harness::{self, AgentFile, scripted};
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask};
 
@@ -215,6 +215,13 @@ fn plan_agent(places: &Places, agent: &Agent) -> Result<PlannedAgent, Vec<Proble
             Vec::new()
         }
     };
+    if agent.harness == Harness::Scripted
+        && let Some(script) = files.first()
+    {
+        problems.extend(
+            scripted::check(&script.content, &places.root.join(&script.path)).err().unwrap_or_default(),
+        );
+    }
     if !problems.is_empty() {
         return Err(problems);
     }

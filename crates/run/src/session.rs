@@ -16,6 +16,7 @@ use aec_ledger::chain::Chain;
 use aec_ledger::index::{Attempts, Filter, Index};
 use aec_ledger::journal;
 use aec_ledger::layout::{ExperimentDirectory, Ledger};
+use aec_ledger::package::kept_elsewhere;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Wish;
@@ -288,8 +289,15 @@ fn new_id(started: &Timestamp) -> String {
     format!("{moment}-{:x}", std::process::id())
 }
 
-/// What earlier sessions did. A record that a chain knows and that is not there is an error: it was removed.
+/// What earlier sessions did. A record that cannot be read, or that a chain knows and that is not there, is an error:
+/// it would be run again as if nothing had been.
 pub fn past(ledger: &Ledger, experiment: &Name) -> Result<Past, Vec<Problem>> {
+    let (past, problems) = look_back(ledger, experiment)?;
+    if problems.is_empty() { Ok(past) } else { Err(problems) }
+}
+
+/// What earlier sessions did, as far as it can be read, and what is wrong with it.
+pub fn look_back(ledger: &Ledger, experiment: &Name) -> Result<(Past, Vec<Problem>), Vec<Problem>> {
     let cannot = |error: &dyn std::fmt::Display| {
         vec![
             Problem::error(format!("the ledger cannot be read: {error}"))
@@ -307,9 +315,6 @@ pub fn past(ledger: &Ledger, experiment: &Name) -> Result<Past, Vec<Problem>> {
             problem.file.as_ref().is_some_and(|file| file.starts_with(ledger.experiment(experiment).path()))
         })
         .collect();
-    if !broken.is_empty() {
-        return Err(broken);
-    }
     let mut past = Past::default();
     let mut known = HashSet::with_capacity(rows.len());
     for row in rows {
@@ -322,7 +327,7 @@ pub fn past(ledger: &Ledger, experiment: &Name) -> Result<Past, Vec<Problem>> {
         }
     }
     let removed = removed_records(&ledger.experiment(experiment), &known).map_err(|error| cannot(&error))?;
-    if removed.is_empty() { Ok(past) } else { Err(removed) }
+    Ok((past, broken.into_iter().chain(removed).collect()))
 }
 
 fn removed_records(
@@ -330,10 +335,13 @@ fn removed_records(
     known: &HashSet<(Name, u32)>,
 ) -> io::Result<Vec<Problem>> {
     let mut removed = Vec::new();
+    let elsewhere =
+        kept_elsewhere(directory).map_err(|_| io::Error::other("a note on an import cannot be read"))?;
     for path in directory.chains()? {
         let chain = Chain::read(&path).map_err(|error| io::Error::other(error.to_string()))?;
         for link in chain.links {
-            if !known.contains(&(link.trial_id.clone(), link.attempt)) {
+            let attempt = (link.trial_id.clone(), link.attempt);
+            if !known.contains(&attempt) && !elsewhere.contains(&attempt) {
                 removed.push(
                     Problem::error(format!(
                         "the record of attempt {} of {} is gone",

@@ -10,7 +10,7 @@ use aec_ledger::layout::{Ledger, parse_record_name};
 use serde::Serialize;
 
 use crate::event::AgentTally;
-use crate::session::{SessionFile, current_plan, past, sessions};
+use crate::session::{SessionFile, current_plan, look_back, sessions};
 use crate::trajectory::TRAJECTORY_FILE;
 
 /// Where an experiment stands.
@@ -32,6 +32,9 @@ pub struct Status {
     pub under_way: Vec<UnderWay>,
     /// Who carried it out, oldest first.
     pub sessions: Vec<SessionFile>,
+    /// Records that cannot be read or were removed.
+    #[serde(skip)]
+    pub problems: Vec<Problem>,
 }
 
 /// What an experiment is doing.
@@ -77,7 +80,7 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
     let plan = current_plan(&directory)?;
     let (sessions, busy) = sessions(&directory)
         .map_err(|error| vec![Problem::error(error.to_string()).in_file(directory.run())])?;
-    let past = past(ledger, experiment)?;
+    let (past, problems) = look_back(ledger, experiment)?;
     let mut all = AgentTally::default();
     let mut agents = Vec::new();
     if let Some(plan) = &plan {
@@ -116,6 +119,7 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
         cost_usd: past.cost_usd,
         under_way: under_way(&jobs.join(experiment.as_str()).join(LIVE)),
         sessions,
+        problems,
     })
 }
 

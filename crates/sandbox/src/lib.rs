@@ -10,7 +10,9 @@ mod cgroup;
 mod channel;
 mod doorway;
 mod filter;
+mod here;
 pub mod host;
+mod host_commands;
 mod mounts;
 mod output;
 pub mod python;
@@ -21,6 +23,7 @@ mod sys;
 mod tree;
 
 pub use bare::BareRoom;
+pub use here::HereRoom;
 pub use mounts::PROGRAMS;
 pub use output::{Captured, OutputLimits, Spill};
 pub use room::{ExecResult, ExecSpec, Exit, Room, Sandbox, SandboxError, Stopper, Stream, use_shim};

@@ -14,7 +14,11 @@ use crate::spec::ROOM_UID;
 
 /// A directory, by descriptor.
 #[derive(Debug)]
-pub struct Tree(OwnedFd);
+pub struct Tree {
+    directory: OwnedFd,
+    /// Whether what is written belongs to the user of rooms.
+    in_room: bool,
+}
 
 /// What lies below a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,15 +56,15 @@ pub struct WalkLimits {
 }
 
 impl Tree {
-    /// Takes over a descriptor of a directory.
+    /// Takes over a descriptor of a directory in a room.
     pub fn new(directory: OwnedFd) -> Self {
-        Self(directory)
+        Self { directory, in_room: true }
     }
 
     /// Opens a directory of the host.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+        Ok(Self { directory: rustix::fs::open(path, flags, Mode::empty())?, in_room: false })
     }
 
     /// Opens a regular file for reading. Never waits, never follows a link.
@@ -83,13 +87,13 @@ impl Tree {
         Ok(bytes)
     }
 
-    /// Writes a file, with the directories above it, for the room's user.
+    /// Writes a file, with the directories above it, for whoever works there.
     pub fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
         self.make_parents(path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = if executable { 0o755 } else { 0o644 };
         let mut file = File::from(self.resolve(path, flags, Mode::from_raw_mode(mode))?);
-        give_to_room(&file)?;
+        self.give_away(&file)?;
         file.write_all(bytes)
     }
 
@@ -102,7 +106,7 @@ impl Tree {
     pub fn list(&self, limits: WalkLimits) -> io::Result<Vec<Listed>> {
         let mut found = Vec::new();
         let top = rustix::fs::openat(
-            &self.0,
+            &self.directory,
             ".",
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
             Mode::empty(),
@@ -120,10 +124,10 @@ impl Tree {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path leaves the directory"));
             };
             above.push(name);
-            match rustix::fs::mkdirat(&self.0, &above, Mode::from_raw_mode(0o755)) {
+            match rustix::fs::mkdirat(&self.directory, &above, Mode::from_raw_mode(0o755)) {
                 Ok(()) => {
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    give_to_room(&File::from(self.resolve(&above, flags, Mode::empty())?))?;
+                    self.give_away(&File::from(self.resolve(&above, flags, Mode::empty())?))?;
                 }
                 Err(rustix::io::Errno::EXIST) => {}
                 Err(error) => return Err(error.into()),
@@ -134,16 +138,16 @@ impl Tree {
 
     fn resolve(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let rules = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        Ok(rustix::fs::openat2(&self.0, path, flags, mode, rules)?)
+        Ok(rustix::fs::openat2(&self.directory, path, flags, mode, rules)?)
     }
-}
 
-/// As root, what is put into a room belongs to the user that works there.
-fn give_to_room(file: &File) -> io::Result<()> {
-    if rustix::process::geteuid().is_root() {
-        std::os::unix::fs::fchown(file, Some(ROOM_UID), Some(ROOM_UID))?;
+    /// As root, what is put into a room belongs to the user that works there.
+    fn give_away(&self, file: &File) -> io::Result<()> {
+        if self.in_room && rustix::process::geteuid().is_root() {
+            std::os::unix::fs::fchown(file, Some(ROOM_UID), Some(ROOM_UID))?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn walk(

@@ -135,13 +135,17 @@ impl Selection {
 /// A pattern over task ids: `*`, `?` and `[…]` as in a shell, except that they also match a slash. Without any
 /// of these it is an id in either form, or a directory of tasks.
 #[derive(Debug)]
-enum Pattern {
+pub struct Pattern(Form);
+
+#[derive(Debug)]
+enum Form {
     Glob(GlobMatcher),
     Id(String),
 }
 
 impl Pattern {
-    fn parse(pattern: &str) -> Result<Self, Problem> {
+    /// Reads a pattern.
+    pub fn parse(pattern: &str) -> Result<Self, Problem> {
         let wrong = |why: String| {
             Problem::error(format!("`{}` is not a pattern over task ids", text::printable(pattern)))
                 .why(why)
@@ -151,7 +155,7 @@ impl Pattern {
             return Err(wrong("it must have 1 to 512 characters".into()));
         }
         if !pattern.contains(['*', '?', '[']) {
-            return Ok(Self::Id(pattern.to_owned()));
+            return Ok(Self(Form::Id(pattern.to_owned())));
         }
         // Braces mean themselves, as they do in the shell patterns that manifests are written with.
         let escaped = pattern.replace('{', "[{]").replace('}', "[}]");
@@ -159,14 +163,15 @@ impl Pattern {
             .literal_separator(false)
             .backslash_escape(false)
             .build()
-            .map(|glob| Self::Glob(glob.compile_matcher()))
+            .map(|glob| Self(Form::Glob(glob.compile_matcher())))
             .map_err(|error| wrong(error.kind().to_string()))
     }
 
-    fn matches(&self, id: &TaskId) -> bool {
-        match self {
-            Self::Glob(glob) => glob.is_match(id.as_str()),
-            Self::Id(text) => id.is(text) || id.is_below(text),
+    /// Whether a task has such an id.
+    pub fn matches(&self, id: &TaskId) -> bool {
+        match &self.0 {
+            Form::Glob(glob) => glob.is_match(id.as_str()),
+            Form::Id(text) => id.is(text) || id.is_below(text),
         }
     }
 }

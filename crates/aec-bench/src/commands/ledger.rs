@@ -23,24 +23,14 @@ pub(crate) fn open(context: &Context, root: &LedgerRootArgument) -> Result<(Proj
 
 /// The experiments that were named, or all of them. Each must be there.
 pub(crate) fn experiments(ledger: &Ledger, named: &[String]) -> Result<Vec<Name>, Failure> {
-    let all = ledger.experiments()?;
     if named.is_empty() {
-        return Ok(all);
+        return Ok(ledger.experiments()?);
     }
     let mut found = Vec::new();
     for name in named {
-        match all.iter().find(|known| known.as_str() == name) {
-            Some(known) if found.contains(known) => {}
-            Some(known) => found.push(known.clone()),
-            None => {
-                let what = format!("there is no experiment `{}` in the ledger", text::printable(name));
-                let problem = Problem::error(what).id(FAMILY.number(25));
-                return Err(match text::nearest(name, &all) {
-                    Some(near) => problem.fix(format!("did you mean `{near}`?")),
-                    None => problem.fix("`aec-bench ledger list` shows what there is"),
-                }
-                .into());
-            }
+        let experiment = find_experiment(ledger, name)?;
+        if !found.contains(&experiment) {
+            found.push(experiment);
         }
     }
     Ok(found)
@@ -187,15 +177,17 @@ pub(crate) fn find_experiment(ledger: &Ledger, id: &str) -> Result<Name, Failure
         [one] => Ok((*one).clone()),
         [] => {
             let names: Vec<&str> = all.iter().map(Name::as_str).collect();
-            let problem = Problem::error(format!("there is no experiment `{shown}` in this ledger"));
+            let problem = Problem::error(format!("there is no experiment `{shown}` in the ledger"));
+            let problem = problem.id(FAMILY.number(25));
             Err(match text::nearest(id, &names) {
                 Some(near) => problem.fix(format!("did you mean `{near}`?")).into(),
-                None => problem.fix("see `aec-bench runs list`").into(),
+                None => problem.fix("`aec-bench runs list` shows what there is").into(),
             })
         }
         several => {
             let names: Vec<&str> = several.iter().take(5).map(|name| name.as_str()).collect();
-            let problem = Problem::error(format!("`{shown}` fits several experiments: {}", names.join(", ")));
+            let what = format!("`{shown}` fits several experiments: {}", names.join(", "));
+            let problem = Problem::error(what).id(FAMILY.number(25));
             Err(problem.fix("write more of the id").into())
         }
     }

@@ -1,33 +1,72 @@
-//! `aec-bench quickstart`: the loop as far as this version goes, in a project of its own.
+//! `aec-bench quickstart`: the whole loop, offline, in a project of its own: tasks, a frozen dataset, agents, verdicts,
+//! records and a leaderboard.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use aec_author::library::Library;
-use aec_author::single::{self, TaskRequest};
+use aec_author::produce::Destination;
+use aec_author::suite as author_suite;
+use aec_base::file::write_atomic;
+use aec_base::name::Name;
 use aec_base::problem::Problem;
-use aec_base::project::PROJECT_FILE;
+use aec_base::project::{PROJECT_FILE, Project};
+use aec_base::settings::Setting;
+use aec_run::event::{AgentTally, RunEnded};
+use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable};
+use aec_run::plan::{Conditions, SandboxChoice};
+use aec_run::planning::make;
 use aec_task::catalogue::Catalogue;
-use aec_task::file::Visibility;
-use aec_task::validate;
+use aec_task::dataset::freeze::{Draft, freeze};
+use aec_task::dataset::manifest::Source;
+use aec_task::dataset::store::Store;
+use aec_task::selection::SelectionTable;
+use aec_task::suite::SuiteFile;
+use indexmap::IndexMap;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::arguments::{QuickstartArguments, SandboxArgument, SandboxLevel};
 use crate::commands::generate_task::engines;
-use crate::commands::{init, verify};
+use crate::commands::init;
+use crate::commands::planning::{VERSION, places};
+use crate::commands::run::{self, Prepared};
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::interval::mean_interval;
 use crate::output::{Outcome, STRONG};
+use crate::table::Table;
+
+/// The suite that is generated: small, from every discipline of the library.
+const SUITE: &str = include_str!("../../quickstart/suite.toml");
+const SUITE_FILE: &str = "suite.toml";
+const DATASET: &str = "quickstart";
+const EXPERIMENT: &str = "quickstart";
+const REPETITIONS: u32 = 2;
 
 #[derive(Serialize)]
 struct Data {
     root: PathBuf,
     created: bool,
-    tasks_generated: usize,
-    tasks_checked: usize,
-    tasks_with_problems: usize,
-    golden_judged: usize,
-    golden_as_expected: usize,
+    tasks: usize,
+    dataset: String,
+    experiment_id: Name,
+    trials_planned: usize,
+    trials_executed: usize,
+    trials_run_now: usize,
+    leaderboard: Vec<Place>,
+    head: Option<aec_base::digest::Digest>,
     next: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    agent: String,
+    harness: &'static str,
+    trials: usize,
+    scored: usize,
+    mean_reward: Option<f64>,
+    /// The interval in which the mean lies with 95 % confidence, tasks taken as a sample.
+    interval: Option<[f64; 2]>,
 }
 
 pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> Result<Outcome, Failure> {
@@ -36,73 +75,201 @@ pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> 
     if created {
         init::scaffold(&root, false, true)?;
     }
-    let generated = generate(context, &root)?;
-    let report = validate::check_all(&root.join("tasks"));
-    let mut problems = report.problems;
-    problems.extend(report.tasks.iter().flat_map(|task| task.problems.iter().cloned()));
-    problems.retain(Problem::counts);
-    let tasks = Catalogue::load(&root.join("tasks")).tasks;
-    let sandbox = SandboxArgument { sandbox: SandboxLevel::Namespaces };
-    let rows = verify::judge_golden(&verify::judge(context, &sandbox), &tasks)?;
-    problems.extend(rows.iter().filter(|row| !row.as_expected).map(verify::unexpected));
+    let project = context.project_in(&root)?;
+    let tasks = generate(context, &project)?;
+    let dataset = freeze_dataset(context, &project)?;
+    let prepared = prepare(project, &dataset)?;
+    let (experiment_id, agents) = (prepared.plan.experiment_id.clone(), prepared.plan.agents.clone());
+    let (ended, rewards, problems) = run::offline(context, prepared)?;
     let shown = arguments.directory.display();
+    let leaderboard = leaderboard(&ended, &rewards, |name| {
+        agents.iter().find(|agent| agent.name.as_str() == name).map_or("", |agent| agent.harness.name())
+    });
     let data = Data {
+        root,
         created,
-        tasks_generated: generated,
-        tasks_checked: report.tasks.len(),
-        tasks_with_problems: report
-            .tasks
-            .iter()
-            .filter(|task| task.problems.iter().any(Problem::counts))
-            .count(),
-        golden_judged: rows.len(),
-        golden_as_expected: rows.iter().filter(|row| row.as_expected).count(),
+        tasks,
+        dataset,
+        trials_planned: ended.all.planned,
+        trials_executed: ended.all.executed,
+        trials_run_now: ended.recorded,
+        leaderboard,
+        head: ended.head,
         next: vec![
             format!("cd {shown}"),
-            "aec-bench generate list-templates".to_owned(),
-            "aec-bench task show electrical/voltage-drop".to_owned(),
-            "aec-bench audit --all --cheat".to_owned(),
-            "aec-bench task new civil/culvert-capacity".to_owned(),
-            "aec-bench doctor".to_owned(),
+            format!("aec-bench ledger list -e {experiment_id}"),
+            "aec-bench ledger show TRIAL".to_owned(),
+            "aec-bench models check --no-call gpt-4.1".to_owned(),
+            format!("aec-bench run --dataset {DATASET} --harness tool_loop --model gpt-4.1 --max-cost 1.00"),
         ],
-        root,
+        experiment_id,
     };
-    let outcome = Outcome::new(context.format, &data, || {
-        let made = if created { "Created a project" } else { "Using the project" };
-        let mut text = format!(
-            "{made} in {shown}\nGenerated {} from the library\nChecked {}: {} with problems\nJudged {} in clean rooms: {} as expected\n\n\
-             {STRONG}Next{STRONG:#}\n",
-            aec_base::text::count(data.tasks_generated, "task"),
-            aec_base::text::count(data.tasks_checked, "task"),
-            data.tasks_with_problems,
-            aec_base::text::count(data.golden_judged, "golden answer"),
-            data.golden_as_expected,
-        );
-        for command in &data.next {
-            text.push_str(&format!("  {command}\n"));
-        }
-        text.push_str("\nStill to come in this version: run, evaluate, prime export.\n");
-        text
-    })?;
-    Ok(outcome.problems(problems))
+    Ok(Outcome::new(context.format, &data, || text(&data, &shown.to_string()))?.problems(problems))
 }
 
-/// Some tasks from a template of the library, one of each tier.
-fn generate(context: &Context, root: &Path) -> Result<usize, Failure> {
-    const TEMPLATE: &str = "structural/bolt-group-loading";
-    let library = Library::load(&[]);
-    let template = library.find(TEMPLATE).map_err(|problem| *problem)?;
-    let request = TaskRequest {
-        difficulties: Vec::new(),
-        instances: 3,
-        seed: 42,
-        start_index: 0,
-        tool_mode: None,
-        visibility: Visibility::Public,
-        output: root.join("tasks"),
-        replace: false,
+/// A suite from the library, once.
+fn generate(context: &Context, project: &Project) -> Result<usize, Failure> {
+    let path = project.root.join(SUITE_FILE);
+    if !path.exists() {
+        write_atomic(&path, SUITE.as_bytes())?;
+    }
+    let suite = SuiteFile::read(&path)?;
+    let name = suite.name.as_ref().map(ToString::to_string).unwrap_or_default();
+    let directory = project.settings.path(Setting::Tasks).join("generated").join(name);
+    if !directory.exists() {
+        let library = Library::load(&[]);
+        let plan = author_suite::plan(&suite, &path, &library.templates)?;
+        let sandbox = SandboxArgument { sandbox: SandboxLevel::Namespaces };
+        let destination = Destination { directory, extend: false, replace: false };
+        author_suite::make(&engines(context, &sandbox), &suite, &plan, &destination)?;
+    }
+    Ok(Catalogue::load(&project.settings.path(Setting::Tasks)).tasks.len())
+}
+
+/// The tasks as a dataset that never changes; the same one again when nothing did.
+fn freeze_dataset(context: &Context, project: &Project) -> Result<String, Failure> {
+    let store = Store::new(project.settings.path(Setting::Datasets));
+    let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
+    let broken: Vec<Problem> =
+        catalogue.problems.iter().filter(|problem| problem.counts()).cloned().collect();
+    if !broken.is_empty() {
+        return Err(broken.into());
+    }
+    let tasks: Vec<_> = catalogue.tasks.iter().collect();
+    let name = Name::parse(DATASET).map_err(|error| Problem::error(error.to_string()))?;
+    let draft = |version| Draft {
+        name: name.clone(),
+        version,
+        created_at: aec_base::timestamp::Timestamp::from_seconds(0),
+        summary: Some("A small suite of every discipline".to_owned()),
+        purpose: Some("To see the whole loop work".to_owned()),
+        source: Source::manual(),
     };
-    let sandbox = SandboxArgument { sandbox: SandboxLevel::Namespaces };
-    let production = single::make(&engines(context, &sandbox), template, &request)?;
-    Ok(production.instances.len())
+    let newest = store.versions(&name).into_iter().max();
+    let version = newest.clone().unwrap_or_else(|| semver::Version::new(1, 0, 0));
+    let mut manifest = freeze(&project.root, &tasks, draft(version.clone()))?;
+    manifest.created_at = context.created_at()?;
+    if let Some(newest) = newest {
+        let reference = aec_task::dataset::reference::DatasetRef::parse(&format!("{DATASET}@{newest}"))?;
+        if store.read(&reference)?.content_hash == manifest.content_hash {
+            return Ok(format!("{DATASET}@{newest}"));
+        }
+        let next = semver::Version::new(newest.major, newest.minor + 1, 0);
+        manifest = freeze(&project.root, &tasks, draft(next))?;
+        manifest.created_at = context.created_at()?;
+    }
+    store.publish(&manifest)?;
+    Ok(manifest.reference())
+}
+
+/// Four agents that need no model: the reference solution, two that make mistakes, and one that does nothing.
+fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
+    let agent = |name: &str, harness: Harness, parameters: serde_json::Value| -> Result<Agent, Failure> {
+        let parameters: IndexMap<String, serde_json::Value> =
+            parameters.as_object().cloned().unwrap_or_default().into_iter().collect();
+        let name = Name::parse(name).map_err(|error| Problem::error(error.to_string()))?;
+        Ok(Agent { name, harness, model: None, client: None, parameters, system_prompt_file: None })
+    };
+    let experiment = Experiment {
+        experiment_id: None,
+        name: Some("Quickstart".to_owned()),
+        description: Some("Agents that need no model, on a small suite".to_owned()),
+        tasks: SelectionTable { dataset: Some(dataset.to_owned()), ..SelectionTable::default() },
+        agents: vec![
+            agent("oracle", Harness::Oracle, json!({}))?,
+            agent("sim-skilled", Harness::Sim, json!({ "skill": 0.9 }))?,
+            agent("sim-novice", Harness::Sim, json!({ "skill": 0.4 }))?,
+            agent("nop", Harness::Nop, json!({}))?,
+        ],
+        resource_limits: ResourceLimitsTable::default(),
+        repetitions: REPETITIONS,
+        disable_verification: false,
+        backend: None,
+    };
+    let conditions = Conditions {
+        backend: aec_base::settings::Backend::Local,
+        sandbox: SandboxChoice::Namespaces,
+        timeout_override: None,
+        memory_mb: None,
+        disable_verification: false,
+        allow_leaks: false,
+        instruction: None,
+        tools: None,
+    };
+    // Another dataset is another experiment.
+    let version = dataset.rsplit('@').next().unwrap_or_default();
+    let id =
+        Name::parse(&format!("{EXPERIMENT}-{version}")).map_err(|error| Problem::error(error.to_string()))?;
+    let made = make(&places(&project), &experiment, Some(id), conditions, VERSION, &|_| true)?;
+    Ok(Prepared {
+        project,
+        plan: made.plan,
+        tasks: made.tasks,
+        variables: Vec::new(),
+        problems: made.problems,
+    })
+}
+
+/// Agents by their mean reward.
+fn leaderboard<'a>(
+    ended: &'a RunEnded,
+    rewards: &run::Rewards,
+    harness: impl Fn(&str) -> &'static str,
+) -> Vec<Place> {
+    let place = |tally: &'a AgentTally| {
+        let name = tally.agent.as_ref().map(ToString::to_string).unwrap_or_default();
+        let by_task: Vec<Vec<f64>> =
+            rewards.get(&name).map(|tasks| tasks.values().cloned().collect()).unwrap_or_default();
+        Place {
+            harness: harness(&name),
+            trials: tally.executed,
+            scored: tally.scored(),
+            mean_reward: tally.mean_reward(),
+            interval: mean_interval(&by_task).map(|(low, high)| [low, high]),
+            agent: name,
+        }
+    };
+    let mut places: Vec<Place> = ended.agents.iter().map(place).collect();
+    places.sort_by(|a, b| b.mean_reward.unwrap_or(-1.0).total_cmp(&a.mean_reward.unwrap_or(-1.0)));
+    places
+}
+
+fn text(data: &Data, shown: &str) -> String {
+    let made = if data.created { "Created a project" } else { "Using the project" };
+    let tasks = aec_base::text::count(data.tasks, "task");
+    let mut text = format!(
+        "{made} in {shown}\nFroze {tasks} as {}\nRan {} of {} in rooms, judged and recorded each\n\n",
+        data.dataset,
+        data.trials_executed,
+        aec_base::text::count(data.trials_planned, "trial"),
+    );
+    let mut table = Table::new(["AGENT", "HARNESS", "MEAN REWARD", "95 % INTERVAL", "SCORED"]);
+    for place in &data.leaderboard {
+        table.row([
+            place.agent.clone(),
+            place.harness.to_owned(),
+            place.mean_reward.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
+            place.interval.map_or_else(|| "-".to_owned(), |[low, high]| format!("{low:.3} to {high:.3}")),
+            format!("{} of {}", place.scored, place.trials),
+        ]);
+    }
+    text.push_str(&table.render());
+    text.push_str(&format!("\n{STRONG}Next{STRONG:#}\n"));
+    for command in &data.next {
+        text.push_str(&format!("  {command}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_suite_is_one_that_can_be_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(SUITE_FILE);
+        std::fs::write(&path, SUITE).unwrap();
+        SuiteFile::read(&path).unwrap();
+    }
 }

@@ -21,6 +21,7 @@ use aec_run::agents;
 use aec_run::control::Control;
 use aec_run::dispatch::{self, Options, Rerun, Run};
 use aec_run::event::{RunEnded, RunEvent, StopReason};
+use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
 use aec_run::planning::load;
 use aec_run::session::{Beginning, Past, Session, Shard, current_plan, past};
@@ -29,7 +30,7 @@ use aec_sandbox::python;
 use aec_task::task::Task;
 use serde::Serialize;
 
-use crate::arguments::RunArguments;
+use crate::arguments::{RunArguments, TapeArguments};
 use crate::commands::ledger::find_experiment;
 use crate::commands::models::{self, Models};
 use crate::commands::plan::{Preview, variables_remark};
@@ -146,6 +147,54 @@ pub(crate) fn trials_of(plan: &Plan, shard: Option<Shard>) -> Vec<PlannedTrial> 
     }
 }
 
+/// A run that is about to begin: the experiment is locked, models are found, agents are ready.
+struct Begun {
+    runtime: tokio::runtime::Runtime,
+    signals: Signals,
+    session: Session,
+    past: Past,
+    progress: Progress,
+    shared: Arc<Shared>,
+    control: Control,
+    problems: Vec<Problem>,
+}
+
+/// Locks the experiment and makes everything ready; `how` is the shard, whether the plan may be another one, and what
+/// becomes of models without a price.
+fn begin(
+    context: &Context,
+    project: &Project,
+    plan: &Plan,
+    tape: &TapeArguments,
+    how: (Option<Shard>, bool, Unpriced),
+    mode: Mode,
+) -> Result<Begun, Failure> {
+    let (shard, extend, unpriced) = how;
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    let jobs = project.settings.path(Setting::Jobs);
+    let models = match tape {
+        tape if tape.record.is_some() => "record",
+        tape if tape.replay.is_some() => "replay",
+        tape if tape.cache => "cache",
+        _ => "live",
+    };
+    let runtime = models::runtime()?;
+    let signals = {
+        let _entered = runtime.enter();
+        Signals::catch()?
+    };
+    let opened = models::open(context, project, tape, RetryPolicy::default(), unpriced)?;
+    let problems = opened.problems.clone();
+    let agents = agents::prepare(plan, &project.root, &opened.client)?;
+    let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models };
+    let (session, _) = Session::begin(&beginning)?;
+    let past = past(&ledger, &plan.experiment_id)?;
+    let control = Control::default();
+    let progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;
+    let shared = shared(context, project, plan, opened, agents, &past, control.clone());
+    Ok(Begun { runtime, signals, session, past, progress, shared, control, problems })
+}
+
 fn carry_out(
     context: &Context,
     arguments: &RunArguments,
@@ -158,26 +207,11 @@ fn carry_out(
     let Prepared { project, plan, tasks, variables, mut problems } = prepared;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
-    let models = match &arguments.tape {
-        tape if tape.record.is_some() => "record",
-        tape if tape.replay.is_some() => "replay",
-        tape if tape.cache => "cache",
-        _ => "live",
-    };
-    let runtime = models::runtime()?;
-    let _entered = runtime.enter();
-    let signals = Signals::catch()?;
-    let beginning =
-        Beginning { ledger: &ledger, jobs: &jobs, plan: &plan, shard, extend: arguments.extend, models };
-    let (session, _) = Session::begin(&beginning)?;
-    let past = past(&ledger, &plan.experiment_id)?;
     let unpriced = if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
-    let opened = models::open(context, &project, &arguments.tape, RetryPolicy::default(), unpriced)?;
-    problems.extend(opened.problems.iter().cloned());
-    let control = Control::default();
-    let mut progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;
+    let begun = begin(context, &project, &plan, &arguments.tape, (shard, arguments.extend, unpriced), mode)?;
+    let Begun { runtime, signals, session, past, mut progress, shared, control, problems: noticed } = begun;
+    problems.extend(noticed);
     options.traces = progress.wants_traces();
-    let shared = shared(context, &project, &plan, opened, &past, &jobs, control.clone())?;
     let digest = plan.digest;
     let id = session.id.clone();
     let run =
@@ -205,6 +239,60 @@ fn carry_out(
     })
 }
 
+/// Rewards of scored trials, by agent and task.
+pub(crate) type Rewards = BTreeMap<String, BTreeMap<String, Vec<f64>>>;
+
+/// Carries out a plan whose agents need no model, in the usual way, and gives all its rewards.
+pub(crate) fn offline(
+    context: &Context,
+    prepared: Prepared,
+) -> Result<(RunEnded, Rewards, Vec<Problem>), Failure> {
+    let Prepared { project, plan, tasks, problems, .. } = prepared;
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    let jobs = project.settings.path(Setting::Jobs);
+    let trials = plan.trials();
+    let options = Options {
+        concurrency: 4,
+        model_concurrency: usize::MAX,
+        max_time: None,
+        max_attempts: 2,
+        max_faults: 10,
+        rerun: Rerun::default(),
+        traces: false,
+    };
+    let begun = begin(
+        context,
+        &project,
+        &plan,
+        &TapeArguments::default(),
+        (None, false, Unpriced::Refuse),
+        Mode::choose(Wanted { quiet: true, ..Wanted::default() }),
+    )?;
+    let Begun { runtime, signals, session, past, mut progress, shared, control, .. } = begun;
+    let run = Run { shared, tasks, trials, ledger: ledger.clone(), jobs, session, past, options };
+    let ended = runtime.block_on(async {
+        tokio::spawn(listen(signals, control));
+        dispatch::execute(run, &mut |event: &RunEvent| progress.on(event)).await
+    });
+    progress.finish();
+    let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
+    let rewards = rewards(&ledger, &plan)?;
+    let problems = problems.into_iter().chain(found(&ended)).collect();
+    Ok((ended, rewards, problems))
+}
+
+fn rewards(ledger: &Ledger, plan: &Plan) -> Result<Rewards, Failure> {
+    let past = past(ledger, &plan.experiment_id)?;
+    let mut rewards = Rewards::new();
+    for trial in plan.trials() {
+        if let Some(reward) = past.trials.get(&trial.id).and_then(|found| found.reward) {
+            let agent = rewards.entry(plan.agents[trial.agent].name.to_string()).or_default();
+            agent.entry(plan.tasks[trial.task].task_id.clone()).or_default().push(reward);
+        }
+    }
+    Ok(rewards)
+}
+
 /// Every signal asks once more; a third one ends the program at once.
 async fn listen(mut signals: Signals, control: Control) {
     for _ in 0..2 {
@@ -222,17 +310,15 @@ fn shared(
     project: &Project,
     plan: &Plan,
     opened: Models,
+    agents: Vec<Arc<PreparedAgent>>,
     past: &Past,
-    jobs: &std::path::Path,
     control: Control,
-) -> Result<Arc<Shared>, Failure> {
-    let agents = agents::prepare(plan, &project.root, &opened.client)?;
-    let isolation = match plan.conditions.sandbox {
-        SandboxChoice::Namespaces => Isolation::Room,
-        SandboxChoice::None => Isolation::None,
-    };
+) -> Arc<Shared> {
     let judge = Judge {
-        isolation,
+        isolation: match plan.conditions.sandbox {
+            SandboxChoice::Namespaces => Isolation::Room,
+            SandboxChoice::None => Isolation::None,
+        },
         python: python::find(context.search_path().as_deref()),
         surface: Surface::default(),
         pool: Some(Arc::new(Pool::default())),
@@ -243,7 +329,7 @@ fn shared(
         tool_versions.insert("python".to_owned(), python.version.clone());
     }
     let account = run_account(project, &opened, past);
-    Ok(Arc::new(Shared {
+    Arc::new(Shared {
         plan: Arc::new(plan.clone()),
         agents,
         judge,
@@ -252,11 +338,11 @@ fn shared(
         account,
         trial_budget: planning::trial_budget(project),
         contents: Ledger::new(project.settings.path(Setting::Ledger)).contents(),
-        jobs: jobs.join(plan.experiment_id.as_str()),
+        jobs: project.settings.path(Setting::Jobs).join(plan.experiment_id.as_str()),
         redactor: Arc::new(context.redactor()),
         tool_versions,
         control,
-    }))
+    })
 }
 
 /// The budget of an experiment is for all its sessions: what earlier ones spent is gone.

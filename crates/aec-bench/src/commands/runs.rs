@@ -33,7 +33,10 @@ pub(crate) fn list(context: &Context, arguments: &RunsListArguments) -> Result<O
     let mut runs: Vec<Status> = Vec::new();
     for experiment in &experiments {
         match status_of(&ledger, &jobs, experiment) {
-            Ok(status) => runs.push(status),
+            Ok(mut status) => {
+                problems.append(&mut status.problems);
+                runs.push(status);
+            }
             Err(found) => problems.extend(found),
         }
     }
@@ -71,7 +74,8 @@ pub(crate) fn status(context: &Context, arguments: &RunsStatusArguments) -> Resu
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let experiment = find_experiment(&ledger, &arguments.experiment)?;
     let status = status_of(&ledger, &project.settings.path(Setting::Jobs), &experiment)?;
-    let outcome = Outcome::new(context.format, &status, || status_text(&status))?;
+    let problems = status.problems.clone();
+    let outcome = Outcome::new(context.format, &status, || status_text(&status))?.problems(problems);
     Ok(match status.state {
         State::Incomplete => outcome.remark(format!("Go on with `aec-bench run --resume {experiment}`.")),
         _ => outcome,

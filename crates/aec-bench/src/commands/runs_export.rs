@@ -8,14 +8,17 @@ use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_base::text;
 use aec_ledger::FAMILY;
+use aec_ledger::journal::recover;
 use aec_ledger::layout::Ledger;
 use aec_ledger::package::PackageError;
 use aec_ledger::package::export::{Source, export as export_package};
 use aec_ledger::package::manifest::Counts;
 use aec_ledger::package::signature::PrivateKey;
+use aec_run::session::sessions;
 use serde::Serialize;
 
 use crate::arguments::RunsExportArguments;
+use crate::commands::ledger::find_experiment;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -35,7 +38,12 @@ struct Data {
 pub(crate) fn export(context: &Context, arguments: &RunsExportArguments) -> Result<Outcome, Failure> {
     let project = context.project(Vec::new())?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    let experiment = experiment(&ledger, &arguments.experiment)?;
+    let experiment = find_experiment(&ledger, &arguments.experiment)?;
+    if sessions(&ledger.experiment(&experiment))?.1 {
+        let problem = Problem::error(format!("`{experiment}` is being run")).id(FAMILY.number(105));
+        return Err(problem.fix("wait for it, or stop it with `aec-bench runs stop`").into());
+    }
+    recover(&ledger, &experiment, &project.settings.path(Setting::Jobs))?;
     let shown = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{experiment}.tar.zst")));
     let file = context.absolute(&shown)?;
     if !arguments.force && file.symlink_metadata().is_ok() {
@@ -102,28 +110,4 @@ pub(crate) fn remarks(counts: &Counts) -> Vec<String> {
         remarks.push(format!("{} in no chain.", count(counts.unchained)));
     }
     remarks
-}
-
-/// The experiment that an id or a beginning of one stands for.
-fn experiment(ledger: &Ledger, given: &str) -> Result<Name, Failure> {
-    let known = ledger.experiments()?;
-    let mut fitting = known.iter().filter(|name| !given.is_empty() && name.as_str().starts_with(given));
-    let exact = known.iter().find(|name| name.as_str() == given);
-    let what = match (exact, fitting.next(), fitting.next()) {
-        (Some(exact), _, _) => return Ok(exact.clone()),
-        (None, Some(one), None) => return Ok(one.clone()),
-        (None, Some(_), Some(_)) => format!("more than one experiment begins with `{given}`"),
-        (None, None, _) => format!("there are no records of the experiment `{given}`"),
-    };
-    Err(Problem::error(what)
-        .id(FAMILY.number(94))
-        .fix(match known.as_slice() {
-            [] => "run an experiment first".to_owned(),
-            known => {
-                let names: Vec<&str> = known.iter().take(10).map(Name::as_str).collect();
-                format!("name one of the ledger's experiments: {}", names.join(", "))
-            }
-        })
-        .in_file(ledger.root())
-        .into())
 }

@@ -10,6 +10,8 @@ pub mod manifest;
 pub mod merkle;
 pub mod signature;
 mod survey;
+
+pub use survey::kept_elsewhere;
 mod tally;
 mod unpack;
 

@@ -1,6 +1,6 @@
 //! What of an experiment goes into a package: everything is looked at once before anything is written.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -8,6 +8,7 @@ use aec_base::archive::fits;
 use aec_base::archive::paths::PathSet;
 use aec_base::digest::{self, Digest};
 use aec_base::file::{Links, ReadError, open_regular};
+use aec_base::name::Name;
 use aec_base::parallel;
 use aec_base::problem::Problem;
 
@@ -144,6 +145,11 @@ fn noted(directory: &ExperimentDirectory) -> Result<BTreeMap<String, Withheld>, 
         noted.extend(note.withheld.into_iter().map(|withheld| (withheld.stem(), withheld)));
     }
     Ok(noted)
+}
+
+/// Attempts whose records were kept back from this ledger: chains know them, and their files are elsewhere.
+pub fn kept_elsewhere(directory: &ExperimentDirectory) -> Result<HashSet<(Name, u32)>, PackageError> {
+    Ok(noted(directory)?.into_values().map(|withheld| (withheld.trial_id, withheld.attempt)).collect())
 }
 
 /// The trials to keep back, from ids or beginnings of ids.

@@ -10,6 +10,8 @@ use aec_base::secret::Secret;
 use tokio::sync::watch;
 
 use crate::client::{Model, Scope};
+use crate::failure::Failure;
+use crate::message::{Reply, Request};
 
 /// What the holder of a token may do.
 #[derive(Debug)]
@@ -31,16 +33,25 @@ impl Grant {
     }
 }
 
+/// Sees what the holder of a token asks, and what it is answered.
+pub type Witness = Arc<dyn Fn(&Request, &Result<Reply, Failure>) + Send + Sync>;
+
 /// All grants, by the digest of their tokens: the tokens themselves are not kept.
 #[derive(Debug, Default)]
 pub(super) struct Grants(RwLock<HashMap<Digest, Arc<Holder>>>);
 
 /// A grant in use.
-#[derive(Debug)]
 pub(super) struct Holder {
     pub(super) grant: Grant,
+    pub(super) witness: Option<Witness>,
     in_flight: AtomicU32,
     revoked: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Holder").field("grant", &self.grant).finish_non_exhaustive()
+    }
 }
 
 /// A call in flight. Dropping it ends it.
@@ -48,13 +59,13 @@ pub(super) struct Holder {
 pub(super) struct InFlight(Arc<Holder>);
 
 impl Grants {
-    pub(super) fn issue(&self, grant: Grant) -> io::Result<Secret> {
+    pub(super) fn issue(&self, grant: Grant, witness: Option<Witness>) -> io::Result<Secret> {
         let mut random = [0_u8; 32];
         fs_err::File::open("/dev/urandom")?.read_exact(&mut random)?;
         // The digest of random bytes is as random, and comes with its hexadecimal form.
         let token = format!("aec-{}", Digest::of(&random).hex());
         let revoked = watch::Sender::new(false);
-        let holder = Arc::new(Holder { grant, in_flight: AtomicU32::new(0), revoked });
+        let holder = Arc::new(Holder { grant, witness, in_flight: AtomicU32::new(0), revoked });
         self.0.write().unwrap_or_else(PoisonError::into_inner).insert(Digest::of(token.as_bytes()), holder);
         Ok(Secret::new(token))
     }

@@ -9,7 +9,7 @@ mod server;
 mod strict;
 
 pub use connections::Listener;
-pub use grant::Grant;
+pub use grant::{Grant, Witness};
 pub use server::{Gateway, environment};
 
 use crate::message::Request;

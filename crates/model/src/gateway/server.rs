@@ -21,7 +21,7 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::connections::{self, Listener};
-use super::grant::{Grant, Grants, Holder, InFlight};
+use super::grant::{Grant, Grants, Holder, InFlight, Witness};
 use super::{Inbound, anthropic, openai};
 use crate::client::Model;
 use crate::failure::{Failure, FailureKind};
@@ -59,7 +59,12 @@ impl Gateway {
 
     /// Makes a token for a grant.
     pub fn issue(&self, grant: Grant) -> io::Result<Secret> {
-        self.0.issue(grant)
+        self.0.issue(grant, None)
+    }
+
+    /// Makes a token for a grant, and lets somebody see what is said under it.
+    pub fn issue_watched(&self, grant: Grant, witness: Witness) -> io::Result<Secret> {
+        self.0.issue(grant, Some(witness))
     }
 
     /// Ends a token; whether there was one.
@@ -145,7 +150,12 @@ async fn answer(speech: Speech, grants: &Grants, request: Request) -> Response {
     let streaming = inbound.stream;
     let mut call: CallFuture = Box::pin(async move {
         let outcome = tokio::select! {
-            called = model.call(&inbound.request, &holder.grant.scope) => called.outcome.map_err(discreet),
+            called = model.call(&inbound.request, &holder.grant.scope) => {
+                if let Some(witness) = &holder.witness {
+                    witness(&inbound.request, &called.outcome);
+                }
+                called.outcome.map_err(discreet)
+            }
             () = holder.revoked() => Err(Failure::lasting(FailureKind::Cancelled, "the token was taken back")),
         };
         drop::<InFlight>(in_flight);

@@ -5,6 +5,9 @@
 
 pub mod direct;
 pub mod nop;
+pub mod oracle;
+pub mod scripted;
+pub mod sim;
 pub(crate) mod snapshot;
 pub mod tool_loop;
 mod tools;
@@ -279,7 +282,10 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     match context.agent.harness {
         Harness::Direct => direct::run(context).await,
         Harness::ToolLoop => tool_loop::run(context).await,
+        Harness::Oracle => oracle::run(context).await,
         Harness::Nop => nop::run(context),
+        Harness::Scripted => scripted::run(context).await,
+        Harness::Sim => sim::run(context).await,
         other => {
             Rollout::new(End::Task(format!("the harness `{}` is not part of this version", other.name())))
         }

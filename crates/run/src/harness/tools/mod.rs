@@ -13,8 +13,8 @@ use aec_model::message::{Tool, ToolCall};
 use serde_json::{Value, json};
 
 use self::arguments::Given;
-pub(crate) use self::declared::{Declared, place};
-pub(crate) use self::output::{cut_text, kept, show};
+use self::declared::Declared;
+pub(crate) use self::output::{kept, show};
 pub(crate) use self::result::Ran;
 use super::{End, TrialContext};
 

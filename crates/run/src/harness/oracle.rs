@@ -1,0 +1,172 @@
+//! `oracle`: runs the task's reference solution. What it earns shows that the task can be solved.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use aec_model::message::ToolCall;
+use aec_sandbox::Exit;
+use serde_json::json;
+
+use super::tools::{Ran, kept, show};
+use super::{End, Limit, Rollout, TrialContext};
+use crate::room::ExtraFile;
+use crate::workspace::blocking;
+
+/// Where the solution lies in the room.
+const SOLUTION: &str = "/solution";
+/// Files of a solution, and their bytes.
+const MOST_FILES: usize = 4096;
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// How deep a solution's directories may be.
+const DEEPEST: usize = 16;
+
+/// The programs that may be the solution, and what runs them.
+const ENTRIES: [(&str, &str); 2] = [("solve.sh", "bash"), ("solve.py", "python3")];
+
+/// Runs the solution.
+pub async fn run(context: &mut TrialContext) -> Rollout {
+    let instruction = context.task.instruction.clone();
+    context.begin(None, &instruction);
+    Rollout::new(match solve(context).await {
+        Ok(()) => End::Done,
+        Err(end) => end,
+    })
+}
+
+/// Puts the solution into the room and runs it. An error is how the work ended instead of being done.
+pub(super) async fn solve(context: &mut TrialContext) -> Result<(), End> {
+    let directory = context.task.task.path.join("solution");
+    let files = blocking(move || read(&directory)).await?;
+    let files = files.map_err(|error| End::Task(format!("the solution cannot be read: {error}")))?;
+    let entry = ENTRIES.iter().find(|(name, _)| files.iter().any(|file| file.place == *name));
+    let Some((name, program)) = entry else {
+        return Err(End::Task("the task has no solution: neither solve.sh nor solve.py".to_owned()));
+    };
+    context.opener.extra.extend(files);
+    let workspace = context.workspace().await?;
+    let script = format!("{SOLUTION}/{name}");
+    let call = ToolCall {
+        id: "solution".to_owned(),
+        name: "bash".to_owned(),
+        arguments: json!({ "command": format!("{program} {script}") }).to_string(),
+    };
+    context.trajectory.next_step();
+    context.trajectory.tool_call(&call);
+    let mut command = workspace.command([*program, script.as_str()]);
+    command.deadline = context.time_left();
+    (command.stdout, command.stderr) = (kept(), kept());
+    let allowed = command.deadline;
+    let result = workspace.exec(command).await?;
+    let budget = context.agent.parameters.tool_output as usize;
+    let shown = show(&workspace, 1, &result.stdout, &result.stderr, budget).await;
+    let ran = told(result.exit, shown.stdout, shown.stderr, result.duration, allowed);
+    context.trajectory.tool_result(&call, &ran.outcome(None));
+    match result.exit {
+        Exit::Code(0) => Ok(()),
+        Exit::Deadline => Err(End::Limit(Limit::Time)),
+        Exit::Code(code) => Err(failed(&format!("exit code {code}"), &ran.stderr)),
+        Exit::Signal(signal) => Err(failed(&format!("signal {signal}"), &ran.stderr)),
+    }
+}
+
+/// What a program that we ran ourselves came to.
+pub(super) fn told(exit: Exit, stdout: String, stderr: String, duration: Duration, allowed: Duration) -> Ran {
+    let mut ran = Ran { stdout, stderr, duration, is_program: true, ..Ran::default() };
+    match exit {
+        Exit::Code(code) => ran.exit_code = Some(code),
+        // As shells say it.
+        Exit::Signal(signal) => ran.exit_code = Some(128 + signal),
+        Exit::Deadline => ran.timed_out = Some(allowed.as_secs().max(1)),
+    }
+    ran.is_error = ran.exit_code != Some(0);
+    ran
+}
+
+fn failed(how: &str, stderr: &str) -> End {
+    End::Agent(format!("the reference solution ended with {how}: {}", tail(stderr)))
+}
+
+/// The last lines of a text, short enough for a message.
+pub(super) fn tail(text: &str) -> String {
+    const LONGEST: usize = 400;
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().rev().nth(LONGEST) {
+        Some((start, _)) => format!("…{}", &line[start..]),
+        None => line,
+    }
+}
+
+/// The files of a solution; none when there is no directory.
+fn read(directory: &Path) -> io::Result<Vec<ExtraFile>> {
+    let mut files = Vec::new();
+    let mut left = MOST_BYTES;
+    match directory.symlink_metadata() {
+        Ok(found) if found.is_dir() => walk(directory, "", 0, &mut left, &mut files)?,
+        Ok(_) => return Err(io::Error::other("solution is not a directory")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    files.sort_by(|a, b| a.place.cmp(&b.place));
+    Ok(files)
+}
+
+fn walk(
+    directory: &Path,
+    above: &str,
+    depth: usize,
+    left: &mut u64,
+    files: &mut Vec<ExtraFile>,
+) -> io::Result<()> {
+    for entry in fs_err::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_str().ok_or_else(|| io::Error::other("a file name is not text"))?;
+        let place = format!("{above}{name}");
+        let found = entry.metadata()?;
+        if found.is_dir() && depth < DEEPEST {
+            walk(&entry.path(), &format!("{place}/"), depth + 1, left, files)?;
+        } else if found.is_file() {
+            *left = left
+                .checked_sub(found.len())
+                .filter(|_| files.len() < MOST_FILES)
+                .ok_or_else(|| io::Error::other("it is too large"))?;
+            files.push(ExtraFile {
+                directory: SOLUTION,
+                place,
+                content: fs_err::read(entry.path())?.into(),
+                executable: found.permissions().mode() & 0o111 != 0,
+            });
+        } else {
+            return Err(io::Error::other(format!("{place} is neither a file nor a directory to be read")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn solutions_are_read_whole_and_without_links() {
+        let directory = tempfile::tempdir().unwrap();
+        let solution = directory.path().join("solution");
+        assert!(read(&solution).unwrap().is_empty());
+        fs_err::create_dir_all(solution.join("data")).unwrap();
+        fs_err::write(solution.join("solve.sh"), "exit 0").unwrap();
+        fs_err::write(solution.join("data/a.csv"), "1").unwrap();
+        let places: Vec<String> = read(&solution).unwrap().into_iter().map(|file| file.place).collect();
+        assert_eq!(places, ["data/a.csv", "solve.sh"]);
+        std::os::unix::fs::symlink("/etc/passwd", solution.join("link")).unwrap();
+        assert!(read(&solution).is_err());
+    }
+
+    #[test]
+    fn the_tail_of_a_text_is_short() {
+        assert_eq!(tail("a\n b"), "a b");
+        let long = tail(&"ü".repeat(1000));
+        assert_eq!(long.chars().count(), 402);
+    }
+}

@@ -1,0 +1,105 @@
+//! Commands that run on the machine itself, as the same user: what is left when there is no room.
+
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+
+use crate::room::{ExecResult, ExecSpec, Exit, Pumped, SandboxError, Stopper, Stream, filled_pipe};
+
+/// Commands of one sandbox.
+#[derive(Debug, Default)]
+pub(crate) struct HostCommands {
+    /// Process groups of commands, which are all that can be ended.
+    groups: Vec<Pid>,
+    /// Set from another thread.
+    stopped: Arc<AtomicBool>,
+}
+
+impl HostCommands {
+    /// Runs a command to its end. It gets this process's search path and nothing else of its environment.
+    pub(crate) fn exec(
+        &mut self,
+        command: &ExecSpec,
+        watch: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<ExecResult, SandboxError> {
+        let started = Instant::now();
+        let (program, arguments) =
+            command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
+        let (mut streams, out_writer, err_writer) = Pumped::pair(command)?;
+        let spawned = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(command.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&command.cwd)
+            .process_group(0)
+            .stdin(filled_pipe(&command.stdin)?)
+            .stdout(out_writer)
+            .stderr(err_writer)
+            .spawn();
+        let exit = match spawned {
+            Ok(child) => self.follow(child, &mut streams, started + command.deadline, watch)?,
+            Err(error) => {
+                streams[1].say(&format!("cannot run the command: {error}\n"));
+                // What shells say of a command that cannot be run.
+                Exit::Code(127)
+            }
+        };
+        for stream in &mut streams {
+            stream.drain(watch);
+        }
+        let [stdout, stderr] = streams.map(Pumped::finish);
+        Ok(ExecResult { exit, stdout, stderr, duration: started.elapsed() })
+    }
+
+    /// Ends every command, with what it left running in its group.
+    pub(crate) fn end(&mut self) {
+        for group in self.groups.drain(..) {
+            rustix::process::kill_process_group(group, Signal::KILL).ok();
+        }
+    }
+
+    /// Ends the command that runs, from another thread.
+    pub(crate) fn stopper(&self) -> Stopper {
+        let stopped = Arc::clone(&self.stopped);
+        Stopper::new(move || stopped.store(true, Ordering::Relaxed))
+    }
+
+    /// Reads output until the command ends or its time is up.
+    fn follow(
+        &mut self,
+        mut child: Child,
+        streams: &mut [Pumped; 2],
+        deadline: Instant,
+        watch: &mut dyn FnMut(Stream, &[u8]),
+    ) -> io::Result<Exit> {
+        // A child is not a descriptor to wait on together with its output, so it is asked from time to time.
+        const PAUSE: Duration = Duration::from_millis(2);
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        self.groups.extend(group);
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status
+                    .code()
+                    .map_or_else(|| Exit::Signal(status.signal().unwrap_or(0)), Exit::Code));
+            }
+            if Instant::now() >= deadline || self.stopped.load(Ordering::Relaxed) {
+                group.map(|group| rustix::process::kill_process_group(group, Signal::KILL).ok());
+                child.wait()?;
+                return Ok(Exit::Deadline);
+            }
+            let mut read = false;
+            for stream in streams.iter_mut() {
+                read |= stream.read_ready(watch);
+            }
+            if !read {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+}
