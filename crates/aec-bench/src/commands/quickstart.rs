@@ -36,9 +36,9 @@ use crate::interval::mean_interval;
 use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
-/// The suite that is generated: small, from every discipline of the library.
+/// The suite that is generated: two tasks of each discipline.
 const SUITE: &str = include_str!("../../quickstart/suite.toml");
-const SUITE_FILE: &str = "suite.toml";
+const SUITE_FILE: &str = "quickstart-suite.toml";
 const DATASET: &str = "quickstart";
 const EXPERIMENT: &str = "quickstart";
 const REPETITIONS: u32 = 2;
