@@ -156,6 +156,7 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
         }
+        Command::AgentEntry(arguments) => commands::agent_entry::agent_entry(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
     }
@@ -196,6 +197,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
         Command::Schema(_) => "schema",
         Command::Dev(DevCommand::ServeModel(_)) => "dev serve-model",
+        Command::AgentEntry(_) => "agent-entry",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
     }

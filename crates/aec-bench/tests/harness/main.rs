@@ -6,6 +6,9 @@
     reason = "a test stops at the first thing that is not as it should be"
 )]
 
+mod command;
+mod entry;
+mod played;
 mod tool_loop;
 
 use std::path::Path;
