@@ -87,9 +87,8 @@ const LOOP: [&str; 7] = [
 /// The parameters that a harness has.
 pub fn known(harness: Harness) -> Vec<&'static str> {
     let own: &[&str] = match harness {
-        Harness::Direct => &[],
         Harness::ToolLoop => &LOOP,
-        Harness::Rlm | Harness::LambdaRlm | Harness::Oracle | Harness::Nop => &[],
+        Harness::Direct | Harness::Rlm | Harness::LambdaRlm | Harness::Oracle | Harness::Nop => &[],
         Harness::Scripted => &["script", "command_timeout", "tool_output", "snapshots"],
         Harness::Sim => &["skill", "seed"],
         Harness::Command => &["command", "files", "env", "max_tokens", "max_turns", "command_timeout"],
@@ -151,7 +150,7 @@ impl Parameters {
             }
             "thinking_tokens" => self.sampling.thinking_tokens = Some(count(value)?),
             "extra" => {
-                self.sampling.extra = value.as_object().cloned().ok_or("a map of further request keys")?
+                self.sampling.extra = value.as_object().cloned().ok_or("a map of further request keys")?;
             }
             "max_turns" => self.max_turns = count(value)?,
             "max_tool_calls" => self.max_tool_calls = Some(count(value)?),

@@ -188,18 +188,24 @@ async fn a_program_that_ends_for_want_of_its_model_did_not_fail_itself() {
     );
 }
 
+/// Ends while its model still thinks: the gateway's first sign of life says that the call is under way.
+const IMPATIENT: &str = r"
+import json, os, urllib.request
+body = dict(model=os.environ['AGENT_MODEL'], max_tokens=20, stream=True, messages=[dict(role='user', content='hello')])
+request = urllib.request.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', json.dumps(body).encode(),
+    {'authorization': 'Bearer ' + os.environ['OPENAI_API_KEY'], 'content-type': 'application/json'})
+print(urllib.request.urlopen(request).readline().decode(), end='')
+";
+
 /// A program that leaves a call behind when it ends: the call ends with it, and what it may have cost is counted.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_calls_a_model_after_the_program_has_ended() {
-    let (mut bench, server) = served(
-        json!({ "command": "python3 /agent/one.py 0 & sleep 2" }),
-        r#"{"replies": [{"text": "x"}]}"#,
-        &["timeout"],
-    )
-    .await;
-    bench.files = vec![program("one.py", ONE_CALL)];
+async fn a_call_under_way_ends_with_the_program_and_is_counted() {
+    let parameters = json!({ "command": ["python3", "/agent/impatient.py"] });
+    let (mut bench, server) = served(parameters, r#"{"replies": [{"text": "x"}]}"#, &["timeout"]).await;
+    bench.files = vec![program("impatient.py", IMPATIENT)];
     let left = bench.run().await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
+    assert_eq!(left.stdout(0), ": waiting for the model\n");
     assert_eq!(server.stats().requests["chat_completions"], 1);
     assert!(left.account.totals().all.tokens() > 0);
 }

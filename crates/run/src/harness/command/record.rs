@@ -62,7 +62,7 @@ impl Record {
             Err(failure) => state.last_failure = Some(failure.clone()),
             Ok(reply) => {
                 state.last_failure = None;
-                state.model = reply.model.clone().or(state.model.take());
+                state.model = reply.model.clone().or_else(|| state.model.take());
                 self.trajectory.next_step();
                 self.trajectory.assistant(reply);
                 for call in reply.tool_calls() {
