@@ -14,7 +14,8 @@ use crate::table::Table;
 type MakeSchema = fn() -> Schema;
 
 /// Every file format: its noun, the file it describes, and its schema.
-const NOUNS: [(&str, &str, MakeSchema); 11] = [
+const NOUNS: [(&str, &str, MakeSchema); 12] = [
+    ("actions", "actions.yaml", || schema_for!(aec_run::harness::scripted::Script)),
     ("dataset", "manifest.json", || schema_for!(aec_task::dataset::manifest::Manifest)),
     ("endpoints", "configs/endpoints.toml", || schema_for!(aec_model::registry::EndpointsFile)),
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
