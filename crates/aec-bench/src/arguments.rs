@@ -1,11 +1,13 @@
 //! The command line: every command, argument and flag. What they mean is in `commands`.
 
+mod agent_entry;
 mod author;
 mod model;
 mod run;
 
 use std::path::PathBuf;
 
+pub(crate) use agent_entry::*;
 pub(crate) use author::*;
 pub(crate) use model::*;
 pub(crate) use run::*;
@@ -119,6 +121,9 @@ pub(crate) enum Command {
     /// Try set-ups out without a provider
     #[command(subcommand)]
     Dev(DevCommand),
+    /// Work on the task that the AGENT_ variables name, here: the runtime of agents inside a container or room
+    #[command(hide = true)]
+    AgentEntry(AgentEntryArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
     /// Print the manual page, or write one page per command

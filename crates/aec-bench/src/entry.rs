@@ -170,6 +170,7 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
         }
+        Command::AgentEntry(arguments) => commands::agent_entry::agent_entry(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
     }
@@ -238,6 +239,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Ledger(LedgerCommand::Annotate(_)) => "ledger annotate",
         Command::Schema(_) => "schema",
         Command::Dev(DevCommand::ServeModel(_)) => "dev serve-model",
+        Command::AgentEntry(_) => "agent-entry",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
     }

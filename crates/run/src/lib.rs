@@ -1,5 +1,6 @@
 //! Experiments: which tasks, which agents, how often and where; plans made from them, and trials that carry them out.
 
+pub mod agent_entry;
 pub mod agents;
 mod answer;
 pub mod control;

@@ -87,9 +87,8 @@ const LOOP: [&str; 7] = [
 /// The parameters that a harness has.
 pub fn known(harness: Harness) -> Vec<&'static str> {
     let own: &[&str] = match harness {
-        Harness::Direct => &[],
         Harness::ToolLoop => &LOOP,
-        Harness::Rlm | Harness::LambdaRlm | Harness::Oracle | Harness::Nop => &[],
+        Harness::Direct | Harness::Rlm | Harness::LambdaRlm | Harness::Oracle | Harness::Nop => &[],
         Harness::Scripted => &["script", "command_timeout", "tool_output", "snapshots"],
         Harness::Sim => &["skill", "seed"],
         Harness::Command => &["command", "files", "env", "max_tokens", "max_turns", "command_timeout"],
@@ -151,7 +150,7 @@ impl Parameters {
             }
             "thinking_tokens" => self.sampling.thinking_tokens = Some(count(value)?),
             "extra" => {
-                self.sampling.extra = value.as_object().cloned().ok_or("a map of further request keys")?
+                self.sampling.extra = value.as_object().cloned().ok_or("a map of further request keys")?;
             }
             "max_turns" => self.max_turns = count(value)?,
             "max_tool_calls" => self.max_tool_calls = Some(count(value)?),
@@ -250,12 +249,27 @@ fn inside(path: &str) -> Result<String, &'static str> {
     if normal { Ok(path.to_owned()) } else { Err(INSIDE) }
 }
 
+/// What a program is told by these variables is not the experiment's to say.
+fn is_reserved(name: &str) -> bool {
+    const GATEWAY: [&str; 4] =
+        ["OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"];
+    name.starts_with("AGENT_") || GATEWAY.contains(&name)
+}
+
 fn variables(value: &Value) -> Result<Vec<(String, String)>, &'static str> {
-    let expected = "a map of variables and their values";
+    let expected =
+        "a map of variables and their texts, none of them AGENT_… or an address or key of the gateway";
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
     let object = value.as_object().ok_or(expected)?;
     object
         .iter()
-        .map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+        .map(|(name, value)| {
+            let text = value.as_str().filter(|text| !text.contains('\0'))?;
+            (is_name(name) && !is_reserved(name)).then(|| (name.clone(), text.to_owned()))
+        })
         .collect::<Option<_>>()
         .ok_or(expected)
 }
@@ -310,6 +324,10 @@ mod tests {
             (Harness::Command, json!({ "command": [] })),
             (Harness::Command, json!({ "command": "" })),
             (Harness::Command, json!({ "command": "x", "env": ["a"] })),
+            (Harness::Command, json!({ "command": "x", "env": { "AGENT_MODEL": "b" } })),
+            (Harness::Command, json!({ "command": "x", "env": { "OPENAI_API_KEY": "b" } })),
+            (Harness::Command, json!({ "command": "x", "env": { "A=B": "b" } })),
+            (Harness::Command, json!({ "command": "x", "env": { "A": 1 } })),
         ] {
             assert_eq!(what(harness, given.clone()).id.as_deref(), Some("E021"), "{given}");
         }

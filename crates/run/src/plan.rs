@@ -145,6 +145,22 @@ pub struct Conditions {
     pub tools: Option<Vec<PlannedTool>>,
 }
 
+impl Default for Conditions {
+    /// In rooms on this machine, with the tasks' own limits, and judged.
+    fn default() -> Self {
+        Self {
+            backend: Backend::Local,
+            sandbox: SandboxChoice::Namespaces,
+            timeout_override: None,
+            memory_mb: None,
+            disable_verification: false,
+            allow_leaks: false,
+            instruction: None,
+            tools: None,
+        }
+    }
+}
+
 /// Whether commands run in rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

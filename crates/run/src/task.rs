@@ -1,13 +1,16 @@
 //! A task as trials need it: everything that an agent may see, read once for all trials of a run.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
 use aec_ledger::record::InputFile;
 use aec_task::dataset::split::family;
-use aec_task::task::{Task, Tool, primary_output};
+use aec_task::file::Lifecycle;
+use aec_task::id::TaskId;
+use aec_task::task::{AgentLimits, Environment, Task, Tool, VerifierLimits, primary_output};
 
 use crate::plan::{Conditions, PlannedTool};
 
@@ -65,6 +68,43 @@ impl PreparedTask {
             family: family(&task),
             task,
         })
+    }
+
+    /// A prompt and its tools, for an agent that works where it is. There is no directory behind it.
+    pub(crate) fn of_prompt(id: TaskId, instruction: String, tools: Vec<Tool>) -> Self {
+        let task = Task {
+            domain: String::new(),
+            path: PathBuf::new(),
+            category: None,
+            difficulty: None,
+            generation_difficulty: None,
+            visibility: None,
+            lifecycle: Lifecycle::default(),
+            tags: Vec::new(),
+            standard: None,
+            agent: AgentLimits { timeout_sec: 0.0, outputs: Vec::new() },
+            verifier: VerifierLimits { timeout_sec: 0.0 },
+            environment: Environment {
+                extensions: Vec::new(),
+                build_timeout_sec: 0.0,
+                cpus: 0,
+                memory_mb: 0,
+                storage_mb: 0,
+                allow_internet: false,
+                tools: Vec::new(),
+            },
+            generation: None,
+            id,
+        };
+        Self {
+            revision: Digest::of(instruction.as_bytes()),
+            output_path: primary_output(&instruction),
+            instruction,
+            tools,
+            files: Vec::new(),
+            family: String::new(),
+            task,
+        }
     }
 
     /// The output's path below the workspace.

@@ -1,5 +1,6 @@
 //! One file per command: resolve the arguments, call a library, render what it returns.
 
+pub(crate) mod agent_entry;
 pub(crate) mod audit;
 pub(crate) mod audit_page;
 pub(crate) mod config;

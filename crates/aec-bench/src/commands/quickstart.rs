@@ -13,7 +13,7 @@ use aec_base::project::{PROJECT_FILE, Project};
 use aec_base::settings::Setting;
 use aec_run::event::{AgentTally, RunEnded};
 use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable};
-use aec_run::plan::{Conditions, SandboxChoice};
+use aec_run::plan::Conditions;
 use aec_run::planning::make;
 use aec_task::catalogue::Catalogue;
 use aec_task::dataset::freeze::{Draft, freeze};
@@ -186,21 +186,11 @@ fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
         disable_verification: false,
         backend: None,
     };
-    let conditions = Conditions {
-        backend: aec_base::settings::Backend::Local,
-        sandbox: SandboxChoice::Namespaces,
-        timeout_override: None,
-        memory_mb: None,
-        disable_verification: false,
-        allow_leaks: false,
-        instruction: None,
-        tools: None,
-    };
     // Another dataset is another experiment.
     let version = dataset.rsplit('@').next().unwrap_or_default();
     let id =
         Name::parse(&format!("{EXPERIMENT}-{version}")).map_err(|error| Problem::error(error.to_string()))?;
-    let made = make(&places(&project), &experiment, Some(id), conditions, VERSION, &|_| true)?;
+    let made = make(&places(&project), &experiment, Some(id), Conditions::default(), VERSION, &|_| true)?;
     Ok(Prepared {
         project,
         plan: made.plan,

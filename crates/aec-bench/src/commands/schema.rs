@@ -14,12 +14,14 @@ use crate::table::Table;
 type MakeSchema = fn() -> Schema;
 
 /// Every file format: its noun, the file it describes, and its schema.
-const NOUNS: [(&str, &str, MakeSchema); 13] = [
+const NOUNS: [(&str, &str, MakeSchema); 15] = [
+    ("actions", "actions.yaml", || schema_for!(aec_run::harness::scripted::Script)),
     ("annotation", "annotations/EXPERIMENT/TRIAL.jsonl", || schema_for!(aec_ledger::annotate::Annotation)),
     ("dataset", "manifest.json", || schema_for!(aec_task::dataset::manifest::Manifest)),
     ("endpoints", "configs/endpoints.toml", || schema_for!(aec_model::registry::EndpointsFile)),
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
     ("generation", "generation-manifest.json", || schema_for!(aec_author::manifest::Manifest)),
+    ("plan", "plan.json", || schema_for!(aec_run::plan::Plan)),
     ("prices", "configs/prices.toml", || schema_for!(aec_model::price::PriceFile)),
     ("project", "aec-bench.toml", || schema_for!(aec_base::project::ProjectFile)),
     ("record", "EXPERIMENT/TRIAL.json", || schema_for!(aec_ledger::record::TrialRecord)),

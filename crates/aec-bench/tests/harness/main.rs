@@ -6,6 +6,9 @@
     reason = "a test stops at the first thing that is not as it should be"
 )]
 
+mod command;
+mod entry;
+mod played;
 mod tool_loop;
 
 use std::path::Path;
@@ -151,7 +154,8 @@ impl Bench {
             tape: Tape::Live,
         });
         let task = Task::load(TaskId::parse("civil/channel").unwrap(), &root.join("task")).unwrap().task;
-        let task = PreparedTask::read(task, Digest::of(b"revision"), None).unwrap();
+        let task =
+            PreparedTask::read(task, Digest::of(b"revision"), &aec_run::plan::Conditions::default()).unwrap();
         let given = self.parameters.as_object().unwrap();
         let given = given.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         let agent = PreparedAgent {

@@ -3,6 +3,7 @@
 //! A harness sees the prompt, its parameters, a workspace, a model and the trajectory. It never sees the verifier, the
 //! ledger, a key or another trial. How it ends is data; what that means for the trial is decided in `trial` alone.
 
+pub mod command;
 pub mod direct;
 pub mod nop;
 pub mod oracle;
@@ -286,6 +287,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
         Harness::Nop => nop::run(context),
         Harness::Scripted => scripted::run(context).await,
         Harness::Sim => sim::run(context).await,
+        Harness::Command => command::run(context).await,
         other => {
             Rollout::new(End::Task(format!("the harness `{}` is not part of this version", other.name())))
         }

@@ -75,7 +75,7 @@ async fn turns(
             Ok(reply) => reply,
             Err(failure) => return context.failed(failure),
         };
-        tally.model = reply.model.take().or(tally.model.take());
+        tally.model = reply.model.take().or_else(|| tally.model.take());
         name_calls(&mut reply, tally.turns);
         let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
         if calls.is_empty() {

@@ -58,8 +58,10 @@ pub(crate) async fn edit(given: &Given, workspace: &Workspace) -> Result<String,
 pub(crate) async fn list(given: &Given, workspace: &Workspace, budget: usize) -> Result<String, String> {
     let path = given.optional_text("path")?.unwrap_or(".");
     let files = workspace.list(path).await.map_err(|error| cannot("list", path, &error))?;
-    let lines: String =
-        files.iter().map(|(file, size)| format!("{size:>10} {}\n", printable(file))).collect();
+    let mut lines = String::new();
+    for (file, size) in &files {
+        lines.push_str(&format!("{size:>10} {}\n", printable(file)));
+    }
     Ok(if lines.is_empty() { "no files\n".to_owned() } else { cut_text(&lines, budget) })
 }
 

@@ -13,8 +13,8 @@ use aec_model::message::{Tool, ToolCall};
 use serde_json::{Value, json};
 
 use self::arguments::Given;
-use self::declared::Declared;
-pub(crate) use self::output::{kept, show};
+pub(crate) use self::declared::Declared;
+pub(crate) use self::output::{cut_text, kept, show};
 pub(crate) use self::result::Ran;
 use super::{End, TrialContext};
 
@@ -70,17 +70,20 @@ pub(crate) struct Toolbox {
     calls: u32,
 }
 
+/// The names of the tools that are always there.
+pub(crate) fn built_in_names() -> [&'static str; 6] {
+    BUILT_IN.map(|(name, ..)| name)
+}
+
 impl Toolbox {
     /// The built-in tools and those of the task.
     pub(crate) fn new(tools: &[aec_task::task::Tool]) -> Self {
-        let taken = BUILT_IN.map(|(name, ..)| name);
-        Self { declared: Declared::all(tools, &taken), calls: 0 }
+        Self { declared: Declared::all(tools, &built_in_names()), calls: 0 }
     }
 
     /// Their names.
     pub(crate) fn names(&self) -> Vec<&str> {
-        let own = BUILT_IN.iter().map(|(name, ..)| *name);
-        own.chain(self.declared.iter().map(|tool| tool.name.as_str())).collect()
+        built_in_names().into_iter().chain(self.declared.iter().map(|tool| tool.name.as_str())).collect()
     }
 
     /// How they are offered to a model.

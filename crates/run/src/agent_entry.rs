@@ -1,0 +1,316 @@
+//! The tool loop where the process is: inside a container or a room, told by variables, answering in files.
+//!
+//! This is the contract of containers: what to do comes from seven `AGENT_` variables and `system_prompt.md`; the output
+//! file, `conversation.jsonl`, `trajectory.jsonl` and `agent_result.json` say what was done.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_base::env::Env;
+use aec_base::file::{Links, read_text};
+use aec_base::problem::Problem;
+use aec_base::secret::Redactor;
+use aec_judge::judge::Isolation;
+use aec_model::client::{Model, Scope};
+use aec_model::gateway::Gateway;
+use aec_model::meter::{Budget, Meter, Unpriced};
+use aec_sandbox::{HereRoom, Limits};
+use aec_task::id::TaskId;
+use aec_task::task::Tool;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::conversation::{self, CONVERSATION_FILE};
+use crate::experiment::{FAMILY, Harness};
+use crate::harness::{End, PreparedAgent, Rollout, TrialContext, TrialSetup, tool_loop};
+use crate::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_MAX_TURNS, Parameters};
+use crate::room::{MAX_PIDS, RoomOpener};
+use crate::task::PreparedTask;
+use crate::trajectory::{self, TRAJECTORY_FILE, Trajectory};
+use crate::workspace::Workspace;
+
+/// What was done, as the file of the contract.
+pub const RESULT_FILE: &str = "agent_result.json";
+/// The system prompt, where there is one.
+pub const SYSTEM_PROMPT_FILE: &str = "system_prompt.md";
+const SYSTEM_PROMPT_LIMIT: u64 = 1024 * 1024;
+/// Whoever started the process says when it ends; this is for the case that nobody does.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// What the variables say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// `AGENT_MODEL`.
+    pub model: String,
+    /// `AGENT_INSTRUCTION`.
+    pub instruction: String,
+    /// `AGENT_MAX_TOKENS`, `AGENT_MAX_TURNS` and `AGENT_COMMAND_TIMEOUT`.
+    pub parameters: Parameters,
+    /// `AGENT_TOOLS_JSON`.
+    pub tools: Vec<Tool>,
+}
+
+/// Where the process works.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The workspace.
+    pub workspace: PathBuf,
+    /// `HOME` of commands.
+    pub home: String,
+}
+
+/// What was done.
+#[derive(Clone, Debug, Serialize)]
+pub struct EntryReport {
+    /// `ok`, or `error` when the loop could not go on.
+    pub status: &'static str,
+    /// The model as it was asked for.
+    pub model: String,
+    /// Tokens read; absent when the provider did not say for every call.
+    pub input_tokens: Option<u64>,
+    /// Tokens written.
+    pub output_tokens: Option<u64>,
+    /// Calls of the model.
+    pub turns_used: u32,
+    /// Calls that were allowed.
+    pub max_turns: u32,
+    /// Calls of tools.
+    pub tool_calls: u64,
+    /// `done`, or the limit or failure that ended the loop.
+    pub stop_reason: String,
+    /// Where the output came from: `agent_file`, `submitted_answer`, `final_text` or `none`.
+    pub output_source: &'static str,
+    /// Why it could not go on.
+    pub error: Option<String>,
+}
+
+/// One tool of `AGENT_TOOLS_JSON`.
+#[derive(Debug, Deserialize)]
+struct ToolEntry {
+    name: String,
+    source: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    returns_image: bool,
+}
+
+impl Settings {
+    /// Reads the variables; everything wrong is reported.
+    pub fn read(env: &Env) -> Result<Self, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut needed = |name: &str, what: &str| {
+            let value = env.get(name).filter(|value| !value.trim().is_empty());
+            if value.is_none() {
+                let problem = Problem::error(format!("{name} is not set or empty"));
+                problems.push(problem.id(FAMILY.number(50)).fix(format!("set it to {what}")));
+            }
+            value.unwrap_or_default().to_owned()
+        };
+        let instruction = needed("AGENT_INSTRUCTION", "the task's instruction");
+        let model = needed("AGENT_MODEL", "the model to call");
+        let mut number = |name: &str, default: u32| match env.get(name).map(str::trim) {
+            None => default,
+            Some(text) => text.parse().ok().filter(|number| *number > 0).unwrap_or_else(|| {
+                let problem = Problem::error(format!("{name} is not a whole number above 0"));
+                problems.push(problem.id(FAMILY.number(51)).fix(format!("unset it, or set it to {default}")));
+                default
+            }),
+        };
+        let mut parameters = Parameters::default();
+        let default = parameters.sampling.output_limit();
+        parameters.sampling.max_tokens = Some(number("AGENT_MAX_TOKENS", default));
+        parameters.max_turns = number("AGENT_MAX_TURNS", DEFAULT_MAX_TURNS);
+        parameters.command_timeout = number("AGENT_COMMAND_TIMEOUT", DEFAULT_COMMAND_TIMEOUT);
+        let tools = match serde_json::from_str::<Vec<ToolEntry>>(env.get("AGENT_TOOLS_JSON").unwrap_or("[]"))
+        {
+            Ok(tools) => tools.into_iter().map(Tool::from).collect(),
+            Err(error) => {
+                let what = format!("AGENT_TOOLS_JSON is not a JSON array of tools: {error}");
+                let fix = "write [{\"name\": …, \"source\": …, \"description\": …}]";
+                problems.push(Problem::error(what).id(FAMILY.number(52)).fix(fix));
+                Vec::new()
+            }
+        };
+        if problems.is_empty() { Ok(Self { model, instruction, parameters, tools }) } else { Err(problems) }
+    }
+}
+
+impl From<ToolEntry> for Tool {
+    fn from(entry: ToolEntry) -> Self {
+        let description =
+            if entry.description.is_empty() { format!("Tool: {}", entry.name) } else { entry.description };
+        Self { name: entry.name, source: entry.source, description, returns_image: entry.returns_image }
+    }
+}
+
+/// Works, and writes the files of the contract.
+pub async fn run(
+    settings: Settings,
+    model: Model,
+    place: &Place,
+    redactor: Arc<Redactor>,
+) -> io::Result<EntryReport> {
+    let workspace = open(place)?;
+    let max_turns = settings.parameters.max_turns;
+    let name = model.name().to_owned();
+    let mut context = context(settings, model, place, workspace.clone(), redactor)?;
+    let rollout = tool_loop::run(&mut context).await;
+    let finished = context.trajectory.finish()?;
+    let text = fs_err::read_to_string(&finished.path)?;
+    let (events, _) = trajectory::read(&text);
+    let conversation = conversation::derive(&events);
+    workspace.write(CONVERSATION_FILE, conversation.into_bytes()).await?;
+    let output_source = publish(&workspace, context.task.output_place(), &rollout).await?;
+    let usages: Vec<_> = events
+        .iter()
+        .filter(|event| event.role == trajectory::EventRole::Assistant)
+        .map(|event| event.usage)
+        .collect();
+    let sum = |count: fn(&aec_model::message::Usage) -> u64| -> Option<u64> {
+        usages.iter().map(|usage| usage.as_ref().map(count)).sum()
+    };
+    let number = |key: &str| rollout.result.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0);
+    let stop_reason = rollout.result.get("stop_reason").and_then(|reason| reason.as_str());
+    let error = error_of(&rollout.end);
+    let report = EntryReport {
+        status: if error.is_none() { "ok" } else { "error" },
+        model: rollout.resolved_model.clone().unwrap_or(name),
+        input_tokens: sum(aec_model::message::Usage::all_input),
+        output_tokens: sum(aec_model::message::Usage::all_output),
+        turns_used: u32::try_from(number("turns_used")).unwrap_or(u32::MAX),
+        max_turns,
+        tool_calls: number("tool_calls"),
+        stop_reason: stop_reason.unwrap_or_default().to_owned(),
+        output_source,
+        error,
+    };
+    let mut bytes = serde_json::to_vec_pretty(&report).map_err(io::Error::other)?;
+    bytes.push(b'\n');
+    workspace.write(RESULT_FILE, bytes).await?;
+    Ok(report)
+}
+
+fn open(place: &Place) -> io::Result<Workspace> {
+    let room = HereRoom::open(&place.workspace).map_err(|error| io::Error::other(error.to_string()))?;
+    let root =
+        place.workspace.to_str().ok_or_else(|| io::Error::other("the workspace's path is not text"))?;
+    Ok(Workspace::at(Box::new(room), root.trim_end_matches('/'), &place.home))
+}
+
+fn context(
+    settings: Settings,
+    model: Model,
+    place: &Place,
+    workspace: Workspace,
+    redactor: Arc<Redactor>,
+) -> io::Result<TrialContext> {
+    // What an earlier process left is not this one's work.
+    for file in [TRAJECTORY_FILE, CONVERSATION_FILE, RESULT_FILE] {
+        match fs_err::remove_file(place.workspace.join(file)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    let trajectory = Trajectory::create(&place.workspace, Arc::clone(&redactor), None)?;
+    let account = Meter::new(Unpriced::Allow).open(None, "agent", Budget::default());
+    let mut scope = Scope::new("agent", account);
+    let events = trajectory.clone();
+    scope.observer = Some(Arc::new(move |event| events.model_call(event)));
+    let id = TaskId::parse("agent/entry").map_err(|error| io::Error::other(error.to_string()))?;
+    let agent = PreparedAgent {
+        name: "agent".to_owned(),
+        harness: Harness::ToolLoop,
+        model: Some(model),
+        parameters: settings.parameters,
+        system_prompt: system_prompt(&place.workspace)?,
+        files: Vec::new(),
+    };
+    let mut context = TrialContext::new(TrialSetup {
+        task: Arc::new(PreparedTask::of_prompt(id, settings.instruction, settings.tools)),
+        agent: Arc::new(agent),
+        seed: [0; 32],
+        deadline: Instant::now() + LONGEST,
+        trajectory,
+        scope,
+        gateway: Gateway::new(),
+        redactor,
+        snapshots: None,
+        // The room is given; nothing is opened.
+        opener: RoomOpener {
+            isolation: Isolation::None,
+            python: None,
+            limits: Limits { cpus: 1, memory_mb: 1, storage_mb: 1, pids: MAX_PIDS },
+            extra: Vec::new(),
+        },
+    });
+    context.workspace = Some(workspace);
+    Ok(context)
+}
+
+fn system_prompt(workspace: &Path) -> io::Result<Option<String>> {
+    let path = workspace.join(SYSTEM_PROMPT_FILE);
+    if path.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let text = read_text(&path, SYSTEM_PROMPT_LIMIT, Links::Refuse)
+        .map_err(|error| io::Error::other(format!("{SYSTEM_PROMPT_FILE}: {error}")))?;
+    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+}
+
+/// Writes the output file, unless the agent did; where its content comes from.
+async fn publish(workspace: &Workspace, place: &str, rollout: &Rollout) -> io::Result<&'static str> {
+    let written = place.to_owned();
+    let size = workspace.with_tree(move |tree| Ok(tree.open_file(Path::new(&written))?.metadata()?.len()));
+    if size.await.is_ok_and(|size| size > 0) {
+        return Ok("agent_file");
+    }
+    let (text, source) = match (&rollout.submitted, &rollout.final_text) {
+        (Some(answer), _) => (answer, "submitted_answer"),
+        (None, Some(text)) => (text, "final_text"),
+        (None, None) => return Ok("none"),
+    };
+    workspace.write(place, text.clone().into_bytes()).await?;
+    Ok(source)
+}
+
+fn error_of(end: &End) -> Option<String> {
+    match end {
+        End::Done | End::Limit(_) => None,
+        End::Model(failure) => Some(failure.to_string()),
+        End::Agent(what) | End::Room(what) | End::Task(what) => Some(what.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Settings, Vec<Problem>> {
+        Settings::read(&Env::from_shell(variables.iter().map(|(k, v)| ((*k).into(), (*v).into()))))
+    }
+
+    #[test]
+    fn absent_variables_have_the_documented_defaults() {
+        let settings = read(&[("AGENT_MODEL", "m"), ("AGENT_INSTRUCTION", "do")]).unwrap();
+        assert_eq!(settings.parameters.sampling.max_tokens, Some(16_384));
+        assert_eq!((settings.parameters.max_turns, settings.parameters.command_timeout), (10, 120));
+        assert!(settings.tools.is_empty());
+    }
+
+    #[test]
+    fn everything_wrong_is_reported() {
+        let problems = read(&[
+            ("AGENT_INSTRUCTION", "  "),
+            ("AGENT_MAX_TOKENS", "many"),
+            ("AGENT_MAX_TURNS", "0"),
+            ("AGENT_COMMAND_TIMEOUT", "-1"),
+            ("AGENT_TOOLS_JSON", "{}"),
+        ])
+        .unwrap_err();
+        let ids: Vec<String> = problems.iter().filter_map(|problem| problem.id.clone()).collect();
+        assert_eq!(ids, ["E050", "E050", "E051", "E051", "E051", "E052"]);
+    }
+}
