@@ -96,7 +96,10 @@ impl Annotations {
         let mut to = open_for_append(&path)?;
         flock(&to, FlockOperation::LockExclusive)?;
         if to.metadata()?.len() + line.len() as u64 > LIMIT {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("{}: too many annotations", path.display())));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("{}: too many annotations", path.display()),
+            ));
         }
         // What a crash tore must not swallow the new line.
         if to.metadata()?.len() > 0 {
@@ -125,18 +128,23 @@ impl Annotations {
             }
         };
         let (mut found, mut problems) = (Vec::new(), Vec::new());
-        for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.is_empty()) {
+        for (line, number) in bytes.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.is_empty())
+        {
             let what = match serde_json::from_slice::<Annotation>(line) {
                 Ok(annotation) if annotation.schema_version == SCHEMA_VERSION => {
                     found.push(annotation);
                     continue;
                 }
-                Ok(other) => format!("has format {}, and this program knows {SCHEMA_VERSION}", other.schema_version),
+                Ok(other) => {
+                    format!("has format {}, and this program knows {SCHEMA_VERSION}", other.schema_version)
+                }
                 Err(error) => format!("is not an annotation: {error}"),
             };
             let mut problem = Problem::warning(format!("line {number} {what}")).id(FAMILY.number(50));
             problem.line = Some(number);
-            problems.push(problem.fix("the others are still read; remove the line if it means nothing").in_file(&path));
+            problems.push(
+                problem.fix("the others are still read; remove the line if it means nothing").in_file(&path),
+            );
         }
         (found, problems)
     }

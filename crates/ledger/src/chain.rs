@@ -75,7 +75,8 @@ impl Chain {
     /// Reads a chain. A torn last line, as a crash leaves it, is a warning; everything else is an error.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let text = read_text(path, CHAIN_LIMIT, Links::Refuse)?;
-        let mut chain = Self { path: path.to_path_buf(), links: Vec::new(), sound_bytes: 0, problems: Vec::new() };
+        let mut chain =
+            Self { path: path.to_path_buf(), links: Vec::new(), sound_bytes: 0, problems: Vec::new() };
         for (index, line) in text.split_inclusive('\n').enumerate() {
             let whole = line.ends_with('\n');
             match serde_json::from_str::<Link>(line) {

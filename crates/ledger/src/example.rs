@@ -13,8 +13,9 @@ use serde_json::json;
 use crate::chain::Link;
 use crate::layout::Ledger;
 use crate::record::{
-    AgentFacts, AgentOutput, AgentStatus, Artefact, Boundary, Completeness, Cost, EnvironmentFacts, Evaluation, Fault,
-    Inputs, Outputs, OutputSource, SCHEMA_VERSION, TaskFacts, Timing, TrialRecord, Validity,
+    AgentFacts, AgentOutput, AgentStatus, Artefact, Boundary, Completeness, Cost, EnvironmentFacts,
+    Evaluation, Fault, Inputs, OutputSource, Outputs, SCHEMA_VERSION, TaskFacts, Timing, TrialRecord,
+    Validity,
 };
 
 /// A scored record of an attempt at a trial.

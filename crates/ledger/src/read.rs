@@ -161,7 +161,9 @@ fn not_a_record(path: &Path, bytes: &[u8], digest: Digest, error: &serde_json::E
 
 fn other_version(version: u32) -> Problem {
     let what = format!("the record has format {version}, and this program knows format {SCHEMA_VERSION}");
-    Problem::error(what).id(FAMILY.number(21)).fix("use the version of aec-bench that wrote it, or a later one")
+    Problem::error(what)
+        .id(FAMILY.number(21))
+        .fix("use the version of aec-bench that wrote it, or a later one")
 }
 
 /// The problem of a name that ends like a record's and stands for no trial.
@@ -224,7 +226,10 @@ mod tests {
         let more = text.replacen('{', "{\"later\": {\"x\": 1},", 1);
         example::write(&ledger, &record);
         let stored = read(&ledger, "t1", 2).unwrap();
-        assert_eq!((&stored.record, stored.digest, stored.size), (&record, Digest::of(text.as_bytes()), text.len() as u64));
+        assert_eq!(
+            (&stored.record, stored.digest, stored.size),
+            (&record, Digest::of(text.as_bytes()), text.len() as u64)
+        );
         fs_err::write(ledger.experiment(&name("exp")).record(&name("t1"), 2), more).unwrap();
         assert_eq!(read(&ledger, "t1", 2).unwrap().record, record);
     }
@@ -247,7 +252,12 @@ mod tests {
             ("twice", good.replacen('{', "{\"attempt\": 1,", 1).into_bytes(), "L020", true),
             ("newer", b"{\"schema_version\": 7, \"reward\": {}}".to_vec(), "L021", false),
             ("other", good.clone().into_bytes(), "L022", false),
-            ("t", good.replace("\"experiment_id\": \"exp\"", "\"experiment_id\": \"old\"").into_bytes(), "L023", false),
+            (
+                "t",
+                good.replace("\"experiment_id\": \"exp\"", "\"experiment_id\": \"old\"").into_bytes(),
+                "L023",
+                false,
+            ),
         ];
         for (stem, bytes, expected, damaged) in cases {
             fs_err::write(place(stem), bytes).unwrap();
@@ -255,7 +265,8 @@ mod tests {
         }
         std::os::unix::fs::symlink(place("t"), place("link")).unwrap();
         fs_err::create_dir(place("directory")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, place("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, place("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .unwrap();
         fs_err::File::create(place("huge")).unwrap().set_len(RECORD_LIMIT + 1).unwrap();
         for stem in ["link", "directory", "pipe", "huge"] {
             assert_eq!(id(read(&ledger, stem, 1)), ("L001".to_owned(), true), "{stem}");
@@ -269,7 +280,9 @@ mod tests {
         let ledger = Ledger::new(directory.path());
         let place = ledger.experiment(&name("exp"));
         fs_err::create_dir_all(place.run()).unwrap();
-        for file in ["b.json", "a.10.json", "a.2.json", "a.json", "x y.json", "_x.json", ".new-1.json", "notes.txt"] {
+        for file in
+            ["b.json", "a.10.json", "a.2.json", "a.json", "x y.json", "_x.json", ".new-1.json", "notes.txt"]
+        {
             fs_err::write(place.path().join(file), "").unwrap();
         }
         let listing = ledger.list(&name("exp")).unwrap();

@@ -76,9 +76,11 @@ fn judgment(arguments: &LedgerAnnotateArguments) -> Option<Judgment> {
 fn check(arguments: &LedgerAnnotateArguments) -> Result<(), Failure> {
     let words = arguments.category.iter().chain(&arguments.reviewer).chain(&arguments.discipline);
     for word in words {
-        if word.trim().is_empty() || word.chars().count() > LONGEST_WORD || word.chars().any(char::is_control) {
+        if word.trim().is_empty() || word.chars().count() > LONGEST_WORD || word.chars().any(char::is_control)
+        {
             let problem = Problem::error(format!("`{}` is not a word for an annotation", printable(word)));
-            let problem = problem.why(format!("it is empty, longer than {LONGEST_WORD} characters or has control characters"));
+            let problem = problem
+                .why(format!("it is empty, longer than {LONGEST_WORD} characters or has control characters"));
             return Err(Failure::usage(problem.fix("write a short word; --note takes longer texts")));
         }
     }

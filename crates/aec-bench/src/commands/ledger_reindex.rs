@@ -37,14 +37,17 @@ pub(crate) fn reindex(context: &Context, arguments: &LedgerReindexArguments) -> 
         experiments: index.summaries().map_err(index_failure)?,
     };
     let outcome = Outcome::new(context.format, &data, || {
-        let line =
-            |summary: &Summary| format!("{}: {}\n", summary.experiment_id, totals_text(&summary.trials, "trial"));
+        let line = |summary: &Summary| {
+            format!("{}: {}\n", summary.experiment_id, totals_text(&summary.trials, "trial"))
+        };
         data.experiments.iter().map(line).collect()
     })?;
     let records = text::count(data.records, "record");
     let remark = match &data.index {
         Some(index) => format!("Indexed {records} in {}.", index.display()),
-        None => format!("Read {records}; the index cannot be kept in {}.", project.shown(ledger.root()).display()),
+        None => {
+            format!("Read {records}; the index cannot be kept in {}.", project.shown(ledger.root()).display())
+        }
     };
     Ok(outcome.remark(remark).problems(problems))
 }

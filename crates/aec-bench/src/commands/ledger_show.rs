@@ -76,7 +76,9 @@ fn show_text(data: &Data) -> String {
         shown.push_str(&section("Fields", &fields));
     }
     if let Some(evaluation) = &record.evaluation {
-        for (title, said) in [("Verifier, stdout", &evaluation.stdout), ("Verifier, stderr", &evaluation.stderr)] {
+        for (title, said) in
+            [("Verifier, stdout", &evaluation.stdout), ("Verifier, stderr", &evaluation.stderr)]
+        {
             if !said.trim().is_empty() {
                 shown.push_str(&section(title, &format!("{}\n", printable(said.trim_end()))));
             }
@@ -156,11 +158,15 @@ fn reward_text(record: &TrialRecord) -> String {
 
 fn cost_text(record: &TrialRecord) -> String {
     let cost = &record.cost;
-    let dollars = cost.estimated_cost_usd.map_or_else(|| "unknown".to_owned(), |dollars| format!("${dollars:.4}"));
+    let dollars =
+        cost.estimated_cost_usd.map_or_else(|| "unknown".to_owned(), |dollars| format!("${dollars:.4}"));
     let calls = text::count(usize::try_from(cost.model_calls).unwrap_or(usize::MAX), "call");
     let tokens = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
-    let mut parts =
-        vec![calls, format!("{} tokens in", tokens(cost.tokens_in)), format!("{} out", tokens(cost.tokens_out))];
+    let mut parts = vec![
+        calls,
+        format!("{} tokens in", tokens(cost.tokens_in)),
+        format!("{} out", tokens(cost.tokens_out)),
+    ];
     for (count, words) in [
         (cost.unbilled_calls, "calls not billed"),
         (cost.unpriced_calls, "calls without a price"),
@@ -176,18 +182,20 @@ fn cost_text(record: &TrialRecord) -> String {
 fn time_text(record: &TrialRecord) -> String {
     let timing = &record.timing;
     format!(
-        "{:.1} s from {} (setup {}, agent {}, judge {})",
+        "{:.2} s from {} (setup {}, agent {}, judge {})",
         timing.total_seconds,
         record.timestamp,
-        number(timing.setup_seconds, 1),
-        number(timing.agent_seconds, 1),
-        number(timing.verification_seconds, 1)
+        number(timing.setup_seconds, 2),
+        number(timing.agent_seconds, 2),
+        number(timing.verification_seconds, 2)
     )
 }
 
 fn sandbox_text(record: &TrialRecord) -> String {
     let environment = &record.environment;
-    let level = environment.sandbox.map_or_else(|| "elsewhere".to_owned(), |level| format!("{level:?}").to_lowercase());
+    let level = environment
+        .sandbox
+        .map_or_else(|| "elsewhere".to_owned(), |level| format!("{level:?}").to_lowercase());
     let network = if environment.network { "network" } else { "no network" };
     format!("{level} ({}, {network}, {} s at most)", environment.compute_backend, environment.timeout_sec)
 }

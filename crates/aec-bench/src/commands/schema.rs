@@ -15,9 +15,7 @@ type MakeSchema = fn() -> Schema;
 
 /// Every file format: its noun, the file it describes, and its schema.
 const NOUNS: [(&str, &str, MakeSchema); 13] = [
-    ("annotation", "annotations/EXPERIMENT/TRIAL.jsonl", || {
-        schema_for!(aec_ledger::annotate::Annotation)
-    }),
+    ("annotation", "annotations/EXPERIMENT/TRIAL.jsonl", || schema_for!(aec_ledger::annotate::Annotation)),
     ("dataset", "manifest.json", || schema_for!(aec_task::dataset::manifest::Manifest)),
     ("endpoints", "configs/endpoints.toml", || schema_for!(aec_model::registry::EndpointsFile)),
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),

@@ -198,6 +198,8 @@ fn one_bad_file_never_blocks_the_rest() {
     told.sort();
     assert_eq!(told, expected);
     assert_eq!(ids(&listed.envelope()["data"]).len(), 4);
+    // Who asks for another experiment is not told.
+    assert_eq!(ids(&json(&env, "ledger list -e pipes").data()), ["pipes/pipe.1"]);
     let shown = json(&env, "ledger show beams/torn");
     assert_eq!((shown.code, shown.errors()[0].0.as_str()), (Some(3), "L002"), "{shown:?}");
     let exported = json(&env, "ledger export -o all.csv");
@@ -360,12 +362,20 @@ fn what_a_crash_leaves_is_repaired_and_the_rest_told() {
 fn annotations_are_kept_beside_the_ledger() {
     let env = project();
     let record = env.read(format!("artefacts/ledger/beams/{FIRST}.json"));
-    let line = format!("ledger annotate {FIRST} --judgment fail --category units --category rounding --reviewer ada --discipline structural");
+    let line = format!(
+        "ledger annotate {FIRST} --judgment fail --category units --category rounding --reviewer ada --discipline structural"
+    );
     let note = ["--note", "kN and kNm\nare not the same"];
     assert_eq!(env.run(line.split(' ').chain(note)).code, Some(0));
     assert_eq!(run(&env, &format!("ledger annotate beams/{FIRST} --judgment pass")).code, Some(0));
-    insta::assert_snapshot!("annotations", env.read(format!("artefacts/feedback/annotations/beams/{FIRST}.jsonl")));
-    insta::assert_snapshot!("ledger_annotate_list", run(&env, &format!("ledger annotate {FIRST} --list")).snapshot());
+    insta::assert_snapshot!(
+        "annotations",
+        env.read(format!("artefacts/feedback/annotations/beams/{FIRST}.jsonl"))
+    );
+    insta::assert_snapshot!(
+        "ledger_annotate_list",
+        run(&env, &format!("ledger annotate {FIRST} --list")).snapshot()
+    );
     let data = json(&env, &format!("ledger show {FIRST}")).data();
     assert_eq!(data["annotations"].as_array().unwrap().len(), 2);
     let shown = run(&env, &format!("ledger show {FIRST}")).stdout;
@@ -382,5 +392,8 @@ fn annotations_are_kept_beside_the_ledger() {
     for usage in ["pipe", "pipe --judgment maybe", "pipe --list --judgment pass", "--judgment pass"] {
         assert_eq!(run(&env, &format!("ledger annotate {usage}")).code, Some(2), "{usage}");
     }
-    assert_eq!(env.run(["ledger", "annotate", "pipe", "--judgment", "pass", "--category", "a\x1b[2J"]).code, Some(2));
+    assert_eq!(
+        env.run(["ledger", "annotate", "pipe", "--judgment", "pass", "--category", "a\x1b[2J"]).code,
+        Some(2)
+    );
 }

@@ -45,7 +45,8 @@ impl<W: Write> Sink for Table<W> {
 /// number.
 fn neutral(text: &str) -> Cow<'_, str> {
     let number = || {
-        text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) && text.parse::<f64>().is_ok()
+        text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))
+            && text.parse::<f64>().is_ok()
     };
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && !number() {
         Cow::Owned(format!("'{text}"))
@@ -60,7 +61,17 @@ mod tests {
 
     #[test]
     fn formulas_become_text_and_numbers_stay_numbers() {
-        for formula in ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "-", "-inf", "=HYPERLINK(\"x\")"] {
+        for formula in [
+            "=1+1",
+            "+cmd|' /C calc'!A0",
+            "-2+3",
+            "@SUM(1)",
+            "\t=1",
+            "\r=1",
+            "-",
+            "-inf",
+            "=HYPERLINK(\"x\")",
+        ] {
             assert_eq!(neutral(formula), format!("'{formula}"));
         }
         for plain in ["", "-1.5", "+2e-3", "-0", "a=b", "0.5", "beam"] {

@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn only_blanks_between_parts_are_dropped() {
-        let text = r#"{ "a b" : [ 1.10 , "x \" { } y" ,  "\\" , "" ] , "n" : 123456789012345678901234567890 }"#;
+        let text =
+            r#"{ "a b" : [ 1.10 , "x \" { } y" ,  "\\" , "" ] , "n" : 123456789012345678901234567890 }"#;
         let compacted = String::from_utf8(compact(text.as_bytes())).unwrap();
         assert_eq!(compacted, r#"{"a b":[1.10,"x \" { } y","\\",""],"n":123456789012345678901234567890}"#);
     }

@@ -60,7 +60,10 @@ fn csv_has_a_row_per_attempt_and_no_formula() {
     assert_eq!((cell(0, "experiment_id"), cell(0, "reward")), ("a".to_owned(), "0.75".to_owned()));
     assert_eq!((cell(1, "reward"), cell(1, "cost_usd")), (String::new(), String::new()));
     assert_eq!(cell(1, "fault_message"), "'=HYPERLINK(\"http://x\"), \"two\"\nlines");
-    assert_eq!((cell(0, "sandbox"), cell(0, "judged"), cell(0, "output_source")), ("namespaces".into(), "native".into(), "file".into()));
+    assert_eq!(
+        (cell(0, "sandbox"), cell(0, "judged"), cell(0, "output_source")),
+        ("namespaces".into(), "native".into(), "file".into())
+    );
     assert_eq!(cell(2, "attempt"), "2");
 }
 
@@ -102,7 +105,7 @@ fn what_cannot_be_read_is_left_out_and_told() {
     let mut out = Vec::new();
     let exported = export(&ledger, &files, Format::Jsonl, &mut out).unwrap();
     assert_eq!((exported.records, exported.left_out, exported.problems.len()), (2, 1, 1));
-    assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 2);
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 2);
 }
 
 #[test]

@@ -242,8 +242,11 @@ impl Index {
             Order::Id => "experiment_id, trial_id, attempt",
         };
         let limit = filter.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
-        let sql =
-            format!("SELECT {} FROM records{} ORDER BY {order}{limit}", COLUMNS.join(", "), conditions.text());
+        let sql = format!(
+            "SELECT {} FROM records{} ORDER BY {order}{limit}",
+            COLUMNS.join(", "),
+            conditions.text()
+        );
         let mut query = self.connection.prepare(&sql)?;
         let rows = query.query_map(rusqlite::params_from_iter(conditions.values), Row::take)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -65,22 +65,33 @@ impl Index {
         let mut refreshed = Refreshed::default();
         let experiments = self.ledger.experiments()?;
         let known = self.known()?;
-        for gone in known.keys().filter(|known| !experiments.iter().any(|name| name.as_str() == known.as_str())) {
+        for gone in
+            known.keys().filter(|known| !experiments.iter().any(|name| name.as_str() == known.as_str()))
+        {
             refreshed.removed += self.forget(gone)?;
         }
         let reopened = self.changed_broken_files()?;
         for experiment in &experiments {
             let path = self.ledger.experiment(experiment).path().to_path_buf();
-            let stamp = Stamp::of(&path)?;
-            let same = known.get(experiment.as_str()).is_some_and(|known| *known == Some(stamp));
-            if same && !reopened.iter().any(|name| name == experiment.as_str()) {
-                continue;
-            }
-            if let Err(error) = self.refresh_experiment(experiment, stamp, &mut refreshed) {
-                let IndexError::Io(error) = error else { return Err(error) };
-                let problem = Problem::error(format!("experiment `{experiment}` cannot be listed: {error}"));
-                let problem = problem.id(FAMILY.id(Shared::Unreadable)).fix("check its permissions");
-                refreshed.problems.push(problem.in_file(path));
+            let unchanged = |stamp: Stamp| {
+                let same = known.get(experiment.as_str()).is_some_and(|known| *known == Some(stamp));
+                same && !reopened.iter().any(|name| name == experiment.as_str())
+            };
+            let looked = match Stamp::of(&path) {
+                Ok(stamp) if unchanged(stamp) => continue,
+                Ok(stamp) => self.refresh_experiment(experiment, stamp, &mut refreshed),
+                Err(error) => Err(error.into()),
+            };
+            match looked {
+                // Gone since the experiments were listed: the next refresh forgets it.
+                Err(IndexError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(IndexError::Io(error)) => {
+                    let problem =
+                        Problem::error(format!("experiment `{experiment}` cannot be listed: {error}"));
+                    let problem = problem.id(FAMILY.id(Shared::Unreadable)).fix("check its permissions");
+                    refreshed.problems.push(problem.in_file(path));
+                }
+                looked => looked?,
             }
         }
         let broken = self.broken()?;
@@ -130,7 +141,8 @@ impl Index {
 
     /// The experiments that the index knows, with the stamps of their directories.
     fn known(&self) -> rusqlite::Result<BTreeMap<String, Option<Stamp>>> {
-        let mut query = self.connection.prepare_cached("SELECT experiment_id, modified, inode FROM directories")?;
+        let mut query =
+            self.connection.prepare_cached("SELECT experiment_id, modified, inode FROM directories")?;
         let rows = query.query_map([], |row| Ok((row.get(0)?, stamp(row, 1)?)))?;
         rows.collect()
     }
@@ -163,9 +175,9 @@ impl Index {
 
     /// What is wrong with the files that are not readable records.
     fn broken(&self) -> rusqlite::Result<Vec<Problem>> {
-        let mut query = self
-            .connection
-            .prepare_cached("SELECT experiment_id, file, id, what, why, fix FROM broken ORDER BY experiment_id, file")?;
+        let mut query = self.connection.prepare_cached(
+            "SELECT experiment_id, file, id, what, why, fix FROM broken ORDER BY experiment_id, file",
+        )?;
         let rows = query.query_map([], |row| {
             let (experiment, file): (String, String) = (row.get(0)?, row.get(1)?);
             let mut problem = Problem::error(row.get::<_, String>(3)?);

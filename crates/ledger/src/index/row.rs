@@ -8,7 +8,7 @@ use rusqlite::types::{Type, Value};
 use serde::Serialize;
 
 use crate::read::RecordFile;
-use crate::record::{Boundary, Completeness, TrialRecord};
+use crate::record::{Completeness, TrialRecord};
 
 /// One attempt in the index.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -252,31 +252,6 @@ impl Row {
     }
 }
 
-impl Boundary {
-    /// The name as written in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Provider => "provider",
-            Self::Harness => "harness",
-            Self::Sandbox => "sandbox",
-            Self::Task => "task",
-            Self::Verifier => "verifier",
-            Self::Cancelled => "cancelled",
-            Self::Internal => "internal",
-        }
-    }
-}
-
-impl Completeness {
-    /// The name as written in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Partial => "partial",
-        }
-    }
-}
-
 pub(super) fn name(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Name> {
     Name::try_from(row.get::<_, String>(at)?).map_err(|error| foreign(at, error))
 }
@@ -306,7 +281,8 @@ pub(super) fn moment(timestamp: &Timestamp) -> i64 {
 pub(super) fn timestamp(moment: i64) -> Option<Timestamp> {
     let digits = format!("{:014}", moment / 1000);
     let part = |from: usize, to: usize| digits.get(from..to);
-    let (date, time) = ((part(0, 4)?, part(4, 6)?, part(6, 8)?), (part(8, 10)?, part(10, 12)?, part(12, 14)?));
+    let (date, time) =
+        ((part(0, 4)?, part(4, 6)?, part(6, 8)?), (part(8, 10)?, part(10, 12)?, part(12, 14)?));
     let text = format!("{}-{}-{}T{}:{}:{}Z", date.0, date.1, date.2, time.0, time.1, time.2);
     Timestamp::try_from(text).ok()
 }

@@ -227,8 +227,9 @@ pub(super) fn remove(
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     {
-        let mut delete = transaction
-            .prepare_cached("DELETE FROM records WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt = ?3")?;
+        let mut delete = transaction.prepare_cached(
+            "DELETE FROM records WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt = ?3",
+        )?;
         let mut before = transaction.prepare_cached(
             "UPDATE records SET latest = 1 WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt = \
              (SELECT max(attempt) FROM records WHERE experiment_id = ?1 AND trial_id = ?2)",

@@ -21,7 +21,7 @@ fn place(ledger: &Ledger, experiment: &str) -> std::path::PathBuf {
 
 /// Makes a directory look as if it had been left alone for a while.
 fn settle(path: &Path) {
-    let times = std::fs::FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(60));
+    let times = std::fs::FileTimes::new().set_modified(SystemTime::now() - Duration::from_mins(1));
     std::fs::File::open(path).unwrap().set_times(times).unwrap();
 }
 
@@ -85,7 +85,8 @@ fn only_what_is_new_is_read() {
 
 /// Gives a directory the time that the index has noted.
 fn settle_like_before(index: &Index, path: &Path) {
-    let noted: i64 = index.connection.query_row("SELECT modified FROM directories", [], |row| row.get(0)).unwrap();
+    let noted: i64 =
+        index.connection.query_row("SELECT modified FROM directories", [], |row| row.get(0)).unwrap();
     let time = SystemTime::UNIX_EPOCH + Duration::from_nanos(noted.cast_unsigned());
     std::fs::File::open(path).unwrap().set_times(std::fs::FileTimes::new().set_modified(time)).unwrap();
 }
@@ -213,9 +214,14 @@ fn filters_totals_and_summaries() {
 fn ids_are_found_by_unique_beginnings() {
     let (_directory, ledger) = ledger();
     let mut index = Index::in_memory(&ledger).unwrap();
-    for (experiment, trial, attempt) in
-        [("one", "abc", 1), ("one", "abc", 2), ("one", "abcd", 1), ("one2", "abc", 1), ("two", "x.5", 1), ("two", "unknown", 1)]
-    {
+    for (experiment, trial, attempt) in [
+        ("one", "abc", 1),
+        ("one", "abc", 2),
+        ("one", "abcd", 1),
+        ("one2", "abc", 1),
+        ("two", "x.5", 1),
+        ("two", "unknown", 1),
+    ] {
         index.add(&example::record(experiment, trial, attempt), Digest::of(b"x"), 1).unwrap();
     }
     let find = |id: &str| match index.find(id) {
@@ -252,7 +258,7 @@ fn whatever_is_wrong_with_the_file_it_is_made_anew() {
     let sound = fs_err::read(&path).unwrap();
     let mut torn = sound.clone();
     torn.truncate(sound.len() / 2);
-    let mut scrambled = sound.clone();
+    let mut scrambled = sound;
     scrambled[4096..].fill(0xa5);
     for (what, bytes) in [
         ("garbage", b"not a database, but long enough to have a header of its own........".repeat(100)),

@@ -12,8 +12,12 @@ fn ledger() -> (tempfile::TempDir, Ledger) {
     let directory = tempfile::tempdir().unwrap();
     let ledger = Ledger::new(directory.path());
     let failed = example::with_outcome(example::record("exp", "c", 1), Outcome::AgentFault);
-    let records =
-        [example::record("exp", "a", 1), example::record("exp", "b", 1), example::record("exp", "b", 2), failed];
+    let records = [
+        example::record("exp", "a", 1),
+        example::record("exp", "b", 1),
+        example::record("exp", "b", 2),
+        failed,
+    ];
     example::write_session(&ledger, "20260412-1", &records);
     (directory, ledger)
 }
@@ -131,7 +135,8 @@ fn the_same_attempt_recorded_twice() {
     assert_eq!(ids(&ledger), ["L033"]);
     // The same chain twice, as an import of what is there already leaves it, is no crime.
     let (_directory, ledger) = self::ledger();
-    fs_err::copy(at(&ledger, "_run/chain-20260412-1.jsonl"), at(&ledger, "_run/chain-20260413-1.jsonl")).unwrap();
+    fs_err::copy(at(&ledger, "_run/chain-20260412-1.jsonl"), at(&ledger, "_run/chain-20260413-1.jsonl"))
+        .unwrap();
     assert_eq!(ids(&ledger), [""; 0]);
 }
 
@@ -158,8 +163,10 @@ fn a_crash_between_artefact_and_record() {
     fs_err::remove_file(&other).unwrap();
     fs_err::write(&other, "nothing").unwrap();
     let found = verify(&ledger, &name("exp"), Depth::Full).unwrap().problems;
-    let told: Vec<_> =
-        found.iter().map(|problem| (problem.id.as_deref().unwrap(), problem.about.as_deref().unwrap())).collect();
+    let told: Vec<_> = found
+        .iter()
+        .map(|problem| (problem.id.as_deref().unwrap(), problem.about.as_deref().unwrap()))
+        .collect();
     assert_eq!(told, [("L034", "exp/a"), ("L035", "exp/c")]);
     assert_eq!(ids_at(&ledger, Depth::Quick), [""; 0]);
     std::os::unix::fs::symlink("/etc/hostname", &note).unwrap();

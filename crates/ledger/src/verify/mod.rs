@@ -131,10 +131,11 @@ pub fn check_head(verified: &Verified, kept: Digest) -> Option<Problem> {
         return None;
     }
     let found = verified.head.map_or_else(|| "none".to_owned(), |head| head.to_string());
-    let problem = Problem::error(format!("the head of `{}` is not the one that was kept", verified.experiment_id))
-        .id(FAMILY.number(39))
-        .why(format!("it is {found}: records were added since, or removed from the end"))
-        .fix("compare with a copy of the ledger");
+    let problem =
+        Problem::error(format!("the head of `{}` is not the one that was kept", verified.experiment_id))
+            .id(FAMILY.number(39))
+            .why(format!("it is {found}: records were added since, or removed from the end"))
+            .fix("compare with a copy of the ledger");
     Some(problem.about(verified.experiment_id.to_string()))
 }
 
@@ -171,10 +172,11 @@ fn read_chains(directory: &ExperimentDirectory, verified: &mut Verified) -> io::
                 trial: trial.clone(),
                 attempt: *attempt,
             };
-            let problem = Problem::error(format!("`{}` was recorded {} times, differently", file.id(), digests.len()))
-                .id(FAMILY.number(33))
-                .why("an attempt is recorded once")
-                .fix("compare with a copy of the ledger");
+            let problem =
+                Problem::error(format!("`{}` was recorded {} times, differently", file.id(), digests.len()))
+                    .id(FAMILY.number(33))
+                    .why("an attempt is recorded once")
+                    .fix("compare with a copy of the ledger");
             verified.problems.push(problem.about(file.id()).in_file(directory.run()));
         }
     }
@@ -228,7 +230,9 @@ fn check(ledger: &Ledger, file: &RecordFile) -> Checked {
 fn reward_rule(record: &TrialRecord) -> Option<String> {
     match (record.outcome, record.reward()) {
         (Outcome::Scored, None) => Some("is scored and has no reward".to_owned()),
-        (Outcome::Scored, Some(reward)) if !(0.0..=1.0).contains(&reward) => Some(format!("has the reward {reward}")),
+        (Outcome::Scored, Some(reward)) if !(0.0..=1.0).contains(&reward) => {
+            Some(format!("has the reward {reward}"))
+        }
         (Outcome::Scored, Some(_)) | (_, None) => None,
         (outcome, Some(reward)) => Some(format!("is {} and has the reward {reward}", outcome.name())),
     }
@@ -305,5 +309,4 @@ fn check_content(contents: &ContentStore, expected: Digest, size: Option<u64>) -
 }
 
 #[cfg(test)]
-#[path = "verify_tests.rs"]
 mod tests;
