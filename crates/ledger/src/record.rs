@@ -132,6 +132,21 @@ pub enum Boundary {
     Internal,
 }
 
+impl Boundary {
+    /// The name as written in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Harness => "harness",
+            Self::Sandbox => "sandbox",
+            Self::Task => "task",
+            Self::Verifier => "verifier",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+        }
+    }
+}
+
 /// The task of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskFacts {
@@ -393,6 +408,16 @@ pub enum Completeness {
     Complete,
     /// The attempt did not come to its end, or it was made elsewhere.
     Partial,
+}
+
+impl Completeness {
+    /// The name as written in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+        }
+    }
 }
 
 /// Everything that depends on the clock.

@@ -12,10 +12,10 @@ use serde::Serialize;
 use crate::FAMILY;
 use crate::chain::Chain;
 use crate::layout::Ledger;
-use crate::read::{Broken, RecordFile};
+use crate::read::{Broken, Listing, RecordFile, stranger};
 
 /// A temporary file that nobody wrote to for this long has no writer any more.
-const ABANDONED: Duration = Duration::from_secs(60);
+const ABANDONED: Duration = Duration::from_mins(1);
 
 /// Beginnings of the names of temporary files.
 const TEMPORARY: [&str; 3] = [".new-", ".tmp", ".aec-bench-"];
@@ -89,7 +89,9 @@ pub fn repair(ledger: &Ledger, experiments: &[Name], mode: Mode) -> io::Result<R
         for chain in directory.chains()? {
             cut_chain(&chain, mode, &mut repaired)?;
         }
-        for file in ledger.list(experiment)?.files {
+        let Listing { files, strangers } = ledger.list(experiment)?;
+        repaired.problems.extend(strangers.iter().map(|name| stranger(&directory.path().join(name))));
+        for file in files {
             match file.read(ledger) {
                 Err(broken) if broken.damaged => put_aside(ledger, &file, &broken, mode, &mut repaired)?,
                 Err(broken) => repaired.problems.push(broken.problem.about(file.id())),
@@ -106,6 +108,7 @@ pub fn repair(ledger: &Ledger, experiments: &[Name], mode: Mode) -> io::Result<R
 
 /// Brings back what the journals of an experiment hold and the ledger lacks: which files. Journals are not read yet,
 /// so nothing comes back.
+#[expect(clippy::unnecessary_wraps, reason = "reading journals can fail")]
 fn restore_from_journal(_ledger: &Ledger, _experiment: &Name) -> io::Result<Vec<PathBuf>> {
     Ok(Vec::new())
 }
@@ -185,8 +188,9 @@ fn put_aside(
         0 => file.file_name(),
         number => format!("{}.{number}", file.file_name()),
     };
-    let free = (0..).map(|number| place.join(name(number))).find(|path| path.symlink_metadata().is_err());
-    let Some(to) = free else { return Ok(()) };
+    let free =
+        (0..=u32::MAX).map(|number| place.join(name(number))).find(|path| path.symlink_metadata().is_err());
+    let Some(to) = free else { return Err(io::ErrorKind::AlreadyExists.into()) };
     let reason = broken.problem.what.clone();
     if mode == Mode::Repair {
         fs_err::create_dir_all(&place)?;

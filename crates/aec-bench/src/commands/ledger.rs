@@ -1,5 +1,7 @@
 //! What the ledger commands share: the ledger, its experiments, filters, ids and totals in words.
 
+use std::path::Path;
+
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
@@ -79,7 +81,7 @@ fn field(filter: &str) -> Result<(String, String), Failure> {
     }))
 }
 
-/// Asks the index; what is wrong with other files comes with the answer.
+/// Asks the index; what is wrong with files that it cannot know comes with the answer.
 pub(crate) fn ask<T>(
     project: &Project,
     ledger: &Ledger,
@@ -87,6 +89,27 @@ pub(crate) fn ask<T>(
 ) -> Result<(T, Vec<Problem>), Failure> {
     let (answer, Refreshed { mut problems, .. }) = Index::ask(ledger, question).map_err(index_failure)?;
     shorten(project, &mut problems);
+    Ok((answer, problems))
+}
+
+/// Asks the index what a filter takes; only problems of the experiments that are asked for come with the answer.
+pub(crate) fn ask_filtered<T>(
+    project: &Project,
+    ledger: &Ledger,
+    filter: &Filter,
+    question: impl Fn(&Index, &Filter) -> Result<T, IndexError>,
+) -> Result<(T, Vec<Problem>), Failure> {
+    let (answer, mut problems) = ask(project, ledger, |index| question(index, filter))?;
+    if !filter.experiments.is_empty() {
+        let inside = |path: &Path| {
+            path.components()
+                .any(|part| filter.experiments.iter().any(|name| part.as_os_str() == name.as_str()))
+        };
+        let below = project.shown(ledger.root()).to_path_buf();
+        problems.retain(|problem| {
+            problem.file.as_deref().and_then(|file| file.strip_prefix(&below).ok()).is_none_or(inside)
+        });
+    }
     Ok((answer, problems))
 }
 

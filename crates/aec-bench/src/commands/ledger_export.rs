@@ -8,11 +8,11 @@ use aec_base::secret::Redactor;
 use aec_base::text;
 use aec_ledger::FAMILY;
 use aec_ledger::export::{self, Existing, ExportError, Exported, Format};
-use aec_ledger::index::Attempts;
+use aec_ledger::index::{Attempts, Index};
 use serde::Serialize;
 
 use crate::arguments::LedgerExportArguments;
-use crate::commands::ledger::{ask, open, shorten};
+use crate::commands::ledger::{ask_filtered, open, shorten};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{self, Outcome};
@@ -36,7 +36,7 @@ pub(crate) fn export(context: &Context, arguments: &LedgerExportArguments) -> Re
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let attempts = if arguments.latest_attempts { Attempts::Latest } else { Attempts::All };
     let filter = arguments.filter.filter(&ledger, attempts)?;
-    let (files, mut problems) = ask(&project, &ledger, |index| index.files(&filter))?;
+    let (files, mut problems) = ask_filtered(&project, &ledger, &filter, Index::files)?;
     let exported = if to_stdout {
         let lines = ScrubbedLines { to: io::stdout(), redactor: context.redactor(), line: Vec::new() };
         match export::export(&ledger, &files, format, lines) {

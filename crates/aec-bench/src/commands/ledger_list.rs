@@ -6,7 +6,7 @@ use aec_ledger::index::{Attempts, Row, Totals};
 use serde::Serialize;
 
 use crate::arguments::LedgerListArguments;
-use crate::commands::ledger::{ask, number, open, totals_text};
+use crate::commands::ledger::{ask_filtered, number, open, totals_text};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -25,8 +25,9 @@ pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result
     let attempts = if arguments.all_attempts { Attempts::All } else { Attempts::Latest };
     let mut filter = arguments.filter.filter(&ledger, attempts)?;
     filter.limit = Some(arguments.limit);
-    let ((records, totals), problems) =
-        ask(&project, &ledger, |index| Ok((index.query(&filter)?, index.totals(&filter)?)))?;
+    let ((records, totals), problems) = ask_filtered(&project, &ledger, &filter, |index, filter| {
+        Ok((index.query(filter)?, index.totals(filter)?))
+    })?;
     let data = Data { ledger: ledger.root().to_path_buf(), totals, records };
     let noun = if arguments.all_attempts { "attempt" } else { "trial" };
     let mut outcome = Outcome::new(context.format, &data, || list_text(&data, noun))?;

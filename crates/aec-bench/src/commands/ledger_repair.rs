@@ -1,5 +1,7 @@
 //! `aec-bench ledger repair`.
 
+use std::path::Path;
+
 use aec_base::project::Project;
 use aec_base::text;
 use aec_ledger::index::Index;
@@ -37,7 +39,7 @@ pub(crate) fn repair(context: &Context, arguments: &LedgerRepairArguments) -> Re
     };
     let data = Data { dry_run: arguments.dry_run, repaired, indexed };
     let mut outcome = Outcome::new(context.format, &data, || {
-        data.repaired.actions.iter().map(|action| line(&project, action)).collect()
+        data.repaired.actions.iter().map(|action| line(&project, action, mode)).collect()
     })?;
     if data.repaired.actions.is_empty() {
         outcome = outcome.remark("There was nothing to repair.");
@@ -54,20 +56,20 @@ pub(crate) fn repair(context: &Context, arguments: &LedgerRepairArguments) -> Re
     Ok(outcome.problems(problems))
 }
 
-fn line(project: &Project, action: &Action) -> String {
-    let shown = |path: &std::path::Path| text::printable(&project.shown(path).to_string_lossy()).into_owned();
-    match action {
+fn line(project: &Project, action: &Action, mode: Mode) -> String {
+    let shown = |path: &Path| text::printable(&project.shown(path).to_string_lossy()).into_owned();
+    let (done, planned, rest) = match action {
         Action::Cut { file, bytes } => {
-            format!(
-                "cut {} off the torn end of {}\n",
-                text::count(usize::try_from(*bytes).unwrap_or(0), "byte"),
-                shown(file)
-            )
+            ("cut", "would cut", format!("{bytes} bytes off the torn end of {}", shown(file)))
         }
-        Action::Removed { file } => format!("removed the leftover {}\n", shown(file)),
+        Action::Removed { file } => ("removed", "would remove", format!("the leftover {}", shown(file))),
         Action::PutAside { file, to, reason } => {
-            format!("put {} aside as {}: {}\n", shown(file), shown(to), text::printable(reason))
+            let rest = format!("{} aside as {}: {}", shown(file), shown(to), text::printable(reason));
+            ("put", "would put", rest)
         }
-        Action::Restored { file } => format!("restored {} from the journal\n", shown(file)),
-    }
+        Action::Restored { file } => {
+            ("restored", "would restore", format!("{} from the journal", shown(file)))
+        }
+    };
+    format!("{} {rest}\n", if mode == Mode::DryRun { planned } else { done })
 }

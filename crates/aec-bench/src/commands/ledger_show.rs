@@ -182,12 +182,12 @@ fn cost_text(record: &TrialRecord) -> String {
 fn time_text(record: &TrialRecord) -> String {
     let timing = &record.timing;
     format!(
-        "{:.1} s from {} (setup {}, agent {}, judge {})",
+        "{:.2} s from {} (setup {}, agent {}, judge {})",
         timing.total_seconds,
         record.timestamp,
-        number(timing.setup_seconds, 1),
-        number(timing.agent_seconds, 1),
-        number(timing.verification_seconds, 1)
+        number(timing.setup_seconds, 2),
+        number(timing.agent_seconds, 2),
+        number(timing.verification_seconds, 2)
     )
 }
 

@@ -83,3 +83,23 @@ fn every_problem_of_templates_and_manifests_is_documented() {
     }
     assert!(found > 50, "{found}");
 }
+
+#[test]
+fn everything_of_the_ledger_is_documented() {
+    let page = document("docs/ledger.md");
+    let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = 0;
+    let commands = crate::template::walk(&crates.join("aec-bench/src/commands"));
+    let commands = commands.into_iter().filter(|path| path.to_string_lossy().contains("/ledger"));
+    for path in crate::template::walk(&crates.join("ledger/src")).into_iter().chain(commands) {
+        for number in problem_numbers(&std::fs::read_to_string(&path).unwrap()) {
+            found += 1;
+            assert!(page.contains(&format!("`L{number:03}`")), "L{number:03} of {}", path.display());
+        }
+    }
+    assert!(found > 20, "{found}");
+    let names = aec_ledger::export::COLUMNS.iter().map(|column| column.name);
+    for name in names.chain(aec_ledger::index::FIELDS.map(|(name, _)| name)) {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}

@@ -198,6 +198,8 @@ fn one_bad_file_never_blocks_the_rest() {
     told.sort();
     assert_eq!(told, expected);
     assert_eq!(ids(&listed.envelope()["data"]).len(), 4);
+    // Who asks for another experiment is not told.
+    assert_eq!(ids(&json(&env, "ledger list -e pipes").data()), ["pipes/pipe.1"]);
     let shown = json(&env, "ledger show beams/torn");
     assert_eq!((shown.code, shown.errors()[0].0.as_str()), (Some(3), "L002"), "{shown:?}");
     let exported = json(&env, "ledger export -o all.csv");

@@ -129,7 +129,7 @@ pub fn export_to(
     if existing == Existing::Keep && path.symlink_metadata().is_ok() {
         return Err(taken());
     }
-    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or(Path::new("."));
+    let parent = path.parent().filter(|parent| *parent != Path::new("")).unwrap_or_else(|| Path::new("."));
     fs_err::create_dir_all(parent)?;
     let mut temporary = tempfile::Builder::new().prefix(".aec-bench-").tempfile_in(parent)?;
     let exported = export(ledger, files, format, io::BufWriter::new(temporary.as_file_mut()))?;

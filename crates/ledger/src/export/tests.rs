@@ -105,7 +105,7 @@ fn what_cannot_be_read_is_left_out_and_told() {
     let mut out = Vec::new();
     let exported = export(&ledger, &files, Format::Jsonl, &mut out).unwrap();
     assert_eq!((exported.records, exported.left_out, exported.problems.len()), (2, 1, 1));
-    assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 2);
+    assert_eq!(String::from_utf8(out).unwrap().lines().count(), 2);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A cache over the records: one row for each, in SQLite beside them. Files are the truth; whatever is wrong with the
+//! A cache over the records: one row for each, in a database beside them. Files are the truth; whatever is wrong with the
 //! index, it is made again, and where it cannot be kept it is made in memory.
 
 mod query;
@@ -77,8 +77,7 @@ impl Index {
             answered => return answered,
         };
         tracing::debug!(%error, "the index is made anew");
-        let again =
-            store::reset(&index.connection).map_err(IndexError::from).and_then(|()| answer(&mut index));
+        let again = store::reset(&index.connection).and_then(|()| answer(&mut index));
         match again {
             Err(IndexError::Database(_)) => answer(&mut Self::in_memory(ledger)?),
             answered => answered,

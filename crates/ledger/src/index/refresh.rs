@@ -73,16 +73,25 @@ impl Index {
         let reopened = self.changed_broken_files()?;
         for experiment in &experiments {
             let path = self.ledger.experiment(experiment).path().to_path_buf();
-            let stamp = Stamp::of(&path)?;
-            let same = known.get(experiment.as_str()).is_some_and(|known| *known == Some(stamp));
-            if same && !reopened.iter().any(|name| name == experiment.as_str()) {
-                continue;
-            }
-            if let Err(error) = self.refresh_experiment(experiment, stamp, &mut refreshed) {
-                let IndexError::Io(error) = error else { return Err(error) };
-                let problem = Problem::error(format!("experiment `{experiment}` cannot be listed: {error}"));
-                let problem = problem.id(FAMILY.id(Shared::Unreadable)).fix("check its permissions");
-                refreshed.problems.push(problem.in_file(path));
+            let unchanged = |stamp: Stamp| {
+                let same = known.get(experiment.as_str()).is_some_and(|known| *known == Some(stamp));
+                same && !reopened.iter().any(|name| name == experiment.as_str())
+            };
+            let looked = match Stamp::of(&path) {
+                Ok(stamp) if unchanged(stamp) => continue,
+                Ok(stamp) => self.refresh_experiment(experiment, stamp, &mut refreshed),
+                Err(error) => Err(error.into()),
+            };
+            match looked {
+                // Gone since the experiments were listed: the next refresh forgets it.
+                Err(IndexError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(IndexError::Io(error)) => {
+                    let problem =
+                        Problem::error(format!("experiment `{experiment}` cannot be listed: {error}"));
+                    let problem = problem.id(FAMILY.id(Shared::Unreadable)).fix("check its permissions");
+                    refreshed.problems.push(problem.in_file(path));
+                }
+                looked => looked?,
             }
         }
         let broken = self.broken()?;

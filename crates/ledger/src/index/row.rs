@@ -8,7 +8,7 @@ use rusqlite::types::{Type, Value};
 use serde::Serialize;
 
 use crate::read::RecordFile;
-use crate::record::{Boundary, Completeness, TrialRecord};
+use crate::record::{Completeness, TrialRecord};
 
 /// One attempt in the index.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -249,31 +249,6 @@ impl Row {
             record: digest(30)?,
             size: count(31)?,
         })
-    }
-}
-
-impl Boundary {
-    /// The name as written in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Provider => "provider",
-            Self::Harness => "harness",
-            Self::Sandbox => "sandbox",
-            Self::Task => "task",
-            Self::Verifier => "verifier",
-            Self::Cancelled => "cancelled",
-            Self::Internal => "internal",
-        }
-    }
-}
-
-impl Completeness {
-    /// The name as written in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Complete => "complete",
-            Self::Partial => "partial",
-        }
     }
 }
 

@@ -21,7 +21,7 @@ fn place(ledger: &Ledger, experiment: &str) -> std::path::PathBuf {
 
 /// Makes a directory look as if it had been left alone for a while.
 fn settle(path: &Path) {
-    let times = std::fs::FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(60));
+    let times = std::fs::FileTimes::new().set_modified(SystemTime::now() - Duration::from_mins(1));
     std::fs::File::open(path).unwrap().set_times(times).unwrap();
 }
 
@@ -258,7 +258,7 @@ fn whatever_is_wrong_with_the_file_it_is_made_anew() {
     let sound = fs_err::read(&path).unwrap();
     let mut torn = sound.clone();
     torn.truncate(sound.len() / 2);
-    let mut scrambled = sound.clone();
+    let mut scrambled = sound;
     scrambled[4096..].fill(0xa5);
     for (what, bytes) in [
         ("garbage", b"not a database, but long enough to have a header of its own........".repeat(100)),

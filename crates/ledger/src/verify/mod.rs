@@ -313,5 +313,4 @@ fn check_content(contents: &ContentStore, expected: Digest, size: Option<u64>) -
 }
 
 #[cfg(test)]
-#[path = "verify_tests.rs"]
 mod tests;
