@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::FAMILY;
 use crate::chain::Chain;
+use crate::journal;
 use crate::layout::Ledger;
 use crate::read::{Broken, Listing, RecordFile, stranger};
 
@@ -57,7 +58,7 @@ pub enum Action {
         /// What is wrong with it.
         reason: String,
     },
-    /// A record or a content was brought back from a journal.
+    /// A record was brought back from a journal.
     Restored {
         /// The file.
         file: PathBuf,
@@ -76,13 +77,21 @@ pub struct Repaired {
     pub problems: Vec<Problem>,
 }
 
-/// Repairs some experiments, and the store of contents.
-pub fn repair(ledger: &Ledger, experiments: &[Name], mode: Mode) -> io::Result<Repaired> {
+/// Repairs some experiments, and the store of contents. `jobs` is the root of `jobs`.
+pub fn repair(ledger: &Ledger, jobs: &Path, experiments: &[Name], mode: Mode) -> io::Result<Repaired> {
     let mut repaired = Repaired::default();
     remove_temporary(ledger.contents().root(), mode, &mut repaired)?;
     remove_temporary(ledger.root(), mode, &mut repaired)?;
     for experiment in experiments {
         let directory = ledger.experiment(experiment);
+        if mode == Mode::Repair {
+            // First, since it also mends the ends of chains. Journals of living sessions are left alone.
+            let restored = journal::recover(ledger, experiment, jobs)?.records;
+            let file = |(trial, attempt): (Name, u32)| directory.record(&trial, attempt);
+            repaired
+                .actions
+                .extend(restored.into_iter().map(|record| Action::Restored { file: file(record) }));
+        }
         for place in [directory.path().to_path_buf(), directory.run(), directory.run().join("plans")] {
             remove_temporary(&place, mode, &mut repaired)?;
         }
@@ -98,19 +107,8 @@ pub fn repair(ledger: &Ledger, experiments: &[Name], mode: Mode) -> io::Result<R
                 Ok(_) => {}
             }
         }
-        if mode == Mode::Repair {
-            let restored = restore_from_journal(ledger, experiment)?;
-            repaired.actions.extend(restored.into_iter().map(|file| Action::Restored { file }));
-        }
     }
     Ok(repaired)
-}
-
-/// Brings back what the journals of an experiment hold and the ledger lacks: which files. Journals are not read yet,
-/// so nothing comes back.
-#[expect(clippy::unnecessary_wraps, reason = "reading journals can fail")]
-fn restore_from_journal(_ledger: &Ledger, _experiment: &Name) -> io::Result<Vec<PathBuf>> {
-    Ok(Vec::new())
 }
 
 /// Cuts off a torn last line. A line that is torn while others follow is evidence and stays.
@@ -245,12 +243,12 @@ mod tests {
         old(&ledger.contents().root().join(".new-2"));
         fs_err::write(exp.join(".tmpabc"), "under way").unwrap();
 
-        let would = repair(&ledger, &[name("exp")], Mode::DryRun).unwrap();
+        let would = repair(&ledger, &ledger.root().join("jobs"), &[name("exp")], Mode::DryRun).unwrap();
         assert_eq!(would.actions.len(), 4, "{would:?}");
         assert!(exp.join("b.json").exists() && exp.join(".new-1").exists());
         assert!(fs_err::read(&chain).unwrap().len() > sound.len());
 
-        let repaired = repair(&ledger, &[name("exp")], Mode::Repair).unwrap();
+        let repaired = repair(&ledger, &ledger.root().join("jobs"), &[name("exp")], Mode::Repair).unwrap();
         assert_eq!(repaired.actions, would.actions);
         assert_eq!((repaired.recent, repaired.problems.len()), (1, 0));
         assert_eq!(fs_err::read(&chain).unwrap(), sound);
@@ -263,9 +261,12 @@ mod tests {
         let found = verify(&ledger, &name("exp"), Depth::Full).unwrap().problems;
         assert_eq!(found.iter().map(|problem| problem.id.as_deref().unwrap()).collect::<Vec<_>>(), ["L032"]);
         // A second time there is nothing to do; a second damaged file of the same name does not replace the first.
-        assert_eq!(repair(&ledger, &[name("exp")], Mode::Repair).unwrap().actions, []);
+        assert_eq!(
+            repair(&ledger, &ledger.root().join("jobs"), &[name("exp")], Mode::Repair).unwrap().actions,
+            []
+        );
         fs_err::write(exp.join("b.json"), "torn again").unwrap();
-        repair(&ledger, &[name("exp")], Mode::Repair).unwrap();
+        repair(&ledger, &ledger.root().join("jobs"), &[name("exp")], Mode::Repair).unwrap();
         assert_eq!(fs_err::read_to_string(&aside).unwrap(), "{ torn");
         assert_eq!(
             fs_err::read_to_string(ledger.root().join("_damaged/exp/b.json.1")).unwrap(),
@@ -282,13 +283,16 @@ mod tests {
         let chain = exp.join("_run/chain-1.jsonl");
         let text = fs_err::read_to_string(&chain).unwrap().replacen("\"a\"", "\"z\"", 1);
         fs_err::write(&chain, format!("{text}torn")).unwrap();
-        let repaired = repair(&ledger, &[name("exp")], Mode::Repair).unwrap();
+        let repaired = repair(&ledger, &ledger.root().join("jobs"), &[name("exp")], Mode::Repair).unwrap();
         assert!(matches!(repaired.actions.as_slice(), [Action::Cut { bytes: 4, .. }]), "{repaired:?}");
         let told: Vec<_> = repaired.problems.iter().map(|problem| problem.id.as_deref().unwrap()).collect();
         assert_eq!(told, ["L012", "L022", "L021"]);
         assert_eq!(fs_err::read_to_string(&chain).unwrap(), text);
         fs_err::write(&chain, format!("nonsense\n{text}torn")).unwrap();
-        assert_eq!(repair(&ledger, &[name("exp")], Mode::Repair).unwrap().actions, []);
+        assert_eq!(
+            repair(&ledger, &ledger.root().join("jobs"), &[name("exp")], Mode::Repair).unwrap().actions,
+            []
+        );
     }
 
     #[test]
@@ -297,7 +301,7 @@ mod tests {
         let target = directory.path().join("precious");
         fs_err::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, ledger.root().join("exp/x.json")).unwrap();
-        let repaired = repair(&ledger, &[name("exp")], Mode::Repair).unwrap();
+        let repaired = repair(&ledger, &ledger.root().join("jobs"), &[name("exp")], Mode::Repair).unwrap();
         assert_eq!(repaired.actions.len(), 1);
         assert!(ledger.root().join("_damaged/exp/x.json").is_symlink());
         assert_eq!(fs_err::read_to_string(&target).unwrap(), "precious");

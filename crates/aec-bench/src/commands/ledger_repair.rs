@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use aec_base::project::Project;
+use aec_base::settings::Setting;
 use aec_base::text;
 use aec_ledger::index::Index;
 use aec_ledger::repair::{Action, Mode, Repaired, repair as repair_ledger};
@@ -27,7 +28,7 @@ pub(crate) fn repair(context: &Context, arguments: &LedgerRepairArguments) -> Re
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let experiments = experiments(&ledger, &arguments.experiments)?;
     let mode = if arguments.dry_run { Mode::DryRun } else { Mode::Repair };
-    let mut repaired = repair_ledger(&ledger, &experiments, mode)?;
+    let mut repaired = repair_ledger(&ledger, &project.settings.path(Setting::Jobs), &experiments, mode)?;
     let mut problems = std::mem::take(&mut repaired.problems);
     shorten(&project, &mut problems);
     let indexed = match mode {

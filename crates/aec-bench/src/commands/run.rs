@@ -370,9 +370,9 @@ fn found(ended: &RunEnded) -> Vec<Problem> {
             StopReason::Storage(message) => format!("the run cannot keep its records: {message}"),
         };
         let what = format!("{what}; {} not run", text::count(missing, "trial"));
-        problems.push(Problem::error(what).id("E050").fix(format!("go on with `{resume}`")));
+        problems.push(Problem::error(what).id("E060").fix(format!("go on with `{resume}`")));
     }
-    for (outcome, id) in [(TrialOutcome::InfraFault, "E051"), (TrialOutcome::VerifierFault, "E052")] {
+    for (outcome, id) in [(TrialOutcome::InfraFault, "E061"), (TrialOutcome::VerifierFault, "E062")] {
         if let Some(count) = ended.all.outcomes.get(&outcome) {
             let what = format!("{} ended in {}", text::count(*count, "trial"), outcome.name());
             let problem = Problem::warning(what).id(id).why("this says nothing about the agents");
