@@ -376,3 +376,96 @@ pub fn differences(before: &Plan, after: &Plan) -> Vec<String> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(experiment: &str) -> Plan {
+        let name = |text: &str| Name::parse(text).unwrap();
+        let agent = |text: &str| {
+            let mut agent = PlannedAgent {
+                name: name(text),
+                harness: Harness::Nop,
+                model: None,
+                client: None,
+                parameters: IndexMap::new(),
+                system_prompt_file: None,
+                system_prompt: None,
+                files: Vec::new(),
+                digest: Digest::of(b""),
+            };
+            agent.digest = agent.compute_digest();
+            agent
+        };
+        let task = |id: &str| PlannedTask {
+            task_id: id.to_owned(),
+            task_path: format!("tasks/{id}"),
+            revision: Digest::of(id.as_bytes()),
+        };
+        let mut plan = Plan {
+            schema_version: PLAN_VERSION,
+            experiment_id: name(experiment),
+            name: None,
+            description: None,
+            dataset: None,
+            tasks: vec![task("civil/a"), task("civil/b")],
+            agents: vec![agent("one"), agent("two")],
+            repetitions: 2,
+            conditions: Conditions::default(),
+            tool_version: "0.1.0".to_owned(),
+            digest: Digest::of(b""),
+        };
+        plan.digest = plan.compute_digest();
+        plan
+    }
+
+    #[test]
+    fn ids_follow_from_what_trials_are() {
+        let ids = |plan: &Plan| plan.trials().into_iter().map(|trial| trial.id).collect::<Vec<_>>();
+        let keys = |plan: &Plan| plan.trials().into_iter().map(|trial| trial.key).collect::<Vec<_>>();
+        let first = plan("exp");
+        let all = ids(&first);
+        assert_eq!(all.len(), 8);
+        assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 8, "no two are the same");
+        assert_eq!(all, ids(&plan("exp")));
+        // Pinned: an id that changes breaks every ledger.
+        assert_eq!(all[0].as_str(), "5a58b519-ebd2-8cfa-ab64-1d8bbc868aac");
+        assert_ne!(all, ids(&plan("other")));
+        assert_eq!(keys(&first), keys(&plan("other")), "keys are the same in every experiment");
+        let mut changed = plan("exp");
+        changed.tasks[0].revision = Digest::of(b"changed");
+        assert_eq!(ids(&changed)[4..], all[4..]);
+        assert!(ids(&changed)[..4].iter().zip(&all).all(|(new, old)| new != old));
+        assert_ne!(changed.compute_digest(), first.digest);
+        assert_eq!(differences(&first, &changed), ["1 task changed"]);
+    }
+
+    #[test]
+    fn an_edited_plan_file_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("plan.json");
+        let plan = plan("exp");
+        fs_err::write(&path, plan.to_json()).unwrap();
+        assert_eq!(Plan::read(&path).unwrap(), plan);
+        for (from, to) in [
+            ("\"repetitions\": 2", "\"repetitions\": 1"),
+            ("\"timeout_override\": null", "\"timeout_override\": 9000"),
+            ("civil/b", "civil/c"),
+            ("\"two\"", "\"2\""),
+        ] {
+            fs_err::write(&path, plan.to_json().replacen(from, to, 1)).unwrap();
+            assert_eq!(Plan::read(&path).unwrap_err()[0].id.as_deref(), Some("E030"), "{from}");
+        }
+        fs_err::write(
+            &path,
+            plan.to_json().replace("\"tool_version\": \"0.1.0\"", "\"tool_version\": \"9\""),
+        )
+        .unwrap();
+        assert!(Plan::read(&path).is_ok(), "the version is told, not part of the plan");
+        for broken in ["", "{}", "[]", "{\"schema_version\": 1}"] {
+            fs_err::write(&path, broken).unwrap();
+            assert!(Plan::read(&path).is_err(), "{broken}");
+        }
+    }
+}

@@ -130,3 +130,52 @@ pub(crate) fn cost(events: &[Event]) -> Cost {
         ..Cost::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aec_model::failure::{Failure, FailureKind};
+    use aec_model::money::MicroDollars;
+
+    use super::*;
+
+    fn event(call: CallEvent) -> Event {
+        Event { call: Some(call), ..Event::default() }
+    }
+
+    fn sent(attempt: u32) -> Event {
+        event(CallEvent::Attempt { attempt, endpoint: "e".to_owned() })
+    }
+
+    #[test]
+    fn calls_that_ended_are_counted_and_calls_under_way_are_unsettled() {
+        let usage = Usage { input: 10, output: 5, ..Usage::default() };
+        let answered = |cost| CallEvent::Answered {
+            attempt: 1,
+            elapsed_ms: 1,
+            usage: Some(usage),
+            cost,
+            tokens_at_most: None,
+        };
+        let failed = |charged| CallEvent::Failed {
+            attempt: 1,
+            failure: Failure::lasting(FailureKind::Server, "x"),
+            elapsed_ms: 1,
+            wait_ms: None,
+            charged,
+        };
+        let lost = Charged { usage: None, tokens: 100, cost: Some(MicroDollars(7)) };
+        let done = [sent(1), event(answered(Some(MicroDollars(3))))];
+        let all = cost(&done);
+        assert_eq!(
+            (all.model_calls, all.unsettled_calls, all.tokens_in, all.tokens_out),
+            (1, 0, Some(10), Some(5))
+        );
+        assert_eq!(all.estimated_cost_usd, Some(3e-6));
+        let more = [sent(1), event(failed(None)), sent(2), event(failed(Some(lost))), sent(3)];
+        let all = cost(&more);
+        assert_eq!((all.model_calls, all.unbilled_calls, all.unsettled_calls), (1, 1, 1));
+        assert_eq!((all.tokens_in, all.unconfirmed_tokens), (None, 100));
+        let unpriced = cost(&[sent(1), event(answered(None))]);
+        assert_eq!((unpriced.unpriced_calls, unpriced.estimated_cost_usd), (1, None));
+    }
+}

@@ -389,3 +389,48 @@ impl Shared {
         self.judge.isolation
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aec_model::meter::{Refusal, Shortage};
+
+    use super::*;
+
+    fn refused(account: &str) -> Failure {
+        let shortage = Shortage::Tokens { cap: 1, spent: 1, asked: 1 };
+        Refusal::Short { account: account.to_owned(), shortage }.into()
+    }
+
+    #[test]
+    fn a_trial_that_used_up_its_own_budget_is_judged_and_one_that_the_run_stopped_is_not() {
+        assert!(is_judgeable(&End::Model(refused(ACCOUNT))));
+        for account in ["the run", "the day", "the experiment"] {
+            let end = End::Model(refused(account));
+            assert!(!is_judgeable(&end));
+            assert_eq!(not_judged(&end).0, Outcome::Cancelled, "{account}");
+        }
+    }
+
+    #[test]
+    fn every_failure_of_a_model_has_one_side() {
+        use FailureKind::{
+            Auth, Cancelled, ContentFilter, Empty, Network, Overlong, Protocol, Rate, Replay, Request,
+            Server, Truncated,
+        };
+        for kind in [Overlong, ContentFilter, Empty, Truncated] {
+            let end = End::Model(Failure::lasting(kind, "x"));
+            assert!(is_judgeable(&end), "{kind:?}");
+            assert_eq!(judge_end(&end).1.unwrap().boundary, Boundary::Provider);
+        }
+        for kind in [Auth, Rate, Server, Network, Protocol, Request, Replay] {
+            for retryable in [false, true] {
+                let end = End::Model(Failure { retryable, ..Failure::lasting(kind, "x") });
+                assert!(!is_judgeable(&end), "{kind:?}");
+                let (outcome, fault, _, _) = not_judged(&end);
+                assert_eq!((outcome, fault.unwrap().retryable), (Outcome::InfraFault, retryable), "{kind:?}");
+            }
+        }
+        assert!(!is_judgeable(&End::Model(Failure::passing(Truncated, "a stream that broke"))));
+        assert_eq!(not_judged(&End::Model(Failure::lasting(Cancelled, "x"))).0, Outcome::Cancelled);
+    }
+}
