@@ -88,6 +88,33 @@ pub struct Past {
     pub trials: HashMap<Name, PastTrial>,
     /// Dollars that all attempts together took, as far as they are known.
     pub cost_usd: f64,
+    /// Tokens that all attempts together took, as far as they are known.
+    pub tokens: u64,
+    /// Attempts that a chain knows and whose records are gone, each with what is to be said about it.
+    pub gone: Vec<(Name, u32, Problem)>,
+}
+
+impl Past {
+    /// Takes trials whose records are gone as trials to be run again, since somebody named them. The others stay what
+    /// they are: an error.
+    pub fn give_up(&mut self, named: &HashSet<Name>) {
+        let (given_up, gone) =
+            std::mem::take(&mut self.gone).into_iter().partition(|(id, _, _)| named.contains(id));
+        self.gone = gone;
+        let given_up: Vec<(Name, u32, Problem)> = given_up;
+        for (id, attempt, _) in given_up {
+            let last = PastTrial { attempt, outcome: Outcome::Cancelled, reward: None };
+            let known = self.trials.entry(id).or_insert(last);
+            if known.attempt < attempt {
+                *known = last;
+            }
+        }
+    }
+
+    /// What keeps a run from going on.
+    pub fn problems(&self) -> Vec<Problem> {
+        self.gone.iter().map(|(_, _, problem)| problem.clone()).collect()
+    }
 }
 
 /// A session under way. The experiment is locked as long as it lives.
@@ -289,10 +316,13 @@ fn new_id(started: &Timestamp) -> String {
     format!("{moment}-{:x}", std::process::id())
 }
 
-/// What earlier sessions did. A record that cannot be read, or that a chain knows and that is not there, is an error:
-/// it would be run again as if nothing had been.
-pub fn past(ledger: &Ledger, experiment: &Name) -> Result<Past, Vec<Problem>> {
-    let (past, problems) = look_back(ledger, experiment)?;
+/// What earlier sessions did, for a run that goes on. A record that cannot be read, or that a chain knows and that is
+/// not there, is an error: it would be run again as if nothing had been. `named` are trials that somebody wants to be
+/// run again whatever became of their records.
+pub fn past(ledger: &Ledger, experiment: &Name, named: &HashSet<Name>) -> Result<Past, Vec<Problem>> {
+    let (mut past, mut problems) = look_back(ledger, experiment)?;
+    past.give_up(named);
+    problems.extend(past.problems());
     if problems.is_empty() { Ok(past) } else { Err(problems) }
 }
 
@@ -320,20 +350,21 @@ pub fn look_back(ledger: &Ledger, experiment: &Name) -> Result<(Past, Vec<Proble
     for row in rows {
         known.insert((row.trial_id.clone(), row.attempt));
         past.cost_usd += row.cost_usd.unwrap_or(0.0);
+        past.tokens += row.tokens_in.unwrap_or(0) + row.tokens_out.unwrap_or(0);
         let found = PastTrial { attempt: row.attempt, outcome: row.outcome, reward: row.reward };
         let latest = past.trials.entry(row.trial_id).or_insert(found);
         if latest.attempt < row.attempt {
             *latest = found;
         }
     }
-    let removed = removed_records(&ledger.experiment(experiment), &known).map_err(|error| cannot(&error))?;
-    Ok((past, broken.into_iter().chain(removed).collect()))
+    past.gone = removed_records(&ledger.experiment(experiment), &known).map_err(|error| cannot(&error))?;
+    Ok((past, broken))
 }
 
 fn removed_records(
     directory: &ExperimentDirectory,
     known: &HashSet<(Name, u32)>,
-) -> io::Result<Vec<Problem>> {
+) -> io::Result<Vec<(Name, u32, Problem)>> {
     let mut removed = Vec::new();
     let elsewhere =
         kept_elsewhere(directory).map_err(|_| io::Error::other("a note on an import cannot be read"))?;
@@ -342,18 +373,15 @@ fn removed_records(
         for link in chain.links {
             let attempt = (link.trial_id.clone(), link.attempt);
             if !known.contains(&attempt) && !elsewhere.contains(&attempt) {
-                removed.push(
-                    Problem::error(format!(
-                        "the record of attempt {} of {} is gone",
-                        link.attempt, link.trial_id
-                    ))
+                let (trial, attempt) = attempt;
+                let problem = Problem::error(format!("the record of attempt {attempt} of {trial} is gone"))
                     .id(FAMILY.number(35))
-                    .why(
-                        "the experiment's chain says that it was recorded; running it again would replace it",
-                    )
-                    .fix("restore it from a copy, or run the experiment under another id")
-                    .in_file(directory.record(&link.trial_id, link.attempt)),
-                );
+                    .why("the experiment's chain says that it was recorded; running it again would hide it")
+                    .fix(format!(
+                        "restore it from a copy, or pass `--rerun {trial}` to try again all the same"
+                    ))
+                    .in_file(directory.record(&trial, attempt));
+                removed.push((trial, attempt, problem));
             }
         }
     }

@@ -80,7 +80,8 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
     let plan = current_plan(&directory)?;
     let (sessions, busy) = sessions(&directory)
         .map_err(|error| vec![Problem::error(error.to_string()).in_file(directory.run())])?;
-    let (past, problems) = look_back(ledger, experiment)?;
+    let (past, mut problems) = look_back(ledger, experiment)?;
+    problems.extend(past.problems());
     let mut all = AgentTally::default();
     let mut agents = Vec::new();
     if let Some(plan) = &plan {

@@ -109,7 +109,8 @@ impl Preview {
         rerun: &Rerun,
         locked: Option<String>,
     ) -> Result<Self, Failure> {
-        let past = past(&Ledger::new(project.settings.path(Setting::Ledger)), &plan.experiment_id)?;
+        let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+        let past = past(&ledger, &plan.experiment_id, &rerun.trials)?;
         let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().collect();
         let ceilings = cost_ceilings(context, project, plan, tasks, next.len())?;
         let cap = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens).money;

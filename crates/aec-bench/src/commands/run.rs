@@ -160,7 +160,7 @@ struct Begun {
 }
 
 /// Locks the experiment and makes everything ready; `how` is the shard, whether the plan may be another one, and what
-/// becomes of models without a price.
+/// becomes of models without a price; `named` are trials to be run again whatever became of their records.
 fn begin(
     context: &Context,
     project: &Project,
@@ -168,6 +168,7 @@ fn begin(
     tape: &TapeArguments,
     how: (Option<Shard>, bool, Unpriced),
     mode: Mode,
+    named: &HashSet<Name>,
 ) -> Result<Begun, Failure> {
     let (shard, extend, unpriced) = how;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
@@ -188,7 +189,7 @@ fn begin(
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
     let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models };
     let (session, _) = Session::begin(&beginning)?;
-    let past = past(&ledger, &plan.experiment_id)?;
+    let past = past(&ledger, &plan.experiment_id, named)?;
     let control = Control::default();
     let progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;
     let shared = shared(context, project, plan, opened, agents, &past, control.clone());
@@ -208,7 +209,15 @@ fn carry_out(
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let unpriced = if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
-    let begun = begin(context, &project, &plan, &arguments.tape, (shard, arguments.extend, unpriced), mode)?;
+    let begun = begin(
+        context,
+        &project,
+        &plan,
+        &arguments.tape,
+        (shard, arguments.extend, unpriced),
+        mode,
+        &options.rerun.trials,
+    )?;
     let Begun { runtime, signals, session, past, mut progress, shared, control, problems: noticed } = begun;
     problems.extend(noticed);
     options.traces = progress.wants_traces();
@@ -267,6 +276,7 @@ pub(crate) fn offline(
         &TapeArguments::default(),
         (None, false, Unpriced::Refuse),
         Mode::choose(Wanted { quiet: true, ..Wanted::default() }),
+        &HashSet::new(),
     )?;
     let Begun { runtime, signals, session, past, mut progress, shared, control, .. } = begun;
     let run = Run { shared, tasks, trials, ledger: ledger.clone(), jobs, session, past, options };
@@ -282,7 +292,7 @@ pub(crate) fn offline(
 }
 
 fn rewards(ledger: &Ledger, plan: &Plan) -> Result<Rewards, Failure> {
-    let past = past(ledger, &plan.experiment_id)?;
+    let past = past(ledger, &plan.experiment_id, &HashSet::new())?;
     let mut rewards = Rewards::new();
     for trial in plan.trials() {
         if let Some(reward) = past.trials.get(&trial.id).and_then(|found| found.reward) {
@@ -348,12 +358,16 @@ fn shared(
 /// The budget of an experiment is for all its sessions: what earlier ones spent is gone.
 fn run_account(project: &Project, opened: &Models, past: &Past) -> aec_model::meter::Account {
     let spent = MicroDollars::from_dollars(past.cost_usd).unwrap_or_default();
-    if spent == MicroDollars::ZERO {
-        return opened.run.clone();
-    }
     let whole = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens);
-    let left = Budget { money: whole.money.map(|money| money.minus(spent)), tokens: None };
-    opened.meter.open(Some(&opened.run), "the experiment", left)
+    let left = Budget {
+        money: whole.money.map(|money| money.minus(spent)),
+        tokens: whole.tokens.map(|tokens| tokens.saturating_sub(past.tokens)),
+    };
+    if left == whole {
+        opened.run.clone()
+    } else {
+        opened.meter.open(Some(&opened.run), "the experiment", left)
+    }
 }
 
 /// What the exit code and the envelope tell of a run.
