@@ -71,7 +71,7 @@ fn measure(size: usize) {
     line("list it", place.run("ledger list"), None);
     example::write(&ledger, &self::record(size + 1));
     line("list one dropped in", place.run("ledger list"), None);
-    let found = aec_ledger::index::Index::open(&ledger).unwrap().count(&Default::default()).unwrap();
+    let found = Index::open(&ledger).unwrap().count(&Default::default()).unwrap();
     assert_eq!(found, size + 2, "both are in the index");
 
     for format in ["jsonl", "csv", "parquet"] {

@@ -106,7 +106,7 @@ fn usage(pid: u32) -> Option<(Duration, f64)> {
 fn direct(trials: usize) {
     const ROUNDS: usize = 3;
     let place = project("direct");
-    let server = Server::start(&place, "dev serve-model --echo --quiet");
+    let server = Server::start(&place, "dev serve-model --quiet");
     endpoints(&place, &server.url);
     println!("direct trials: one call, native scorer, durable record, all files of the layout");
     for round in 0..ROUNDS {

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use serde_json::Value;
 
 use crate::env::Env;
 use crate::text::percent_encoded;
@@ -77,7 +78,7 @@ impl Redactor {
             return;
         }
         // Inside a JSON string the same value may be spelled with escapes, inside an address with percent signs.
-        let quoted = serde_json::Value::from(value).to_string();
+        let quoted = Value::from(value).to_string();
         let escaped = quoted[1..quoted.len() - 1].to_owned();
         let slashes = escaped.replace('/', "\\/");
         for spelling in [value.to_owned(), escaped, slashes, percent_encoded(value)] {
@@ -121,6 +122,25 @@ impl Redactor {
             true
         });
         scrubbed
+    }
+}
+
+impl Redactor {
+    /// Scrubs every text in a JSON value. Keys and numbers stay: they give a value its form.
+    pub fn scrub_value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.scrub(std::mem::take(text)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.scrub_value(item)),
+            Value::Object(map) => map.values_mut().for_each(|item| self.scrub_value(item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Scrubs a text, if there is one.
+    pub fn scrub_some(&self, text: &mut Option<String>) {
+        if let Some(inner) = text {
+            *inner = self.scrub(std::mem::take(inner));
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use aec_base::archive::paths;
 use aec_base::content::ContentStore;
 use aec_base::digest::{Digest, Hasher};
 use aec_sandbox::{Kind, Tree, WalkLimits};
@@ -104,6 +105,10 @@ impl Submission {
             if entry.kind == Kind::Directory || !is_output(&path, outputs) {
                 continue;
             }
+            if let Err(error) = paths::check(&path) {
+                submission.refuse(path, &error.to_string());
+                continue;
+            }
             let reason = match entry.kind {
                 Kind::Link => Some("it is a symbolic link"),
                 Kind::Special => Some("it is not a regular file"),
@@ -152,8 +157,28 @@ impl Submission {
         self.store.read(file.digest, file.size).map(Some)
     }
 
+    /// Adds a file that the agent handed over otherwise, or replaces what lies at its path.
+    pub fn put(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
+        let digest = self.store.put(bytes)?;
+        let file = SubmittedFile { digest, size: bytes.len() as u64, executable: false };
+        self.files.insert(path.to_owned(), file);
+        self.refused.retain(|refused| refused.path != path);
+        self.digest = self.compute_digest();
+        Ok(())
+    }
+
+    /// What is refused is told, but not without end: an agent chooses the names.
     fn refuse(&mut self, path: impl Into<String>, reason: &str) {
-        self.refused.push(Refused { path: path.into(), reason: reason.to_owned() });
+        const MOST: usize = 500;
+        const LONGEST: usize = 300;
+        if self.refused.len() < MOST {
+            let path: String = path.into();
+            let shown: String = aec_base::text::printable(&path).chars().take(LONGEST).collect();
+            self.refused.push(Refused { path: shown, reason: reason.to_owned() });
+        } else if self.refused.len() == MOST {
+            self.refused
+                .push(Refused { path: "…".to_owned(), reason: "there are more of these".to_owned() });
+        }
     }
 
     fn compute_digest(&self) -> Digest {

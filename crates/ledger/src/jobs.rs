@@ -1,7 +1,7 @@
 //! Files of an attempt as people look at them: `JOBS/EXPERIMENT/STEM/…`, made from the contents that its record names.
 //!
 //! They are a view. The ledger keeps the contents, so a directory that is lost can be made again. Files are hard links
-//! to the contents where that is possible: they take no room and cannot be written to.
+//! to the contents where that is possible: they take no room, and only root can write to them; `ledger verify` notices.
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_base::name::Name;
-use aec_base::staging::{Staging, sync_all};
+use aec_base::problem::Severity;
+use aec_base::staging::{Staging, sync_all, sync_parent};
 
 use crate::chain::{Chain, Link, files_named};
 use crate::jobs::{LIVE, materialise_through};
@@ -93,10 +94,14 @@ impl Journal {
     /// Begins the journal of a session and locks it.
     pub(crate) fn create(experiment: &ExperimentDirectory, session: &str) -> io::Result<Self> {
         let path = experiment.run().join(format!("journal-{session}.log"));
-        let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
+        // It gets its name when it is locked: whoever looks for journals that nobody writes must not find it before.
+        let unnamed = experiment.run().join(format!(".tmp-journal-{session}"));
+        let mut file = File::options().read(true).write(true).create_new(true).open(&unnamed)?;
         file.lock()?;
         file.write_all(HEADER)?;
         file.sync_data()?;
+        fs_err::rename(&unnamed, &path)?;
+        sync_parent(&path)?;
         Ok(Self { path, file, length: HEADER.len() as u64 })
     }
 
@@ -135,32 +140,44 @@ impl Journal {
     }
 }
 
-/// The entries of a journal up to the first that is not whole.
-fn read_entries(file: &mut File, mut each: impl FnMut(Entry) -> io::Result<()>) -> io::Result<()> {
+/// The entries of a journal up to the first that is not whole; the length of those that are.
+fn read_entries(file: &mut File, mut each: impl FnMut(Entry) -> io::Result<()>) -> io::Result<u64> {
     let mut reader = io::BufReader::new(file);
     let mut header = [0; HEADER.len()];
     if reader.read_exact(&mut header).is_err() || header != HEADER {
-        return Ok(());
+        return Ok(0);
     }
+    let mut whole = HEADER.len() as u64;
     loop {
         let mut frame = [0; 40];
         if reader.read_exact(&mut frame).is_err() {
-            return Ok(());
+            return Ok(whole);
         }
         let (length, digest) = frame.split_at(8);
         let length = u64::from_le_bytes(length.try_into().unwrap_or_default());
         if length > LARGEST_ENTRY {
-            return Ok(());
+            return Ok(whole);
         }
         let mut payload = Vec::new();
         reader.by_ref().take(length).read_to_end(&mut payload)?;
         if payload.len() as u64 != length || Digest::of(&payload).bytes() != digest {
-            return Ok(());
+            return Ok(whole);
         }
         match Entry::decode(&payload) {
             Some(entry) => each(entry)?,
-            None => return Ok(()),
+            None => return Ok(whole),
         }
+        whole += frame.len() as u64 + length;
+    }
+}
+
+/// Whether the session of a chain is under way, so that its chain is not to be touched.
+pub(crate) fn is_living(chain: &Path) -> bool {
+    let name = chain.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let session = name.trim_start_matches("chain-").trim_end_matches(".jsonl");
+    match File::open(chain.with_file_name(format!("journal-{session}.log"))) {
+        Ok(journal) => journal.try_lock().is_err(),
+        Err(_) => false,
     }
 }
 
@@ -184,18 +201,32 @@ pub fn recover(ledger: &Ledger, experiment: &Name, jobs: &Path) -> io::Result<Re
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        if file.try_lock().is_err() {
+        if file.try_lock().is_err() || !is_still(&file, &path) {
             continue;
         }
         recovered.journals += 1;
         let session = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let session = session.trim_start_matches("journal-").trim_end_matches(".log");
         let mut restored = Restored::open(ledger, &directory, session, jobs.join(experiment.as_str()))?;
-        read_entries(&mut file, |entry| restored.add(&entry, &mut recovered.records))?;
+        let whole = read_entries(&mut file, |entry| restored.add(&entry, &mut recovered.records))?;
         sync_all(ledger.root())?;
-        fs_err::remove_file(&path)?;
+        if file.metadata()?.len() > whole {
+            // The end is torn, as a crash leaves it, or damaged. Either way it stays for whoever wants to look.
+            fs_err::rename(&path, directory.run().join(format!("torn-{session}.log")))?;
+        } else {
+            fs_err::remove_file(&path)?;
+        }
     }
     Ok(recovered)
+}
+
+/// Whether a file is still the one at a path: somebody may have finished the same journal meanwhile.
+fn is_still(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (file.metadata(), path.symlink_metadata()) {
+        (Ok(open), Ok(there)) => open.ino() == there.ino() && open.dev() == there.dev(),
+        _ => false,
+    }
 }
 
 /// The files of a session, as far as they are there.
@@ -218,7 +249,11 @@ impl<'a> Restored<'a> {
         let path = directory.chain(session);
         let mut chain = File::options().read(true).append(true).create(true).open(&path)?;
         let known = Chain::read(&path).map_err(|error| io::Error::new(error.io_kind(), error.to_string()))?;
-        // A torn last line is written again from its entry.
+        // A torn last line is written again from its entry. Anything else that is wrong is evidence.
+        if known.problems.iter().any(|problem| problem.severity == Severity::Error) {
+            let what = format!("{} was changed: run `aec-bench ledger verify`", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
         chain.set_len(known.sound_bytes)?;
         chain.seek(SeekFrom::End(0))?;
         let links = known.links.len() as u64;
@@ -240,7 +275,9 @@ impl<'a> Restored<'a> {
             Some(staging) => staging,
             none => none.insert(Staging::begin(&self.jobs.join(LIVE))?),
         };
-        materialise_through(&self.contents, &record, &self.jobs, staging)?;
+        if let Err(error) = materialise_through(&self.contents, &record, &self.jobs, staging) {
+            tracing::warn!(%error, trial = %record.trial_id, "the files of an attempt could not be laid out");
+        }
         remove_live(&self.jobs, &stem)?;
         if entry.link.sequence > self.links {
             write_link(&mut self.chain, &entry.link)?;
@@ -296,11 +333,12 @@ mod tests {
         file.write_all(bytes).unwrap();
         file.rewind().unwrap();
         let mut found = Vec::new();
-        read_entries(&mut file, |entry| {
+        let whole = read_entries(&mut file, |entry| {
             found.push(entry);
             Ok(())
         })
         .unwrap();
+        assert!(whole <= bytes.len() as u64);
         found
     }
 

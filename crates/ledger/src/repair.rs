@@ -113,6 +113,9 @@ pub fn repair(ledger: &Ledger, jobs: &Path, experiments: &[Name], mode: Mode) ->
 
 /// Cuts off a torn last line. A line that is torn while others follow is evidence and stays.
 fn cut_chain(path: &Path, mode: Mode, repaired: &mut Repaired) -> io::Result<()> {
+    if journal::is_living(path) {
+        return Ok(());
+    }
     let chain = match Chain::read(path) {
         Ok(chain) => chain,
         Err(error) => {

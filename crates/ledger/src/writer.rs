@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_base::name::Name;
-use aec_base::staging::{Staging, sync_all};
+use aec_base::staging::{Staging, sync_all, sync_parent};
 
 use crate::chain::Link;
 use crate::jobs::{LIVE, materialise_through};
 use crate::journal::{Entry, Journal, SMALL, publish, remove_live, write_link};
 use crate::layout::{ExperimentDirectory, Ledger, stem};
+use crate::read::RECORD_LIMIT;
 use crate::record::TrialRecord;
 
 /// How long the first attempt of a group waits for company.
@@ -25,6 +26,10 @@ const GATHER: Duration = Duration::from_millis(10);
 const GROUP: usize = 128;
 /// Attempts that wait for the writer at most; whoever comes later waits to be let in.
 const QUEUE: usize = 256;
+/// Bytes of a group; one that is longer is settled at once.
+const LONGEST_GROUP: usize = 16 * 1024 * 1024;
+/// Bytes of contents that one entry of the journal carries; the others are made durable in their own files.
+const CARRIED: u64 = 4 * 1024 * 1024;
 /// A longer journal is emptied: everything that it holds is then on disk in its own files.
 const LONGEST_JOURNAL: u64 = 64 * 1024 * 1024;
 
@@ -193,7 +198,7 @@ impl Desk {
     }
 
     fn commit(&mut self, group: Vec<(Box<TrialRecord>, Done)>) {
-        let before = (self.head, self.sequence);
+        let mut before = (self.head, self.sequence);
         let mut buffer = Vec::new();
         let mut cases = Vec::new();
         for (record, done) in group {
@@ -201,11 +206,20 @@ impl Desk {
                 Ok((bytes, link)) => cases.push(Case { record, bytes, link, done }),
                 Err(error) => done(Err(error)),
             }
+            if buffer.len() > LONGEST_GROUP {
+                self.settle(before, &buffer, std::mem::take(&mut cases));
+                buffer.clear();
+                before = (self.head, self.sequence);
+            }
         }
-        if cases.is_empty() {
-            return;
+        if !cases.is_empty() {
+            self.settle(before, &buffer, cases);
         }
-        if let Err(error) = self.journal.append(&buffer) {
+    }
+
+    /// Makes a group durable and puts it in its place; `before` is the end of the chain without it.
+    fn settle(&mut self, before: (Digest, u64), buffer: &[u8], cases: Vec<Case>) {
+        if let Err(error) = self.journal.append(buffer) {
             (self.head, self.sequence) = before;
             self.seen.clear();
             for case in cases {
@@ -233,7 +247,8 @@ impl Desk {
         if let Some(listener) = &mut self.listener {
             listener(&placed);
         }
-        if self.journal.length() > LONGEST_JOURNAL
+        if self.broken.is_none()
+            && self.journal.length() > LONGEST_JOURNAL
             && let Err(error) = self.checkpoint()
         {
             tracing::warn!(%error, "the journal could not be emptied");
@@ -256,6 +271,9 @@ impl Desk {
             return Err(CommitError::Exists { trial: record.trial_id.clone(), attempt: record.attempt });
         }
         let bytes = record.to_json().map_err(|error| storage(&error))?.into_bytes();
+        if bytes.len() as u64 > RECORD_LIMIT {
+            return Err(storage(&"the record is longer than a ledger reads"));
+        }
         let contents = self.small_contents(record).map_err(|error| storage(&error))?;
         let digest = Digest::of(&bytes);
         let link = Link::after(self.head, self.sequence + 1, &record.trial_id, record.attempt, digest);
@@ -269,18 +287,25 @@ impl Desk {
 
     fn small_contents(&self, record: &TrialRecord) -> io::Result<Vec<(Digest, Vec<u8>)>> {
         let inputs: HashSet<Digest> = record.inputs.input_files.iter().map(|file| file.hash).collect();
+        let artefacts: HashSet<Digest> = record.all_artefacts().map(|artefact| artefact.digest).collect();
         let mut known = HashSet::new();
         let mut small = Vec::new();
-        // What the agent was given is in the task; it is not the record that must save it.
-        for digest in record.contents().filter(|digest| !inputs.contains(digest)) {
+        let mut carried = 0;
+        // What the agent was given and left as it was is in the task; it is not the record that must save it.
+        let own = |digest: &Digest| artefacts.contains(digest) || !inputs.contains(digest);
+        for digest in record.contents().filter(own) {
             if !known.insert(digest) {
                 continue;
             }
-            let mut file = fs_err::File::open(self.contents.path(digest))?;
-            if file.metadata()?.len() > SMALL {
+            let path = self.contents.path(digest);
+            let mut file = fs_err::File::open(&path)?;
+            let size = file.metadata()?.len();
+            if size > SMALL || carried + size > CARRIED {
                 file.sync_data()?;
+                sync_parent(&path)?;
                 continue;
             }
+            carried += size;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             small.push((digest, bytes));
@@ -293,13 +318,17 @@ impl Desk {
             return Err(io::Error::other(reason.clone()));
         }
         write_link(&mut self.chain, link)?;
-        materialise_through(&self.contents, record, &self.jobs, &self.staging)?;
+        // Files of `jobs` are a view. What keeps them from being made must not keep the record from being there.
+        if let Err(error) = materialise_through(&self.contents, record, &self.jobs, &self.staging) {
+            tracing::warn!(%error, trial = %record.trial_id, "the files of an attempt could not be laid out");
+        }
         publish(&self.experiment.record(&record.trial_id, record.attempt), bytes)?;
         remove_live(&self.jobs, &stem(&record.trial_id, record.attempt))
     }
 
     /// Makes everything durable in its own place and empties the journal.
     fn checkpoint(&mut self) -> io::Result<()> {
+        debug_assert!(self.broken.is_none(), "what is not in its place is only in the journal");
         self.chain.sync_all()?;
         sync_all(self.ledger.root())?;
         self.journal.clear()

@@ -226,6 +226,7 @@ fn context(
         model: Some(model),
         parameters: settings.parameters,
         system_prompt: system_prompt(&place.workspace)?,
+        api_version: String::new(),
         files: Vec::new(),
     };
     let mut context = TrialContext::new(TrialSetup {

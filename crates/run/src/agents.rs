@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
 use aec_model::client::Client;
+use aec_model::routing::AZURE_API_VERSION;
 
 use crate::experiment::FAMILY;
 use crate::harness::PreparedAgent;
@@ -50,6 +51,7 @@ fn prepare_one(planned: &PlannedAgent, root: &Path, client: &Client) -> Result<P
         model,
         parameters,
         system_prompt: planned.system_prompt.clone(),
+        api_version: client.routes().env.get("AGENT_API_VERSION").unwrap_or(AZURE_API_VERSION).to_owned(),
         files,
     })
 }

@@ -15,9 +15,6 @@ use crate::harness::Rollout;
 use crate::task::PreparedTask;
 use crate::workspace::{WORKSPACE, Workspace};
 
-/// Files up to this size are looked through for secrets.
-const SEARCHED: u64 = 4 * 1024 * 1024;
-
 /// A submission, and where its answer came from.
 #[derive(Debug)]
 pub(crate) struct Frozen {
@@ -74,16 +71,18 @@ pub(crate) fn freeze(
             let mut room = workspace.lock();
             room.freeze()?;
             let tree = room.directory(WORKSPACE).ok_or(SandboxError::Gone)?;
-            let source = if is_written(task, tree)? {
-                Some(OutputSource::File)
-            } else if let Some((text, source)) = said {
-                put_answer(task, tree, &text)?;
-                Some(source)
-            } else {
-                None
-            };
+            let written = is_written(task, tree)?;
             let outputs = &task.task.agent.outputs;
-            let submission = Submission::freeze(tree, outputs, &SubmissionLimits::default(), contents)?;
+            let mut submission = Submission::freeze(tree, outputs, &SubmissionLimits::default(), contents)?;
+            let source = match said {
+                _ if written => Some(OutputSource::File),
+                Some((text, source)) => {
+                    // Not through the workspace, which the agent may have filled to the brim.
+                    submission.put(task.output_place(), text.as_bytes())?;
+                    Some(source)
+                }
+                None => None,
+            };
             Frozen { submission, source }
         }
         None => {
@@ -118,10 +117,6 @@ fn is_written(task: &PreparedTask, tree: &Tree) -> io::Result<bool> {
     }
 }
 
-fn put_answer(task: &PreparedTask, tree: &Tree, text: &str) -> io::Result<()> {
-    tree.write(Path::new(task.output_place()), text.as_bytes(), false)
-}
-
 /// An agent is never told a secret, but what one got hold of must not be kept.
 fn refuse_secrets(
     submission: &Submission,
@@ -131,11 +126,16 @@ fn refuse_secrets(
 ) -> Result<(), AnswerError> {
     let given = |digest: Digest| task.files.iter().any(|file| file.facts.hash == digest);
     for (path, file) in &submission.files {
-        if file.size > SEARCHED || given(file.digest) {
+        if given(file.digest) {
             continue;
         }
-        let bytes = contents.read(file.digest, file.size)?;
-        if redactor.finds(&String::from_utf8_lossy(&bytes)) {
+        let mut search = redactor.search();
+        let content = fs_err::File::open(contents.path(file.digest))?;
+        aec_base::digest::copy(content, file.size, |piece| {
+            search.feed(piece);
+            Ok(())
+        })?;
+        if search.found() {
             fs_err::remove_file(contents.path(file.digest))?;
             return Err(AnswerError::Unfit(format!(
                 "the file `{path}` holds the value of a secret of this machine"

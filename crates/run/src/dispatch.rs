@@ -16,6 +16,7 @@ use aec_ledger::record::{Boundary, Fault, TrialRecord};
 use aec_ledger::writer::{CommitError, GroupListener, Writer, WriterSetup};
 use aec_model::failure::FailureKind;
 use aec_model::money::MicroDollars;
+use aec_task::dataset::tree::{self, Memory};
 use aec_task::task::Task;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -32,8 +33,9 @@ use crate::trial::{self, Attempt, Shared};
 
 /// Time between ticks.
 const TICK: Duration = Duration::from_millis(200);
-/// Prepared tasks that are kept for the next trial.
+/// Prepared tasks that are kept for the next trial, and their bytes.
 const KEPT_TASKS: usize = 256;
+const KEPT_BYTES: usize = 32 * 1024 * 1024;
 
 /// How a run is carried out. Nothing here changes what the trials are.
 #[derive(Clone, Debug)]
@@ -156,7 +158,21 @@ struct Finished {
     waiting: Waiting,
     reference: Arc<TrialRef>,
     duration: Duration,
-    result: Result<TrialRecord, CommitError>,
+    result: Result<TrialRecord, Lost>,
+}
+
+/// Why there is no record of an attempt.
+enum Lost {
+    /// The ledger or the disk did not take it.
+    Storage(String),
+    /// Its task cannot be used any more.
+    Task(String),
+}
+
+impl From<CommitError> for Lost {
+    fn from(error: CommitError) -> Self {
+        Self::Storage(error.to_string())
+    }
 }
 
 struct Dispatcher {
@@ -241,7 +257,6 @@ impl Dispatcher {
             };
             let record = self.salvaged(index, attempt, &place, Outcome::Cancelled, fault)?;
             let (outcome, reward, calls) = (record.outcome, record.reward(), record.cost.unsettled_calls);
-            self.run.past.cost_usd += record.cost.estimated_cost_usd.unwrap_or(0.0);
             commit(&self.writer, record).await.map_err(|error| io::Error::other(error.to_string()))?;
             self.unsettled_calls += calls;
             self.interrupted += 1;
@@ -397,7 +412,8 @@ impl Dispatcher {
                 observe(&RunEvent::TrialEnded(Box::new(ended)));
                 self.consider(&record, observe);
             }
-            Err(error) => self.stop_for(StopReason::Storage(error.to_string()), observe),
+            Err(Lost::Storage(reason)) => self.stop_for(StopReason::Storage(reason), observe),
+            Err(Lost::Task(reason)) => self.stop_for(StopReason::Faults(reason), observe),
         }
     }
 
@@ -416,11 +432,12 @@ impl Dispatcher {
             retryable: false,
         };
         let record = self.salvaged(waiting.trial, waiting.attempt, &live, Outcome::InfraFault, fault);
-        let result = record.map_err(|error| CommitError::Storage(error.to_string())).and_then(|record| {
+        let result = record.map_err(|error| Lost::Storage(error.to_string())).and_then(|record| {
             let (sender, receiver) = std::sync::mpsc::channel();
             self.writer.commit(record.clone(), Box::new(move |done| drop(sender.send(done))));
-            let gone = |_| CommitError::Storage("the writer has ended".to_owned());
-            receiver.recv().map_err(gone)?.map(|_| record)
+            let gone = |_| Lost::Storage("the writer has ended".to_owned());
+            receiver.recv().map_err(gone)?.map_err(Lost::from)?;
+            Ok(record)
         });
         Finished { agent, waiting, reference, duration: Duration::ZERO, result }
     }
@@ -488,8 +505,9 @@ impl Dispatcher {
         let writer =
             Arc::into_inner(self.writer).ok_or_else(|| io::Error::other("an attempt is still under way"))?;
         let closed = writer.close();
-        let left = self.queue.len() > 0;
-        let stopped = self.stop.take().filter(|_| left || self.latest.iter().any(is_cancelled));
+        let done =
+            |latest: &Option<(Outcome, Option<f64>)>| latest.is_some_and(|(outcome, _)| outcome.is_settled());
+        let stopped = self.stop.take().filter(|_| !self.latest.iter().all(done));
         let recorded = closed.as_ref().map_or(self.recorded as u64, |closed| closed.records);
         self.run.session.end(recorded, stopped.clone())?;
         if let Err(error) = closed
@@ -531,10 +549,6 @@ impl Dispatcher {
     }
 }
 
-fn is_cancelled(latest: &Option<(Outcome, Option<f64>)>) -> bool {
-    matches!(latest, Some((Outcome::Cancelled, _)))
-}
-
 fn next_wish(seen: Wish) -> Wish {
     if seen == Wish::GoOn { Wish::Finish } else { Wish::GiveUp }
 }
@@ -560,12 +574,12 @@ impl Worker {
         self.tell(RunEvent::TrialStarted(Arc::clone(&self.reference)));
         let result = match task {
             Ok(task) => self.attempt(Attempt { trial: planned, number: waiting.attempt, task }).await,
-            Err(problem) => Err(CommitError::Storage(problem.what)),
+            Err(problem) => Err(Lost::Task(problem.what)),
         };
         Finished { agent, waiting, reference: self.reference, duration: begun.elapsed(), result }
     }
 
-    async fn attempt(&self, attempt: Attempt) -> Result<TrialRecord, CommitError> {
+    async fn attempt(&self, attempt: Attempt) -> Result<TrialRecord, Lost> {
         let (sender, reference) = (self.sender.clone(), Arc::clone(&self.reference));
         let stage: trial::StageListener = Box::new(move |stage| {
             sender.send(RunEvent::Stage(Arc::clone(&reference), stage)).ok();
@@ -579,7 +593,7 @@ impl Worker {
         });
         let record = trial::attempt(&self.shared, &attempt, &stage, listener)
             .await
-            .map_err(|error| CommitError::Storage(error.to_string()))?;
+            .map_err(|error| Lost::Storage(error.to_string()))?;
         commit(&self.writer, record.clone()).await?;
         Ok(record)
     }
@@ -610,9 +624,15 @@ impl Prepared {
         }
         let plan = &run.shared.plan;
         let revision = plan.tasks[index].revision;
-        let prepared = PreparedTask::read(run.tasks[index].clone(), revision, &plan.conditions)?;
-        let prepared = Arc::new(prepared);
-        if kept.len() >= KEPT_TASKS {
+        let task = &run.tasks[index];
+        let changed = tree::hash(&task.path, &Memory::default()).is_ok_and(|found| found != revision);
+        if changed {
+            let what = format!("the task `{}` changed while the run went on", task.id);
+            return Err(Problem::error(what).fix("restore it, then go on"));
+        }
+        let prepared = Arc::new(PreparedTask::read(task.clone(), revision, &plan.conditions)?);
+        let bytes: usize = kept.values().map(|task| task.bytes()).sum();
+        if kept.len() >= KEPT_TASKS || bytes > KEPT_BYTES {
             kept.retain(|_, task| Arc::strong_count(task) > 1);
         }
         kept.insert(index, Arc::clone(&prepared));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::experiment::Harness;
 use crate::harness::PreparedAgent;
 use crate::harness::direct;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedTrial};
 
 /// The most that an agent's trials can cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,20 +24,21 @@ pub struct Ceiling {
 /// Prompts of the tasks of a plan, in its order, as direct agents get them: instruction and output path.
 pub type Prompts = Vec<(String, String)>;
 
-/// The most that each agent can cost. `trial_budget` is the most that one trial may.
+/// The most that each agent can cost. `trials` are those to be run, `trial_budget` is the most that one may cost.
 pub fn ceilings(
     plan: &Plan,
     agents: &[std::sync::Arc<PreparedAgent>],
     prompts: &Prompts,
-    trials: usize,
+    trials: &[&PlannedTrial],
     trial_budget: Option<MicroDollars>,
 ) -> Vec<Ceiling> {
-    let per_agent = (trials / plan.agents.len().max(1)) as u64;
     agents
         .iter()
-        .map(|agent| {
+        .enumerate()
+        .map(|(index, agent)| {
+            let count = trials.iter().filter(|trial| trial.agent == index).count() as u64;
             let (own, why) = own_bound(agent, prompts, u64::from(plan.repetitions));
-            let budget = trial_budget.map(|budget| MicroDollars(budget.0.saturating_mul(per_agent)));
+            let budget = trial_budget.map(|budget| MicroDollars(budget.0.saturating_mul(count)));
             let at_most = match (own, budget) {
                 (Some(own), Some(budget)) => Some(own.min(budget)),
                 (own, budget) => own.or(budget),

@@ -17,7 +17,7 @@ pub mod planning;
 mod queue;
 mod recording;
 pub mod room;
-mod salvage;
+pub mod salvage;
 pub mod session;
 pub mod status;
 pub mod task;

@@ -1,6 +1,7 @@
 //! A plan: exactly which trials an experiment has, under which conditions. It is made before the first model call, has a
 //! digest, and can be locked in a file. The document is `docs/running.md`.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use aec_base::digest::{Digest, Hasher};
@@ -338,18 +339,17 @@ fn trial_id(experiment: &Name, key: Digest) -> Name {
 /// What differs between two plans of one experiment, for people.
 pub fn differences(before: &Plan, after: &Plan) -> Vec<String> {
     let mut found = Vec::new();
-    let revision =
-        |plan: &Plan, id: &str| plan.tasks.iter().find(|task| task.task_id == id).map(|task| task.revision);
+    let revisions = |plan: &Plan| -> HashMap<String, Digest> {
+        plan.tasks.iter().map(|task| (task.task_id.clone(), task.revision)).collect()
+    };
+    let (old, new) = (revisions(before), revisions(after));
     let count = |what: &str, n: usize| {
         if n > 0 { vec![format!("{} {what}", aec_base::text::count(n, "task"))] } else { Vec::new() }
     };
-    let added = after.tasks.iter().filter(|task| revision(before, &task.task_id).is_none()).count();
-    let removed = before.tasks.iter().filter(|task| revision(after, &task.task_id).is_none()).count();
-    let changed = after
-        .tasks
-        .iter()
-        .filter(|task| revision(before, &task.task_id).is_some_and(|old| old != task.revision))
-        .count();
+    let added = new.keys().filter(|id| !old.contains_key(*id)).count();
+    let removed = old.keys().filter(|id| !new.contains_key(*id)).count();
+    let changed =
+        new.iter().filter(|(id, revision)| old.get(*id).is_some_and(|old| old != *revision)).count();
     found.extend(count("added", added));
     found.extend(count("removed", removed));
     found.extend(count("changed", changed));

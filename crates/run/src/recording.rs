@@ -7,6 +7,7 @@ use std::path::Path;
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_base::name::Name;
+use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_judge::submission::Submission;
 use aec_judge::verdict::{Outcome, Verdict};
@@ -60,11 +61,13 @@ pub(crate) struct Known<'a> {
     /// The trajectory's file and its digest without times.
     pub(crate) trajectory: (&'a Path, Digest),
     pub(crate) contents: &'a ContentStore,
+    pub(crate) redactor: &'a Redactor,
 }
 
 impl Known<'_> {
     /// The record. Its contents are in the store when this returns.
-    pub(crate) fn record(self) -> io::Result<TrialRecord> {
+    pub(crate) fn record(mut self) -> io::Result<TrialRecord> {
+        self.scrub();
         let mut artefacts = Vec::new();
         let mut outputs = self.outputs();
         let (timed, snapshots) = self.keep_trajectory()?;
@@ -101,7 +104,7 @@ impl Known<'_> {
                 adapter_revision: version,
                 model: agent.model.clone(),
                 resolved_model: self.resolved_model,
-                configuration: agent.parameters.clone(),
+                configuration: configuration(&agent.parameters, self.redactor),
                 digest: agent.digest,
             },
             environment: EnvironmentFacts {
@@ -115,7 +118,7 @@ impl Known<'_> {
                 tool_versions: self.tool_versions,
             },
             inputs: Inputs {
-                instruction: self.task.instruction.clone(),
+                instruction: self.redactor.scrub(self.task.instruction.clone()),
                 system_prompt: self.system_prompt,
                 input_files: self.task.files.iter().map(|file| file.facts.clone()).collect(),
             },
@@ -127,6 +130,25 @@ impl Known<'_> {
             completeness: self.completeness,
             timing: Timing { artefacts: timed, ..self.timing },
         })
+    }
+
+    /// Secrets have no place in a record or its files, wherever they come from. Texts are scrubbed one by one: what
+    /// gives a record its form is ours.
+    fn scrub(&mut self) {
+        self.agent_result.values_mut().for_each(|value| self.redactor.scrub_value(value));
+        self.redactor.scrub_some(&mut self.system_prompt);
+        if let Some(fault) = &mut self.fault {
+            fault.message = self.redactor.scrub(std::mem::take(&mut fault.message));
+        }
+        if let Some(verdict) = &mut self.verdict {
+            for text in [&mut verdict.stdout, &mut verdict.stderr] {
+                *text = self.redactor.scrub(std::mem::take(text));
+            }
+            self.redactor.scrub_some(&mut verdict.fault);
+            if let Some(details) = &mut verdict.details {
+                self.redactor.scrub_value(details);
+            }
+        }
     }
 
     fn outputs(&self) -> Outputs {
@@ -207,6 +229,12 @@ impl Known<'_> {
         artefacts.push(Artefact { path: format!("{WORKSPACE}/{name}"), digest, size: bytes.len() as u64 });
         Ok(())
     }
+}
+
+fn configuration(parameters: &IndexMap<String, Value>, redactor: &Redactor) -> IndexMap<String, Value> {
+    let mut configuration = parameters.clone();
+    configuration.values_mut().for_each(|value| redactor.scrub_value(value));
+    configuration
 }
 
 fn task_facts(task: &PreparedTask) -> TaskFacts {

@@ -7,6 +7,7 @@ use std::path::Path;
 use aec_base::digest::{Digest, Hasher};
 use aec_base::timestamp::Timestamp;
 use aec_judge::verdict::Outcome;
+use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{AgentStatus, Completeness, Cost, Fault, Timing, TrialRecord};
 use aec_model::event::{CallEvent, Charged};
 use aec_model::message::Usage;
@@ -16,7 +17,7 @@ use crate::plan::PlannedTrial;
 use crate::recording::Known;
 use crate::task::PreparedTask;
 use crate::trajectory::{self, Event, EventRole, TRAJECTORY_FILE};
-use crate::trial::{Shared, limits, scrubbed};
+use crate::trial::{Shared, limits};
 
 /// Makes the record of an attempt from its directory of live files.
 pub(crate) fn salvage(
@@ -66,8 +67,21 @@ pub(crate) fn salvage(
         timing: Timing::default(),
         trajectory: (&path, content(&events)),
         contents: &shared.contents,
+        redactor: &shared.redactor,
     };
-    scrubbed(record.record()?, &shared.redactor)
+    record.record()
+}
+
+/// Dollars of the attempts that a killed session left in the middle of their work: they are spent, though no record
+/// says so yet.
+pub fn pending_cost(jobs: &Path) -> f64 {
+    let Ok(entries) = fs_err::read_dir(jobs.join(LIVE)) else { return 0.0 };
+    let text = |entry: fs_err::DirEntry| fs_err::read(entry.path().join(TRAJECTORY_FILE)).ok();
+    entries
+        .filter_map(Result::ok)
+        .filter_map(text)
+        .filter_map(|bytes| cost(&trajectory::read(&String::from_utf8_lossy(&bytes)).0).estimated_cost_usd)
+        .sum()
 }
 
 /// The digest without times, as it would have been.

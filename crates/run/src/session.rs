@@ -154,9 +154,13 @@ impl Session {
         let locks = lock(&directory, shard)?;
         if let Some(before) = current_plan(&directory)?
             && before.digest != plan.digest
-            && !extend
         {
-            return Err(vec![other_plan(&before, plan)]);
+            if before.conditions != plan.conditions {
+                return Err(vec![other_conditions(plan)]);
+            }
+            if !extend {
+                return Err(vec![other_plan(&before, plan)]);
+            }
         }
         let recovered =
             journal::recover(ledger, &plan.experiment_id, jobs).map_err(|error| cannot(&error))?;
@@ -265,45 +269,88 @@ fn keep_plan(directory: &ExperimentDirectory, plan: &Plan) -> io::Result<()> {
     write_atomic(&directory.run().join("plan.json"), text.as_bytes())
 }
 
-/// The whole experiment, or one shard of it beside others.
+/// The whole experiment, or one shard of it beside others of the same count.
 fn lock(directory: &ExperimentDirectory, shard: Option<Shard>) -> Result<Vec<File>, Vec<Problem>> {
     let open = |name: &str| {
         let path = directory.run().join(name);
-        File::options().read(true).write(true).create(true).truncate(false).open(path)
+        let opened = File::options().read(true).write(true).create(true).truncate(false).open(path);
+        opened.map_err(|error| vec![unwritable(directory.path(), &error)])
     };
-    let taken = |mut file: File| {
-        let mut who = String::new();
-        file.read_to_string(&mut who).ok();
-        let who = who.trim();
-        let by =
-            if who.is_empty() { String::new() } else { format!(" by {}", aec_base::text::printable(who)) };
-        vec![
-            Problem::error(format!("the experiment is being run{by}"))
-                .id(FAMILY.number(34))
-                .why("two runs of one experiment would do the same trials")
-                .fix("wait for it, or stop it with `aec-bench runs stop`"),
-        ]
-    };
-    let cannot = |error: io::Error| vec![unwritable(directory.path(), &error)];
-    let whole = open("lock").map_err(cannot)?;
     let mut locks = Vec::new();
+    let whole = open("lock")?;
     let mut last = match shard {
-        None if whole.try_lock().is_err() => return Err(taken(whole)),
+        None if !patiently(|| whole.try_lock().is_ok()) => return Err(taken(whole)),
         None => whole,
-        Some(_) if whole.try_lock_shared().is_err() => return Err(taken(whole)),
+        Some(_) if !patiently(|| whole.try_lock_shared().is_ok()) => return Err(taken(whole)),
         Some(Shard { index, count }) => {
             locks.push(whole);
-            let part = open(&format!("lock-{index}-of-{count}")).map_err(cannot)?;
-            if part.try_lock().is_err() {
+            let beside = open(&format!("lock-of-{count}"))?;
+            if !patiently(|| beside.try_lock_shared().is_ok()) || others_count(directory, count) {
+                let problem = Problem::error("shards of another count are being run").id(FAMILY.number(34));
+                let problem = problem.why("two runs of one experiment would do the same trials");
+                return Err(vec![problem.fix("use the same COUNT for all shards, or wait for the others")]);
+            }
+            locks.push(beside);
+            let part = open(&format!("lock-{index}-of-{count}"))?;
+            if !patiently(|| part.try_lock().is_ok()) {
                 return Err(taken(part));
             }
             part
         }
     };
     let who = format!("process {} on {} since {}\n", std::process::id(), host_name(), Timestamp::now());
-    last.set_len(0).and_then(|()| last.write_all(who.as_bytes())).map_err(cannot)?;
+    last.set_len(0)
+        .and_then(|()| last.write_all(who.as_bytes()))
+        .map_err(|error| vec![unwritable(directory.path(), &error)])?;
     locks.push(last);
     Ok(locks)
+}
+
+/// Whether shards of another count are under way.
+fn others_count(directory: &ExperimentDirectory, count: usize) -> bool {
+    let Ok(entries) = fs_err::read_dir(directory.run()) else { return false };
+    entries.filter_map(Result::ok).any(|entry| {
+        let name = entry.file_name();
+        let other = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("lock-of-"))
+            .is_some_and(|n| n != count.to_string());
+        other && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_err())
+    })
+}
+
+/// Somebody who only looks whether an experiment is under way holds its lock for a moment.
+fn patiently(attempt: impl Fn() -> bool) -> bool {
+    for _ in 0..10 {
+        if attempt() {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    false
+}
+
+fn taken(mut file: File) -> Vec<Problem> {
+    let mut who = String::new();
+    file.read_to_string(&mut who).ok();
+    let who = who.trim();
+    let by = if who.is_empty() { String::new() } else { format!(" by {}", aec_base::text::printable(who)) };
+    let problem = Problem::error(format!("the experiment is being run{by}"))
+        .id(FAMILY.number(34))
+        .why("two runs of one experiment would do the same trials");
+    vec![problem.fix("wait for it, or stop it with `aec-bench runs stop`")]
+}
+
+/// Holds an experiment, so that nobody runs it meanwhile.
+#[derive(Debug)]
+pub struct Hold {
+    _locks: Vec<File>,
+}
+
+/// Holds an experiment that nobody runs.
+pub fn hold(directory: &ExperimentDirectory) -> Result<Hold, Vec<Problem>> {
+    fs_err::create_dir_all(directory.run()).map_err(|error| vec![unwritable(directory.path(), &error)])?;
+    Ok(Hold { _locks: lock(directory, None)? })
 }
 
 fn host_name() -> String {
@@ -393,6 +440,14 @@ fn other_plan(before: &Plan, after: &Plan) -> Problem {
         .id(FAMILY.number(36))
         .why(differences(before, after).join("; "))
         .fix("give this one an id of its own with --experiment-id, or add to the experiment with --extend")
+}
+
+/// Trials under other conditions are other trials, although their ids are the same.
+fn other_conditions(after: &Plan) -> Problem {
+    Problem::error(format!("the experiment `{}` was run under other conditions", after.experiment_id))
+        .id(FAMILY.number(36))
+        .why("backend, sandbox, limits or verification differ, so what is recorded cannot stand for what is planned")
+        .fix("give this one an id of its own with --experiment-id")
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Problem {

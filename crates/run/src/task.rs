@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
+use aec_judge::verifier::VerifierFiles;
 use aec_ledger::record::InputFile;
 use aec_task::dataset::split::family;
 use aec_task::file::Lifecycle;
@@ -31,6 +32,8 @@ pub struct PreparedTask {
     pub files: Vec<WorkspaceFile>,
     /// Tasks of one family have one value.
     pub family: String,
+    /// Digest of its verifier when it was prepared, if it has one.
+    pub(crate) verifier: Option<Digest>,
 }
 
 /// A file of the workspace.
@@ -66,6 +69,7 @@ impl PreparedTask {
             },
             files,
             family: family(&task),
+            verifier: VerifierFiles::read(&task.path).ok().map(|files| files.digest),
             task,
         })
     }
@@ -103,6 +107,7 @@ impl PreparedTask {
             tools,
             files: Vec::new(),
             family: String::new(),
+            verifier: None,
             task,
         }
     }
@@ -110,6 +115,11 @@ impl PreparedTask {
     /// The output's path below the workspace.
     pub fn output_place(&self) -> &str {
         self.output_path.strip_prefix("/workspace/").unwrap_or(&self.output_path)
+    }
+
+    /// What it takes in memory, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.instruction.len() + self.files.iter().map(|file| file.content.len()).sum::<usize>()
     }
 
     /// Its id.

@@ -108,6 +108,26 @@ pub enum EventRole {
     Note,
 }
 
+impl Event {
+    /// Scrubs what people and programs said. What gives an event its form is ours.
+    fn scrub(&mut self, redactor: &Redactor) {
+        for text in [
+            &mut self.content,
+            &mut self.reasoning,
+            &mut self.command,
+            &mut self.stdout,
+            &mut self.stderr,
+            &mut self.output_summary,
+        ] {
+            redactor.scrub_some(text);
+        }
+        if let Some(arguments) = &mut self.arguments {
+            redactor.scrub_value(arguments);
+        }
+        self.metadata.values_mut().for_each(|value| redactor.scrub_value(value));
+    }
+}
+
 /// What a tool returned.
 #[derive(Clone, Debug, Default)]
 pub struct ToolOutcome {
@@ -256,6 +276,7 @@ impl Trajectory {
         let mut inner = self.inner();
         event.step = inner.step;
         event.timestamp = Some(Timestamp::now_in_milliseconds());
+        event.scrub(&inner.redactor);
         inner.append(&event);
         let listener = inner.listener.clone();
         drop(inner);
@@ -284,8 +305,7 @@ impl Inner {
         if self.error.is_some() {
             return;
         }
-        let content = serde_json::to_string(event).unwrap_or_default();
-        let mut line = self.redactor.scrub(content);
+        let mut line = serde_json::to_string(event).unwrap_or_default();
         self.hasher.part(line.as_bytes());
         line.pop();
         if let Some(duration) = event.duration_ms {

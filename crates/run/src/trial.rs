@@ -145,9 +145,10 @@ pub(crate) async fn attempt(
         },
         trajectory: (&finished.path, finished.content),
         contents: &shared.contents,
+        redactor: &shared.redactor,
         fault,
     };
-    scrubbed(known.record()?, &shared.redactor)
+    known.record()
 }
 
 /// The agent's part: from its first event to a frozen submission.
@@ -201,9 +202,15 @@ async fn run_agent(
         workspace.stop();
     }
     let (task, run) = (Arc::clone(&attempt.task), Arc::clone(shared));
+    let mut rollout = rollout;
     let frozen = blocking(move || {
         let room = workspace.as_ref().map(|workspace| {
             let room = workspace.lock();
+            if matches!(rollout.end, End::Room(_)) && room.out_of_memory() {
+                // A room that its own commands brought down did not fail by itself.
+                rollout.end =
+                    End::Agent("the agent's commands took more memory than the room has".to_owned());
+            }
             (room.level(), room.held())
         });
         let wanted = !cancelled && is_judgeable(&rollout.end);
@@ -254,8 +261,7 @@ type Decision = (Outcome, Option<Fault>, AgentStatus, Option<Verdict>);
 /// What became of the trial.
 async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decision {
     if ended.cancelled {
-        let fault = fault(Boundary::Cancelled, None, "the run was stopped".to_owned(), true);
-        return (Outcome::Cancelled, Some(fault), AgentStatus::Partial, None);
+        return stopped();
     }
     let (status, own) = judge_end(&ended.rollout.end);
     let submission = match &ended.frozen {
@@ -276,8 +282,18 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
         return (Outcome::Unverified, own, status, None);
     }
     let (run, task, submission) = (Arc::clone(shared), Arc::clone(&attempt.task), submission.clone());
-    let verdict = blocking(move || run.judge.verdict(&task.task, &submission)).await;
+    let judging = blocking(move || run.judge.verdict(&task.task, &submission));
+    let verdict = tokio::select! {
+        biased;
+        verdict = judging => verdict,
+        // The judge's room ends with the program.
+        () = shared.control.reached(Wish::GiveUp) => return stopped(),
+    };
     match verdict {
+        Ok(verdict) if attempt.task.verifier.is_some_and(|known| known != verdict.verifier) => {
+            let message = "the task's verifier changed while the run went on".to_owned();
+            (Outcome::InfraFault, Some(fault(Boundary::Task, None, message, false)), status, None)
+        }
         Ok(verdict) => {
             let fault = match verdict.outcome {
                 Outcome::VerifierFault => {
@@ -296,6 +312,11 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
             (Outcome::InfraFault, Some(fault), status, None)
         }
     }
+}
+
+fn stopped() -> Decision {
+    let fault = fault(Boundary::Cancelled, None, "the run was stopped".to_owned(), true);
+    (Outcome::Cancelled, Some(fault), AgentStatus::Partial, None)
 }
 
 /// How the agent's own work ended, when what it left is judged.
@@ -372,15 +393,6 @@ fn timeout(shared: &Shared, attempt: &Attempt) -> Duration {
     let allowed = shared.plan.conditions.timeout_override.map_or(task, f64::from);
     let own = shared.agents[attempt.trial.agent].parameters.timeout_sec.map_or(allowed, f64::from);
     Duration::from_secs_f64(allowed.min(own).max(0.001))
-}
-
-/// Secrets have no place in a record, wherever they come from.
-pub(crate) fn scrubbed(record: TrialRecord, redactor: &Redactor) -> io::Result<TrialRecord> {
-    let text = serde_json::to_string(&record)?;
-    if !redactor.finds(&text) {
-        return Ok(record);
-    }
-    Ok(serde_json::from_str(&redactor.scrub(text))?)
 }
 
 impl Shared {

@@ -267,6 +267,8 @@ fn start_shim(socket: OwnedFd) -> io::Result<Child> {
         .arg(SHIM_ARGUMENT)
         .env_clear()
         .current_dir("/")
+        // A signal that a terminal sends to our group is ours to answer.
+        .process_group(0)
         .stdin(Stdio::from(socket))
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -112,7 +112,8 @@ impl Preview {
         let ledger = Ledger::new(project.settings.path(Setting::Ledger));
         let past = past(&ledger, &plan.experiment_id, &rerun.trials)?;
         let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().collect();
-        let ceilings = cost_ceilings(context, project, plan, tasks, next.len())?;
+        let wanted: Vec<&PlannedTrial> = next.keys().map(|index| &trials[*index]).collect();
+        let ceilings = cost_ceilings(context, project, plan, tasks, &wanted)?;
         let cap = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens).money;
         let sum = ceilings.iter().map(|ceiling| ceiling.at_most).collect::<Option<Vec<_>>>();
         let sum = sum.map(|parts| parts.into_iter().fold(MicroDollars::ZERO, MicroDollars::plus));
@@ -232,7 +233,7 @@ fn cost_ceilings(
     project: &Project,
     plan: &Plan,
     tasks: &[Task],
-    trials: usize,
+    trials: &[&PlannedTrial],
 ) -> Result<Vec<Ceiling>, Failure> {
     let opened =
         models::open(context, project, &TapeArguments::default(), RetryPolicy::default(), Unpriced::Allow)?;

@@ -24,6 +24,7 @@ use aec_run::event::{RunEnded, RunEvent, StopReason};
 use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
 use aec_run::planning::load;
+use aec_run::salvage::pending_cost;
 use aec_run::session::{Beginning, Past, Session, Shard, current_plan, past};
 use aec_run::trial::Shared;
 use aec_sandbox::python;
@@ -189,7 +190,8 @@ fn begin(
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
     let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models };
     let (session, _) = Session::begin(&beginning)?;
-    let past = past(&ledger, &plan.experiment_id, named)?;
+    let mut past = past(&ledger, &plan.experiment_id, named)?;
+    past.cost_usd += pending_cost(&jobs.join(plan.experiment_id.as_str()));
     let control = Control::default();
     let progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;
     let shared = shared(context, project, plan, opened, agents, &past, control.clone());
@@ -230,6 +232,8 @@ fn carry_out(
         dispatch::execute(run, &mut |event: &RunEvent| progress.on(event)).await
     });
     progress.finish();
+    // A judge that nobody waits for any more ends with the program.
+    runtime.shutdown_background();
     let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
     problems.extend(found(&ended));
     let data = Data {
@@ -285,6 +289,8 @@ pub(crate) fn offline(
         dispatch::execute(run, &mut |event: &RunEvent| progress.on(event)).await
     });
     progress.finish();
+    // A judge that nobody waits for any more ends with the program.
+    runtime.shutdown_background();
     let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
     let rewards = rewards(&ledger, &plan)?;
     let problems = problems.into_iter().chain(found(&ended)).collect();

@@ -5,8 +5,9 @@ use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_base::text;
 use aec_ledger::garbage::{self, Swept};
+use aec_ledger::journal::recover;
 use aec_run::control::Wish;
-use aec_run::session::{ask_to_stop, sessions};
+use aec_run::session::{ask_to_stop, hold, sessions};
 use aec_run::status::{State, Status, UnderWay, status as status_of};
 use serde::Serialize;
 
@@ -144,13 +145,12 @@ pub(crate) fn stop(context: &Context, arguments: &RunsStopArguments) -> Result<O
 }
 
 pub(crate) fn clean(context: &Context, arguments: &RunsCleanArguments) -> Result<Outcome, Failure> {
-    let (_, ledger) = open(context, &arguments.ledger_root)?;
+    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    // What a run writes is not referred to by a record yet, and what a killed one had recorded is in its journal.
+    let mut held = Vec::new();
     for experiment in ledger.experiments()? {
-        if sessions(&ledger.experiment(&experiment))?.1 {
-            let problem = Problem::error(format!("`{experiment}` is being run"))
-                .why("what it writes is not referred to by a record yet");
-            return Err(problem.fix("wait for it, or stop it with `aec-bench runs stop`").into());
-        }
+        held.push(hold(&ledger.experiment(&experiment))?);
+        recover(&ledger, &experiment, &project.settings.path(Setting::Jobs))?;
     }
     let swept = garbage::sweep(&ledger, arguments.dry_run)?;
     Outcome::new(context.format, &swept, || clean_text(&swept, arguments.dry_run))

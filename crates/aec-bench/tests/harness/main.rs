@@ -164,6 +164,7 @@ impl Bench {
             model: self.model.as_deref().map(|model| client.model(model, None).unwrap()),
             parameters: Parameters::read("agent", self.harness, &given).unwrap(),
             system_prompt: self.system_prompt.clone(),
+            api_version: "2024-10-21".to_owned(),
             files: self.files.clone(),
         };
         let redactor = Arc::new(Redactor::from_env(&env));

@@ -243,7 +243,10 @@ fn contents(record: &TrialRecord) -> Vec<(Digest, Option<u64>, String)> {
     let files =
         record.all_artefacts().map(|artefact| (artefact.digest, Some(artefact.size), artefact.path.clone()));
     let submitted = record.outputs.submission.iter().flat_map(|submission| &submission.files);
-    files.chain(submitted.map(|(path, file)| (file.digest, Some(file.size), path.clone()))).collect()
+    let snapshots =
+        record.outputs.snapshots.iter().map(|digest| (*digest, None, "a state of the workspace".to_owned()));
+    let submitted = submitted.map(|(path, file)| (file.digest, Some(file.size), path.clone()));
+    files.chain(submitted).chain(snapshots).collect()
 }
 
 fn unlinked(

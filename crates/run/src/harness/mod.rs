@@ -18,6 +18,7 @@ use std::sync::Arc;
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_model::client::{Called, Model, Scope, Source};
+use aec_model::event::CallEvent;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::Gateway;
 use aec_model::message::{Reply, Request};
@@ -46,6 +47,8 @@ pub struct PreparedAgent {
     pub parameters: Parameters,
     /// The system prompt that the experiment gives.
     pub system_prompt: Option<String>,
+    /// The API version of Azure that agents are told.
+    pub api_version: String,
     /// Files of the agent, by the path that its parameters name: scripts, programs.
     pub files: Vec<AgentFile>,
 }
@@ -255,7 +258,8 @@ impl TrialContext {
         let mut scope = self.scope.clone();
         let deadline = scope.deadline.map_or(self.deadline, |own| own.min(self.deadline));
         scope.deadline = Some(deadline);
-        let called = model.call(request, &scope).await;
+        let mut called = model.call(request, &scope).await;
+        called.outcome = called.outcome.map_err(|failure| blame(failure, &called.events));
         if let Ok(reply) = &called.outcome {
             self.trajectory.next_step();
             self.trajectory.assistant(reply);
@@ -263,7 +267,7 @@ impl TrialContext {
         called
     }
 
-    /// What a failed call means: a call that ended with the agent's time is the end of that time.
+    /// What a failed call means: a call that was being answered when the agent's time ended is the end of that time.
     pub fn failed(&self, failure: Failure) -> End {
         if failure.kind == FailureKind::Cancelled && self.time_left().is_zero() {
             End::Limit(Limit::Time)
@@ -275,6 +279,27 @@ impl TrialContext {
     /// Time that the agent has left.
     pub fn time_left(&self) -> std::time::Duration {
         self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Who is to blame for a call that ended with the agent's time. A model that was answering was too slow for this agent.
+/// But a provider that failed before, or a call that never got its turn, is nothing that an agent did.
+fn blame(failure: Failure, events: &[CallEvent]) -> Failure {
+    if failure.kind != FailureKind::Cancelled {
+        return failure;
+    }
+    let last_failure = events.iter().rev().find_map(|event| match event {
+        CallEvent::Failed { failure, .. } if failure.kind != FailureKind::Cancelled => Some(failure.clone()),
+        _ => None,
+    });
+    let sent = events.iter().any(|event| matches!(event, CallEvent::Attempt { .. }));
+    match last_failure {
+        Some(failure) => failure,
+        None if sent => failure,
+        None => Failure::passing(
+            FailureKind::Rate,
+            "the call did not get its turn before the agent's time was up",
+        ),
     }
 }
 

@@ -1,9 +1,11 @@
 //! The state of a workspace, kept by content: each file under its digest, and a list of them under the list's own.
 
 use std::io;
+use std::sync::Arc;
 
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
+use aec_base::secret::Redactor;
 use aec_sandbox::{Kind, WalkLimits};
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +29,12 @@ struct Kept {
 }
 
 /// Keeps the state of a workspace; the digest of its list of files.
-pub(crate) async fn take(workspace: &Workspace, store: &ContentStore) -> io::Result<Digest> {
-    let store = store.clone();
+pub(crate) async fn take(
+    workspace: &Workspace,
+    store: &ContentStore,
+    redactor: &Arc<Redactor>,
+) -> io::Result<Digest> {
+    let (store, redactor) = (store.clone(), Arc::clone(redactor));
     workspace
         .with_tree(move |tree| {
             let mut left = LARGEST;
@@ -37,6 +43,12 @@ pub(crate) async fn take(workspace: &Workspace, store: &ContentStore) -> io::Res
                 let bytes = tree.read(&entry.path, left)?;
                 let size = bytes.len() as u64;
                 left -= size;
+                let mut search = redactor.search();
+                search.feed(&bytes);
+                if search.found() {
+                    // A file with a secret of this machine is not kept; the end of the trial will tell of it.
+                    continue;
+                }
                 let path = entry.path.to_string_lossy().into_owned();
                 files.push(Kept { path, hash: store.put(&bytes)?, size });
             }

@@ -164,7 +164,7 @@ async fn keep_state(context: &TrialContext) -> Option<aec_base::digest::Digest> 
         return None;
     }
     let (store, workspace) = (context.snapshots.as_ref()?, context.workspace.as_ref()?);
-    match snapshot::take(workspace, store).await {
+    match snapshot::take(workspace, store, &context.redactor).await {
         Ok(digest) => Some(digest),
         Err(error) => {
             context.trajectory.note(format!("the workspace was not kept: {error}"), Map::new());

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::ToolCall;
-use aec_model::routing::AZURE_API_VERSION;
 use aec_sandbox::Exit;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
@@ -93,17 +92,26 @@ async fn work(
     if let Some(said) = own_result(context, &workspace).await {
         result.insert("agent_result".to_owned(), said);
     }
+    // A program that gave up because its model did not answer did not fail by itself, whatever it says of it; unless
+    // it left an answer all the same.
+    let left = has_answer(context, &workspace).await;
+    let failure = record.last_failure().filter(is_not_the_agents).filter(|_| !left);
     let how = match done.exit {
-        Exit::Code(0) => return Ok(End::Done),
-        Exit::Deadline => return Ok(End::Limit(Limit::Time)),
+        Exit::Code(0) => return Ok(failure.map_or(End::Done, End::Model)),
+        Exit::Deadline => return Ok(failure.map_or(End::Limit(Limit::Time), End::Model)),
         Exit::Code(code) => format!("exit code {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
     };
-    // A program that gave up because its model did not answer did not fail by itself.
-    match record.last_failure().filter(is_not_the_agents) {
+    match failure {
         Some(failure) => Ok(End::Model(failure)),
         None => Ok(End::Agent(format!("the program ended with {how}: {}", tail(&ran.stderr)))),
     }
+}
+
+/// Whether the task's output is there.
+async fn has_answer(context: &TrialContext, workspace: &Workspace) -> bool {
+    let place = std::path::PathBuf::from(context.task.output_place());
+    workspace.with_tree(move |tree| tree.open_file(&place).map(|_| ())).await.is_ok()
 }
 
 /// Whether a failure is the provider's or ours.
@@ -164,7 +172,7 @@ fn environment(
     set("AGENT_MAX_TURNS", parameters.max_turns.to_string());
     set("AGENT_COMMAND_TIMEOUT", parameters.command_timeout.to_string());
     set("AGENT_TOOLS_JSON", tools_json(context));
-    set("AGENT_API_VERSION", AZURE_API_VERSION.to_owned());
+    set("AGENT_API_VERSION", context.agent.api_version.clone());
     for (name, value) in door.map(Door::environment).unwrap_or_default() {
         all.insert(name, value);
     }
