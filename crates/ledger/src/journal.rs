@@ -82,6 +82,20 @@ fn take<'a>(payload: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(part)
 }
 
+impl ExperimentDirectory {
+    /// The journal of a session: there as long as records of the session may not be in their places.
+    fn journal(&self, session: &str) -> PathBuf {
+        self.run().join(format!("journal-{session}.log"))
+    }
+
+    /// Whether the session that wrote a chain has a journal.
+    pub fn has_journal(&self, chain: &Path) -> bool {
+        let name = chain.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let session = name.strip_prefix("chain-").and_then(|name| name.strip_suffix(".jsonl"));
+        session.is_some_and(|session| self.journal(session).symlink_metadata().is_ok())
+    }
+}
+
 /// A journal that is being written.
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -93,7 +107,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Begins the journal of a session and locks it.
     pub(crate) fn create(experiment: &ExperimentDirectory, session: &str) -> io::Result<Self> {
-        let path = experiment.run().join(format!("journal-{session}.log"));
+        let path = experiment.journal(session);
         // It gets its name when it is locked: whoever looks for journals that nobody writes must not find it before.
         let unnamed = experiment.run().join(format!(".tmp-journal-{session}"));
         let mut file = File::options().read(true).write(true).create_new(true).open(&unnamed)?;

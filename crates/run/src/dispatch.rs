@@ -507,7 +507,10 @@ impl Dispatcher {
         let closed = writer.close();
         let done =
             |latest: &Option<(Outcome, Option<f64>)>| latest.is_some_and(|(outcome, _)| outcome.is_settled());
-        let stopped = self.stop.take().filter(|_| !self.latest.iter().all(done));
+        // A reason to stop that came when nothing was left to do stopped nothing; a record that was not kept is lost.
+        let unfinished = !self.latest.iter().all(done);
+        let stopped =
+            self.stop.take().filter(|reason| unfinished || matches!(reason, StopReason::Storage(_)));
         let recorded = closed.as_ref().map_or(self.recorded as u64, |closed| closed.records);
         self.run.session.end(recorded, stopped.clone())?;
         if let Err(error) = closed

@@ -315,7 +315,7 @@ fn read_agent(
         ));
     }
     if let Some(file) = &table.system_prompt_file
-        && (file.is_empty() || !Path::new(file).components().all(|part| matches!(part, Component::Normal(_))))
+        && !is_below_root(file)
     {
         let what = format!("`{}` must be a path below the project root", key("system_prompt_file"));
         let fix = "write a path such as prompts/electrical.md".to_owned();
@@ -329,4 +329,9 @@ fn read_agent(
         parameters: table.parameters.clone(),
         system_prompt_file: table.system_prompt_file.clone(),
     })
+}
+
+/// Whether a path names something below a root, whatever the root is.
+pub fn is_below_root(path: &str) -> bool {
+    !path.is_empty() && Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
 }

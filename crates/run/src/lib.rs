@@ -10,6 +10,7 @@ pub mod estimate;
 pub mod event;
 pub mod experiment;
 pub mod harness;
+mod leaks;
 pub mod overrides;
 pub mod parameters;
 pub mod plan;

@@ -10,7 +10,6 @@ use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::settings::Backend;
 use aec_base::text;
-use aec_judge::audit::{answers_in, telling_answers};
 use aec_task::catalogue::Catalogue;
 use aec_task::dataset::reference::DatasetRef;
 use aec_task::dataset::store::Store;
@@ -22,6 +21,7 @@ use aec_task::task::Task;
 
 use crate::experiment::{Agent, Experiment, FAMILY, Harness};
 use crate::harness::{self, AgentFile, scripted};
+use crate::leaks::leaks;
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask};
 
@@ -86,7 +86,7 @@ pub fn make(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let leaks = leaks(places, &tasks, &agents);
+    let leaks = leaks(&places.root, &tasks, &agents, &conditions);
     if !leaks.is_empty() && !conditions.allow_leaks {
         return Err(leaks);
     }
@@ -316,51 +316,6 @@ fn unfit(tasks: &[Task], agents: &[PlannedAgent]) -> Vec<Problem> {
         .why(format!("there is no solution/solve.sh in {}", first.join(", ")))
         .fix("add solutions, leave these tasks out, or leave the agent out");
     vec![problem]
-}
-
-/// Answers of tasks in prompts and files of agents. Agents that are answers by nature are not looked at.
-fn leaks(places: &Places, tasks: &[Task], agents: &[PlannedAgent]) -> Vec<Problem> {
-    let mut texts: Vec<(&PlannedAgent, String, String)> = Vec::new();
-    for agent in agents {
-        if let (Some(prompt), Some(file)) = (&agent.system_prompt, &agent.system_prompt_file) {
-            texts.push((agent, file.clone(), prompt.clone()));
-        }
-        if agent.harness == Harness::Command {
-            texts.extend(agent.files.iter().filter_map(|file| {
-                let bytes = fs_err::read(places.root.join(&file.path)).ok()?;
-                Some((agent, file.path.clone(), String::from_utf8_lossy(&bytes).into_owned()))
-            }));
-        }
-    }
-    if texts.is_empty() {
-        return Vec::new();
-    }
-    let answers = parallel::map(tasks, CHUNK, telling_answers);
-    let mut problems = Vec::new();
-    for (agent, file, text) in &texts {
-        let told: Vec<&str> = tasks
-            .iter()
-            .zip(&answers)
-            .filter(|(_, answers)| answers_in(answers, text).is_some())
-            .map(|(task, _)| task.id.as_str())
-            .collect();
-        if !told.is_empty() {
-            let tasks = text::count(told.len(), "task");
-            let first: Vec<&str> = told.iter().take(5).copied().collect();
-            problems.push(
-                Problem::error(format!(
-                    "`{file}` of agent `{}` holds the expected values of {tasks}",
-                    agent.name
-                ))
-                .id(FAMILY.number(32))
-                .about(agent.name.as_str())
-                .why(format!("they are those of {}", first.join(", ")))
-                .fix("take them out, or pass --allow-leaks, which every record of the run then tells")
-                .in_file(places.root.join(file)),
-            );
-        }
-    }
-    problems
 }
 
 /// Loads the tasks of a locked plan and refuses whatever is not as it was.

@@ -7,21 +7,24 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use aec_base::digest::Digest;
-use aec_base::file::write_atomic;
+use aec_base::file::{ReadError, write_atomic};
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
 use aec_judge::verdict::Outcome;
 use aec_ledger::chain::Chain;
 use aec_ledger::index::{Attempts, Filter, Index};
+use aec_ledger::jobs::LIVE;
 use aec_ledger::journal;
-use aec_ledger::layout::{ExperimentDirectory, Ledger};
+use aec_ledger::layout::{ExperimentDirectory, Ledger, parse_record_name};
 use aec_ledger::package::kept_elsewhere;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Wish;
 use crate::experiment::FAMILY;
 use crate::plan::{Plan, differences};
+use crate::salvage;
+use crate::trajectory::{self, TRAJECTORY_FILE};
 
 /// The part of a plan that a process carries out: every `count`-th trial, beginning with `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +114,25 @@ impl Past {
         }
     }
 
+    /// Adds what attempts took that killed sessions left in the middle of their work: it is spent, whether or not it is
+    /// recorded yet.
+    fn add_left_over(&mut self, live: &Path) {
+        let Ok(entries) = fs_err::read_dir(live) else { return };
+        for entry in entries.filter_map(Result::ok) {
+            let name = entry.file_name().into_string().unwrap_or_default();
+            let Some((trial, attempt)) = parse_record_name(&format!("{name}.json")) else { continue };
+            if self.trials.get(&trial).is_some_and(|past| past.attempt >= attempt) {
+                continue;
+            }
+            let text = fs_err::read(entry.path().join(TRAJECTORY_FILE)).unwrap_or_default();
+            let (events, _) = trajectory::read(&String::from_utf8_lossy(&text));
+            let cost = salvage::cost(&events);
+            self.cost_usd += cost.estimated_cost_usd.unwrap_or(0.0);
+            self.tokens +=
+                cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens;
+        }
+    }
+
     /// What keeps a run from going on.
     pub fn problems(&self) -> Vec<Problem> {
         self.gone.iter().map(|(_, _, problem)| problem.clone()).collect()
@@ -142,12 +164,15 @@ pub struct Beginning<'a> {
     pub extend: bool,
     /// Where answers of models come from.
     pub models: &'a str,
+    /// Trials that are run again whatever became of their records.
+    pub named: &'a HashSet<Name>,
 }
 
 impl Session {
-    /// Locks the experiment, finishes what killed sessions had recorded, and keeps the plan.
-    pub fn begin(beginning: &Beginning<'_>) -> Result<(Self, journal::Recovered), Vec<Problem>> {
-        let Beginning { ledger, jobs, plan, shard, extend, models } = *beginning;
+    /// Locks the experiment, finishes what killed sessions had recorded, looks back, and keeps the plan: one that is
+    /// not carried out changes nothing.
+    pub fn begin(beginning: &Beginning<'_>) -> Result<(Self, journal::Recovered, Past), Vec<Problem>> {
+        let Beginning { ledger, jobs, plan, shard, extend, models, named } = *beginning;
         let directory = ledger.experiment(&plan.experiment_id);
         let cannot = |error: &io::Error| vec![unwritable(directory.path(), error)];
         fs_err::create_dir_all(directory.run().join("plans")).map_err(|error| cannot(&error))?;
@@ -164,6 +189,8 @@ impl Session {
         }
         let recovered =
             journal::recover(ledger, &plan.experiment_id, jobs).map_err(|error| cannot(&error))?;
+        let mut past = past(ledger, &plan.experiment_id, named)?;
+        past.add_left_over(&jobs.join(plan.experiment_id.as_str()).join(LIVE));
         keep_plan(&directory, plan).map_err(|error| cannot(&error))?;
         std::fs::remove_file(stop_file(&directory)).ok();
         let started_at = Timestamp::now_in_milliseconds();
@@ -188,7 +215,7 @@ impl Session {
             _locks: locks,
         };
         session.write().map_err(|error| vec![unwritable(session.directory.path(), &error)])?;
-        Ok((session, recovered))
+        Ok((session, recovered, past))
     }
 
     /// Says how it ended.
@@ -416,10 +443,20 @@ fn removed_records(
     let elsewhere =
         kept_elsewhere(directory).map_err(|_| io::Error::other("a note on an import cannot be read"))?;
     for path in directory.chains()? {
-        let chain = Chain::read(&path).map_err(|error| io::Error::other(error.to_string()))?;
+        // Links are written before records. A session removes its journal when all its records are in their places, so
+        // it is looked for before the chain is read.
+        let is_under_way = directory.has_journal(&path);
+        let chain = match Chain::read(&path) {
+            Ok(chain) => chain,
+            // A session that recorded nothing takes its chain away.
+            Err(ReadError::Missing) => continue,
+            Err(error) => return Err(io::Error::other(error.to_string())),
+        };
         for link in chain.links {
             let attempt = (link.trial_id.clone(), link.attempt);
-            if !known.contains(&attempt) && !elsewhere.contains(&attempt) {
+            // The index was asked before: what was recorded since then is there.
+            let is_here = || directory.record(&link.trial_id, link.attempt).symlink_metadata().is_ok();
+            if !known.contains(&attempt) && !elsewhere.contains(&attempt) && !is_under_way && !is_here() {
                 let (trial, attempt) = attempt;
                 let problem = Problem::error(format!("the record of attempt {attempt} of {trial} is gone"))
                     .id(FAMILY.number(35))

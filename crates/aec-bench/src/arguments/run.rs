@@ -136,7 +136,7 @@ pub(crate) struct RunArguments {
 }
 
 /// Flags that make a plan, which one that is locked or under way does not need.
-const PLANNING: [&str; 20] = [
+const PLANNING: [&str; 24] = [
     "tasks",
     "config",
     "more_tasks",
@@ -157,4 +157,8 @@ const PLANNING: [&str; 20] = [
     "timeout",
     "memory_mb",
     "no_verify",
+    "allow_leaks",
+    "experiment_id",
+    "sandbox",
+    "tasks_root",
 ];

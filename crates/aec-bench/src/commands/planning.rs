@@ -7,7 +7,7 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::{Backend, Candidate, Origin, Setting};
 use aec_base::text;
-use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable};
+use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, is_below_root};
 use aec_run::overrides;
 use aec_run::plan::{Conditions, Plan, SandboxChoice};
 use aec_run::planning::{self, Made, Places};
@@ -173,6 +173,13 @@ fn from_flags(arguments: &PlanArguments) -> Result<Experiment, Failure> {
     if harness.needs_model() && arguments.model.is_empty() {
         let problem = Problem::error(format!("the harness `{}` needs a model", harness.name()));
         return Err(Failure::usage(problem.fix("pass --model MODEL")));
+    }
+    if let Some(file) = &arguments.system_prompt_file
+        && !is_below_root(file)
+    {
+        let what =
+            format!("`--system-prompt-file {}` is not a path below the project root", text::printable(file));
+        return Err(Failure::usage(Problem::error(what).fix("write a path such as prompts/electrical.md")));
     }
     let parameters = parameters(&arguments.parameter)?;
     let agent = |model: Option<&String>| -> Result<Agent, Failure> {

@@ -188,9 +188,8 @@ fn begin(
     let opened = models::open(context, project, tape, RetryPolicy::default(), unpriced)?;
     let problems = opened.problems.clone();
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
-    let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models };
-    let (session, _) = Session::begin(&beginning)?;
-    let mut past = past(&ledger, &plan.experiment_id, named)?;
+    let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named };
+    let (session, _, mut past) = Session::begin(&beginning)?;
     past.cost_usd += pending_cost(&jobs.join(plan.experiment_id.as_str()));
     let control = Control::default();
     let progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;

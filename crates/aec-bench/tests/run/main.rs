@@ -1,0 +1,18 @@
+//! Runs from outside: the real binary, a model server that counts its own requests, and what is on disk afterwards.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+mod attacks;
+mod faults;
+mod kill;
+mod plan;
+mod records;
+mod replay;
+mod resume;
+mod world;
+
+use world::{Project, Server};
