@@ -13,7 +13,7 @@ use aec_base::digest::Digest;
 use aec_base::timestamp::Timestamp;
 use aec_judge::verdict::Outcome;
 use aec_ledger::example;
-use aec_ledger::index::Index;
+use aec_ledger::index::{Filter, Index};
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::TrialRecord;
 use aec_test::bench::{Place, is_asked_for, milliseconds};
@@ -71,7 +71,7 @@ fn measure(size: usize) {
     line("list it", place.run("ledger list"), None);
     example::write(&ledger, &self::record(size + 1));
     line("list one dropped in", place.run("ledger list"), None);
-    let found = Index::open(&ledger).unwrap().count(&Default::default()).unwrap();
+    let found = Index::open(&ledger).unwrap().count(&Filter::default()).unwrap();
     assert_eq!(found, size + 2, "both are in the index");
 
     for format in ["jsonl", "csv", "parquet"] {

@@ -7,7 +7,6 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
 
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one value, made once per process")]
 pub(crate) enum LedgerCommand {
     /// List records, newest first
     List(LedgerListArguments),

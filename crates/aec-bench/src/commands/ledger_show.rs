@@ -19,6 +19,7 @@ use crate::commands::verify::fields_text;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
+use crate::table::Table;
 
 #[derive(Serialize)]
 struct Data {
@@ -84,12 +85,12 @@ fn show_text(data: &Data) -> String {
             }
         }
     }
-    let files: String = record
-        .all_artefacts()
-        .map(|artefact| format!("{}  {} bytes\n", printable(&artefact.path), artefact.size))
-        .collect();
-    if !files.is_empty() {
-        shown.push_str(&section("Files", &files));
+    let mut files = Table::new(["FILE", "BYTES"]);
+    for artefact in record.all_artefacts() {
+        files.row([artefact.path.clone(), artefact.size.to_string()]);
+    }
+    if record.all_artefacts().next().is_some() {
+        shown.push_str(&section("Files", &files.render()));
     }
     if !data.annotations.is_empty() {
         shown.push_str(&section("Annotations", &annotations_text(&data.annotations, data.digest)));

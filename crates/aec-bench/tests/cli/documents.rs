@@ -90,7 +90,8 @@ fn everything_of_the_ledger_is_documented() {
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = 0;
     let commands = crate::template::walk(&crates.join("aec-bench/src/commands"));
-    let commands = commands.into_iter().filter(|path| path.to_string_lossy().contains("/ledger"));
+    let of_the_ledger = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("ledger");
+    let commands = commands.into_iter().filter(of_the_ledger);
     for path in crate::template::walk(&crates.join("ledger/src")).into_iter().chain(commands) {
         for number in problem_numbers(&std::fs::read_to_string(&path).unwrap()) {
             found += 1;

@@ -30,8 +30,8 @@ fn project() -> TestEnv {
     third.cost.estimated_cost_usd = None;
     example::write_session(&ledger, "1", &[example::record("beams", FIRST, 1), failed, second, third]);
     let mut pipe = example::record("pipes", "pipe", 1);
-    pipe.task.task_id = "civil.pipe".to_owned();
-    pipe.task.domain = "civil".to_owned();
+    pipe.task.task_id = "civil.pipe".into();
+    pipe.task.domain = "civil".into();
     example::write_session(&ledger, "1", &[pipe]);
     env
 }
@@ -90,11 +90,11 @@ fn every_filter_narrows_the_list() {
     assert_eq!(list("-e pipes -e beams").len(), 4);
     assert_eq!(list("--task-prefix civil/"), ["pipes/pipe.1"]);
     assert_eq!(list("--task-prefix structural.beam -e beams --outcome scored"), [second, first]);
-    assert_eq!(list("--agent other"), [third.clone()]);
+    assert_eq!(list("--agent other"), [third.as_str()]);
     assert_eq!(list("--adapter direct").len(), 4);
     assert_eq!(list("--harness tool_loop"), [""; 0]);
     assert_eq!(list("--model openai/gpt-4.1").len(), 3);
-    assert_eq!(list("--filter model=unknown"), [third.clone()]);
+    assert_eq!(list("--filter model=unknown"), [third.as_str()]);
     assert_eq!(list("--filter domain=civil --filter difficulty=easy"), ["pipes/pipe.1"]);
     assert_eq!(list("--filter fault=harness"), [third]);
     assert_eq!(list("--ledger-root elsewhere"), [""; 0]);

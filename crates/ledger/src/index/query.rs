@@ -233,6 +233,22 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// Whether it asks only for what the kept sums tell apart.
+    fn is_of_totals(&self) -> bool {
+        let others = [
+            &self.trial_prefix,
+            &self.task_prefix,
+            &self.agent,
+            &self.adapter,
+            &self.model,
+            &self.domain,
+            &self.dataset,
+        ];
+        self.fields.is_empty() && others.into_iter().all(Option::is_none)
+    }
+}
+
 impl Index {
     /// The rows that a filter takes.
     pub fn query(&self, filter: &Filter) -> Result<Vec<Row>, IndexError> {
@@ -275,10 +291,12 @@ impl Index {
     /// Counts and sums over the rows that a filter takes, whatever its limit.
     pub fn totals(&self, filter: &Filter) -> Result<Totals, IndexError> {
         let conditions = filter.conditions();
-        let sql = format!(
-            "SELECT outcome, count(*), total(reward), total(cost_usd), count(cost_usd) FROM records{} GROUP BY outcome",
-            conditions.text()
-        );
+        let sums = if filter.is_of_totals() && self.is_counted()? {
+            "sum(count), total(rewards), total(cost), sum(priced) FROM totals"
+        } else {
+            "count(*), total(reward), total(cost_usd), count(cost_usd) FROM records"
+        };
+        let sql = format!("SELECT outcome, {sums}{} GROUP BY outcome", conditions.text());
         let mut query = self.connection.prepare(&sql)?;
         let mut rows = query.query(rusqlite::params_from_iter(conditions.values))?;
         let mut totals = Totals::default();
@@ -288,12 +306,22 @@ impl Index {
         Ok(totals)
     }
 
+    /// Whether the kept sums are of what the records are now.
+    fn is_counted(&self) -> Result<bool, IndexError> {
+        let mut stale = self.connection.prepare_cached("SELECT 1 FROM directories WHERE counted = 0")?;
+        Ok(!stale.exists([])?)
+    }
+
     /// Every experiment with its counts, sorted by its name.
     pub fn summaries(&self) -> Result<Vec<Summary>, IndexError> {
-        let mut query = self.connection.prepare(
-            "SELECT experiment_id, outcome, latest, count(*), total(reward), total(cost_usd), count(cost_usd), \
-             min(moment), max(moment) FROM records GROUP BY experiment_id, outcome, latest ORDER BY experiment_id",
-        )?;
+        let sums = if self.is_counted()? {
+            "count, rewards, cost, priced, first, last FROM totals"
+        } else {
+            "count(*), total(reward), total(cost_usd), count(cost_usd), min(moment), max(moment) FROM records \
+             GROUP BY experiment_id, outcome, latest"
+        };
+        let sql = format!("SELECT experiment_id, outcome, latest, {sums} ORDER BY experiment_id");
+        let mut query = self.connection.prepare(&sql)?;
         let mut rows = query.query([])?;
         let mut found: Vec<Summary> = Vec::new();
         while let Some(row) = rows.next()? {

@@ -94,6 +94,7 @@ impl Index {
                 looked => looked?,
             }
         }
+        store::count(&mut self.connection)?;
         let broken = self.broken()?;
         refreshed.broken = broken.len();
         refreshed.problems.extend(broken);
@@ -214,7 +215,8 @@ impl Index {
             )?;
         }
         transaction.execute(
-            "INSERT OR REPLACE INTO directories VALUES (?1, ?2, ?3)",
+            "INSERT INTO directories (experiment_id, modified, inode) VALUES (?1, ?2, ?3) \
+             ON CONFLICT DO UPDATE SET modified = ?2, inode = ?3",
             params![experiment.as_str(), stamp.map(|stamp| stamp.modified), stamp.map(|stamp| stamp.inode)],
         )?;
         Ok(transaction.commit()?)
@@ -225,6 +227,7 @@ impl Index {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let removed = transaction.execute("DELETE FROM records WHERE experiment_id = ?1", [experiment])?;
         transaction.execute("DELETE FROM broken WHERE experiment_id = ?1", [experiment])?;
+        transaction.execute("DELETE FROM totals WHERE experiment_id = ?1", [experiment])?;
         transaction.execute("DELETE FROM directories WHERE experiment_id = ?1", [experiment])?;
         transaction.commit()?;
         Ok(removed)

@@ -16,8 +16,9 @@ const VERSION: i64 = 1;
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// `records` has one row per readable record file; `latest` marks the highest attempt of each trial. The second index
-/// holds everything that totals need, the third one the order of lists.
+/// `records` has one row per readable record file; `latest` marks the highest attempt of each trial. `record_counts` holds
+/// everything that totals need, `record_times` is the order of lists. `totals` keeps the sums of every experiment that is
+/// `counted`, because adding up a hundred thousand rows takes as long as everything else together.
 const TABLES: &str = "
     CREATE TABLE records (
         experiment_id TEXT NOT NULL, trial_id TEXT NOT NULL, attempt INTEGER NOT NULL, repetition INTEGER NOT NULL,
@@ -30,10 +31,15 @@ const TABLES: &str = "
         moment INTEGER NOT NULL, latest INTEGER NOT NULL
     );
     CREATE UNIQUE INDEX record_names ON records (experiment_id, trial_id, attempt);
-    CREATE INDEX record_totals ON records (latest, experiment_id, outcome, reward, cost_usd, moment);
-    CREATE INDEX record_times ON records (latest, moment);
+    CREATE INDEX record_counts ON records (experiment_id, latest, outcome, reward, cost_usd, moment);
+    CREATE INDEX record_times ON records (moment, experiment_id, trial_id, attempt, latest);
     CREATE TABLE directories (
-        experiment_id TEXT PRIMARY KEY, modified INTEGER, inode INTEGER
+        experiment_id TEXT PRIMARY KEY, modified INTEGER, inode INTEGER, counted INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE totals (
+        experiment_id TEXT NOT NULL, latest INTEGER NOT NULL, outcome TEXT NOT NULL, count INTEGER NOT NULL,
+        rewards REAL NOT NULL, cost REAL NOT NULL, priced INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+        PRIMARY KEY (experiment_id, latest, outcome)
     ) WITHOUT ROWID;
     CREATE TABLE broken (
         experiment_id TEXT NOT NULL, file TEXT NOT NULL, modified INTEGER, inode INTEGER,
@@ -117,7 +123,7 @@ fn prepare(connection: &Connection) -> Result<(), IndexError> {
         VERSION => {}
         other => return Err(IndexError::Version(other)),
     }
-    for table in ["records", "directories", "broken"] {
+    for table in ["records", "directories", "totals", "broken"] {
         connection.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
     }
     connection.prepare(&insertion())?;
@@ -141,7 +147,9 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
 /// Removes all rows at once, so that others see all of them or none.
 pub(super) fn empty(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    transaction.execute_batch("DELETE FROM records; DELETE FROM directories; DELETE FROM broken;")?;
+    transaction.execute_batch(
+        "DELETE FROM records; DELETE FROM directories; DELETE FROM totals; DELETE FROM broken;",
+    )?;
     transaction.commit()
 }
 
@@ -201,8 +209,9 @@ pub(super) fn insert(connection: &mut Connection, rows: &[Row]) -> rusqlite::Res
         let mut earlier = transaction.prepare_cached(
             "UPDATE records SET latest = 0 WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt < ?3 AND latest = 1",
         )?;
-        let mut directory =
-            transaction.prepare_cached("INSERT OR IGNORE INTO directories (experiment_id) VALUES (?1)")?;
+        let mut directory = transaction.prepare_cached(
+            "INSERT INTO directories (experiment_id) VALUES (?1) ON CONFLICT DO UPDATE SET counted = 0",
+        )?;
         let mut experiment = None;
         for row in rows {
             let values = row.values().into_iter().chain([moment(&row.timestamp).into()]);
@@ -238,6 +247,27 @@ pub(super) fn remove(
             delete.execute(params![experiment, trial, attempt])?;
             before.execute(params![experiment, trial])?;
         }
+        if !gone.is_empty() {
+            transaction
+                .execute("UPDATE directories SET counted = 0 WHERE experiment_id = ?1", [experiment])?;
+        }
     }
+    transaction.commit()
+}
+
+/// Adds up every experiment whose records changed.
+pub(super) fn count(connection: &mut Connection) -> rusqlite::Result<()> {
+    let stale = "SELECT experiment_id FROM directories WHERE counted = 0";
+    if !connection.prepare_cached(stale)?.exists([])? {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(&format!(
+        "DELETE FROM totals WHERE experiment_id IN ({stale});
+         INSERT INTO totals SELECT experiment_id, latest, outcome, count(*), total(reward), total(cost_usd),
+             count(cost_usd), min(moment), max(moment) FROM records INDEXED BY record_counts
+             WHERE experiment_id IN ({stale}) GROUP BY experiment_id, latest, outcome;
+         UPDATE directories SET counted = 1;"
+    ))?;
     transaction.commit()
 }

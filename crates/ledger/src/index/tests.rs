@@ -211,6 +211,60 @@ fn filters_totals_and_summaries() {
 }
 
 #[test]
+fn kept_sums_are_those_of_the_rows() {
+    let (_directory, ledger) = ledger();
+    let mut index = Index::open(&ledger).unwrap();
+    let sums = |index: &Index| {
+        let of = |experiments: &[&str], attempts| Filter {
+            experiments: experiments.iter().map(ToString::to_string).collect(),
+            attempts,
+            ..Filter::default()
+        };
+        let filters = [
+            of(&[], Attempts::Latest),
+            of(&[], Attempts::All),
+            of(&["one"], Attempts::All),
+            of(&["one", "two"], Attempts::Latest),
+            Filter { outcome: Some(Outcome::Scored), ..of(&[], Attempts::Latest) },
+        ];
+        let totals = filters.map(|filter| index.totals(&filter).unwrap());
+        (totals, index.summaries().unwrap())
+    };
+    let step = |index: &mut Index, change: &dyn Fn(&mut Index)| {
+        change(index);
+        let added_up = sums(index);
+        index.refresh().unwrap();
+        let stale: u32 = index
+            .connection
+            .query_row("SELECT count(*) FROM directories WHERE counted = 0", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(stale, 0);
+        let kept = sums(index);
+        index.connection.execute("UPDATE directories SET counted = 0", []).unwrap();
+        assert_eq!(kept, sums(index), "what is kept is what is there");
+        index.refresh().unwrap();
+        added_up == kept
+    };
+    let write = |experiment: &str, trial: &str, attempt| {
+        example::write(&ledger, &example::record(experiment, trial, attempt))
+    };
+    assert!(!step(&mut index, &|_| {
+        write("one", "a", 1);
+        write("one", "b", 1);
+        write("two", "a", 1);
+    }));
+    // Who adds to the index is counted before the next refresh.
+    assert!(step(&mut index, &|index| {
+        let failed = example::with_outcome(example::record("one", "a", 2), Outcome::InfraFault);
+        let digest = example::write(&ledger, &failed);
+        index.add(&failed, digest, 1).unwrap();
+    }));
+    assert!(!step(&mut index, &|_| fs_err::remove_file(place(&ledger, "one").join("a.2.json")).unwrap()));
+    assert!(!step(&mut index, &|_| fs_err::remove_dir_all(place(&ledger, "two")).unwrap()));
+    assert_eq!(index.summaries().unwrap().len(), 1);
+}
+
+#[test]
 fn ids_are_found_by_unique_beginnings() {
     let (_directory, ledger) = ledger();
     let mut index = Index::in_memory(&ledger).unwrap();
