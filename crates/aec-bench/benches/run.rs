@@ -156,12 +156,14 @@ fn tool_loop() {
 
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
 fn bare_rate(trials: usize) -> f64 {
+    let python = aec_sandbox::python::find(std::env::var_os("PATH").as_deref());
     let started = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..trials / 4 {
-                    let spec = RoomSpec {
+                    // The same room that agents get, with an interpreter in it.
+                    let mut spec = RoomSpec {
                         writable: vec!["/workspace".into(), "/logs".into()],
                         sealed: Vec::new(),
                         show: Vec::new(),
@@ -169,6 +171,9 @@ fn bare_rate(trials: usize) -> f64 {
                         limits: Limits { cpus: 2, memory_mb: 4096, storage_mb: 10240, pids: 512 },
                         network: false,
                     };
+                    if let Some(python) = &python {
+                        spec.offer_python(python);
+                    }
                     let mut room = Room::open(&spec).unwrap();
                     for _ in 0..3 {
                         room.exec(&ExecSpec::new(["bash", "-c", "true"]), &mut |_, _| {}).unwrap();

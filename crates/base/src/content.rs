@@ -71,6 +71,28 @@ impl ContentStore {
         Ok((digest, size))
     }
 
+    /// Keeps the content of a file that nobody will write to any more, under the same inode: it is not copied.
+    pub fn put_link(&self, file: &Path, bytes: &[u8]) -> io::Result<Digest> {
+        let digest = Digest::of(bytes);
+        if self.holds(digest, bytes.len() as u64) {
+            return Ok(digest);
+        }
+        fs_err::set_permissions(file, Permissions::from_mode(0o444))?;
+        let place = self.path(digest);
+        let linked = match std::fs::hard_link(file, &place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                place.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+                std::fs::hard_link(file, &place)
+            }
+            linked => linked,
+        };
+        match linked {
+            Ok(()) => Ok(digest),
+            // Another file system, or one without links, or a torn content in its place.
+            Err(_) => self.restore(digest, bytes).map(|()| digest),
+        }
+    }
+
     /// Keeps a file whose digest and length are known to be these, by moving it here. A sound content that is here
     /// already stays, and so does the file.
     pub fn adopt(&self, file: &Path, digest: Digest, size: u64) -> io::Result<()> {

@@ -3,6 +3,7 @@
 //! They are a view. The ledger keeps the contents, so a directory that is lost can be made again. Files are hard links
 //! to the contents where that is possible: they take no room, and only root can write to them; `ledger verify` notices.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -42,17 +43,39 @@ pub(crate) fn materialise_through(
     }
     let made = staging.path().join(&stem);
     fs_err::create_dir(&made)?;
-    for artefact in record.all_artefacts() {
-        write(contents, artefact, &made)?;
+    lay_out(contents, record, &made, &place)
+}
+
+/// The same for an attempt that has just run: the directory in which it ran becomes the one that people look at.
+pub(crate) fn settle_live(contents: &ContentStore, record: &TrialRecord, jobs: &Path) -> io::Result<PathBuf> {
+    let stem = stem(&record.trial_id, record.attempt);
+    let live = jobs.join(LIVE).join(&stem);
+    for entry in fs_err::read_dir(&live)? {
+        // What it wrote while it ran is among its artefacts.
+        fs_err::remove_file(entry?.path())?;
     }
-    match rename_new(&made, &place) {
+    lay_out(contents, record, &live, &jobs.join(&stem))
+}
+
+fn lay_out(contents: &ContentStore, record: &TrialRecord, made: &Path, place: &Path) -> io::Result<PathBuf> {
+    let mut parents = HashSet::new();
+    for artefact in record.all_artefacts() {
+        write(contents, artefact, made, &mut parents)?;
+    }
+    let place = place.to_path_buf();
+    match rename_new(made, &place) {
         // Somebody else made the same.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(place),
         renamed => renamed.map(|()| place),
     }
 }
 
-fn write(contents: &ContentStore, artefact: &Artefact, directory: &Path) -> io::Result<()> {
+fn write(
+    contents: &ContentStore,
+    artefact: &Artefact,
+    directory: &Path,
+    parents: &mut HashSet<PathBuf>,
+) -> io::Result<()> {
     let invalid = |why: String| {
         let path = aec_base::text::printable(&artefact.path).into_owned();
         io::Error::new(io::ErrorKind::InvalidData, format!("the file `{path}` of a record: {why}"))
@@ -67,8 +90,11 @@ fn write(contents: &ContentStore, artefact: &Artefact, directory: &Path) -> io::
         return Err(invalid(format!("its content {} has another length", artefact.digest)));
     }
     let place = directory.join(&artefact.path);
-    if let Some(parent) = place.parent() {
+    if let Some(parent) = place.parent()
+        && !parents.contains(parent)
+    {
         fs_err::create_dir_all(parent)?;
+        parents.insert(parent.to_path_buf());
     }
     match std::fs::hard_link(&content, &place) {
         Ok(()) => Ok(()),

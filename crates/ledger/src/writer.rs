@@ -14,7 +14,7 @@ use aec_base::name::Name;
 use aec_base::staging::{Staging, sync_all, sync_parent};
 
 use crate::chain::Link;
-use crate::jobs::{LIVE, materialise_through};
+use crate::jobs::{LIVE, materialise_through, settle_live};
 use crate::journal::{Entry, Journal, SMALL, publish, remove_live, write_link};
 use crate::layout::{ExperimentDirectory, Ledger, stem};
 use crate::read::RECORD_LIMIT;
@@ -319,7 +319,9 @@ impl Desk {
         }
         write_link(&mut self.chain, link)?;
         // Files of `jobs` are a view. What keeps them from being made must not keep the record from being there.
-        if let Err(error) = materialise_through(&self.contents, record, &self.jobs, &self.staging) {
+        let laid_out = settle_live(&self.contents, record, &self.jobs)
+            .or_else(|_| materialise_through(&self.contents, record, &self.jobs, &self.staging));
+        if let Err(error) = laid_out {
             tracing::warn!(%error, trial = %record.trial_id, "the files of an attempt could not be laid out");
         }
         publish(&self.experiment.record(&record.trial_id, record.attempt), bytes)?;

@@ -71,7 +71,7 @@ pub(crate) fn freeze(
             let mut room = workspace.lock();
             room.freeze()?;
             let tree = room.directory(WORKSPACE).ok_or(SandboxError::Gone)?;
-            let written = is_written(task, tree)?;
+            let written = is_written(task, tree);
             let outputs = &task.task.agent.outputs;
             let mut submission = Submission::freeze(tree, outputs, &SubmissionLimits::default(), contents)?;
             let source = match said {
@@ -100,21 +100,17 @@ pub(crate) fn freeze(
 }
 
 /// Whether the agent wrote the task's output: a file that is there and is not one that it was given.
-fn is_written(task: &PreparedTask, tree: &Tree) -> io::Result<bool> {
+fn is_written(task: &PreparedTask, tree: &Tree) -> bool {
     let given = task.files.iter().find(|file| file.place == task.output_place());
     let mut file = match tree.open_file(Path::new(task.output_place())) {
         Ok(file) => file,
         // A link or a directory in its place is what the agent left; it will be refused by name.
-        Err(error) => return Ok(error.kind() != io::ErrorKind::NotFound),
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
     };
-    match given {
-        Some(given) => {
-            let limit = SubmissionLimits::default().file_bytes;
-            let found = aec_base::digest::copy(&mut file, limit, |_| Ok(()));
-            Ok(found.map_or(true, |(digest, _)| digest != given.facts.hash))
-        }
-        None => Ok(true),
-    }
+    let Some(given) = given else { return true };
+    let limit = SubmissionLimits::default().file_bytes;
+    let found = aec_base::digest::copy(&mut file, limit, |_| Ok(()));
+    found.map_or(true, |(digest, _)| digest != given.facts.hash)
 }
 
 /// An agent is never told a secret, but what one got hold of must not be kept.

@@ -1,7 +1,7 @@
 //! Carrying out a plan: one dispatcher owns the state of the run and turns what attempts, signals and the clock tell it
 //! into one stream of events.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub struct Rerun {
     /// Those that ended in a fault that is not the agent's.
     pub infra: bool,
     /// These.
-    pub trials: HashSet<Name>,
+    pub trials: BTreeSet<Name>,
 }
 
 impl Rerun {

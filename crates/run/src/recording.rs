@@ -185,7 +185,9 @@ impl Known<'_> {
         let mut timed = Vec::new();
         let (events, _) = trajectory::read(&String::from_utf8_lossy(&bytes));
         self.keep(&mut timed, CONVERSATION_FILE, conversation::derive(&events).as_bytes())?;
-        self.keep(&mut timed, TRAJECTORY_FILE, &bytes)?;
+        let digest = self.contents.put_link(self.trajectory.0, &bytes)?;
+        let path = format!("{WORKSPACE}/{TRAJECTORY_FILE}");
+        timed.push(Artefact { path, digest, size: bytes.len() as u64 });
         let states = events.iter().filter_map(|event| event.snapshot);
         Ok((timed, snapshot::contents(states, self.contents)?))
     }
@@ -253,8 +255,8 @@ fn evaluation(verdict: &Verdict, source: Option<OutputSource>) -> Evaluation {
     Evaluation {
         reward: verdict.reward,
         validity: Validity {
-            output_parseable: detail("output_parseable").unwrap_or(source.is_some()),
-            schema_valid: detail("schema_valid").unwrap_or(source.is_some()),
+            output_parseable: detail("output_parseable").unwrap_or_else(|| source.is_some()),
+            schema_valid: detail("schema_valid").unwrap_or_else(|| source.is_some()),
             verifier_completed: verdict.reward.is_some(),
             errors: verdict.fault.iter().cloned().collect(),
         },

@@ -1,7 +1,7 @@
 //! One process that carries out a plan: it holds the experiment's lock, knows what earlier sessions did and leaves a
 //! note about itself.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ pub struct Past {
 impl Past {
     /// Takes trials whose records are gone as trials to be run again, since somebody named them. The others stay what
     /// they are: an error.
-    pub fn give_up(&mut self, named: &HashSet<Name>) {
+    pub fn give_up(&mut self, named: &BTreeSet<Name>) {
         let (given_up, gone) =
             std::mem::take(&mut self.gone).into_iter().partition(|(id, _, _)| named.contains(id));
         self.gone = gone;
@@ -165,7 +165,7 @@ pub struct Beginning<'a> {
     /// Where answers of models come from.
     pub models: &'a str,
     /// Trials that are run again whatever became of their records.
-    pub named: &'a HashSet<Name>,
+    pub named: &'a BTreeSet<Name>,
 }
 
 impl Session {
@@ -393,7 +393,7 @@ fn new_id(started: &Timestamp) -> String {
 /// What earlier sessions did, for a run that goes on. A record that cannot be read, or that a chain knows and that is
 /// not there, is an error: it would be run again as if nothing had been. `named` are trials that somebody wants to be
 /// run again whatever became of their records.
-pub fn past(ledger: &Ledger, experiment: &Name, named: &HashSet<Name>) -> Result<Past, Vec<Problem>> {
+pub fn past(ledger: &Ledger, experiment: &Name, named: &BTreeSet<Name>) -> Result<Past, Vec<Problem>> {
     let (mut past, mut problems) = look_back(ledger, experiment)?;
     past.give_up(named);
     problems.extend(past.problems());

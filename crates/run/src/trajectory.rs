@@ -292,6 +292,8 @@ impl Trajectory {
             return Err(error);
         }
         let content = std::mem::take(&mut inner.hasher).finish();
+        // The file is evidence from now on; nobody writes to it any more.
+        inner.error = Some(io::Error::other("the trajectory is finished"));
         Ok(Finished { path: inner.path.clone(), content, lines: inner.lines })
     }
 

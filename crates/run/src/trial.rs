@@ -202,8 +202,8 @@ async fn run_agent(
         workspace.stop();
     }
     let (task, run) = (Arc::clone(&attempt.task), Arc::clone(shared));
-    let mut rollout = rollout;
-    let frozen = blocking(move || {
+    let (mut rollout, has_room) = (rollout, workspace.is_some());
+    let freeze = move || {
         let room = workspace.as_ref().map(|workspace| {
             let room = workspace.lock();
             if matches!(rollout.end, End::Room(_)) && room.out_of_memory() {
@@ -219,8 +219,9 @@ async fn run_agent(
         // The room is closed here: judges without rooms need its place.
         drop(workspace);
         (rollout, room, frozen)
-    });
-    match frozen.await {
+    };
+    // Without a room it is a few small files.
+    match if has_room { blocking(freeze).await } else { Ok(freeze()) } {
         Ok((rollout, room, frozen)) => {
             Ended { rollout, cancelled, system_prompt, room, frozen, setup_seconds, agent_seconds }
         }

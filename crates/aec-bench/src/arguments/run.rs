@@ -28,10 +28,10 @@ pub(crate) struct PlanArguments {
     /// Model or endpoint id; each one is an agent of its own
     #[arg(long, short, value_name = "MODEL", conflicts_with = "config")]
     pub(crate) model: Vec<String>,
-    /// The program between model and task [default: tool_loop]
+    /// The program between model and task [default: `tool_loop`]
     #[arg(long, visible_alias = "adapter", value_name = "NAME", conflicts_with = "config", value_parser = harness_names())]
     pub(crate) harness: Option<String>,
-    /// Parameter of the agents, such as max_turns=12; the value is JSON where possible
+    /// Parameter of the agents, such as `max_turns=12`; the value is JSON where possible
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "config")]
     pub(crate) parameter: Vec<String>,
     /// File with a system prompt for the agents, below the project root

@@ -147,7 +147,7 @@ fn freeze_dataset(context: &Context, project: &Project) -> Result<String, Failur
     };
     let newest = store.versions(&name).into_iter().max();
     let version = newest.clone().unwrap_or_else(|| semver::Version::new(1, 0, 0));
-    let mut manifest = freeze(&project.root, &tasks, draft(version.clone()))?;
+    let mut manifest = freeze(&project.root, &tasks, draft(version))?;
     manifest.created_at = context.created_at()?;
     if let Some(newest) = newest {
         let reference = aec_task::dataset::reference::DatasetRef::parse(&format!("{DATASET}@{newest}"))?;

@@ -1,6 +1,6 @@
 //! `aec-bench run`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,7 +169,7 @@ fn begin(
     tape: &TapeArguments,
     how: (Option<Shard>, bool, Unpriced),
     mode: Mode,
-    named: &HashSet<Name>,
+    named: &BTreeSet<Name>,
 ) -> Result<Begun, Failure> {
     let (shard, extend, unpriced) = how;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
@@ -279,7 +279,7 @@ pub(crate) fn offline(
         &TapeArguments::default(),
         (None, false, Unpriced::Refuse),
         Mode::choose(Wanted { quiet: true, ..Wanted::default() }),
-        &HashSet::new(),
+        &BTreeSet::new(),
     )?;
     let Begun { runtime, signals, session, past, mut progress, shared, control, .. } = begun;
     let run = Run { shared, tasks, trials, ledger: ledger.clone(), jobs, session, past, options };
@@ -297,7 +297,7 @@ pub(crate) fn offline(
 }
 
 fn rewards(ledger: &Ledger, plan: &Plan) -> Result<Rewards, Failure> {
-    let past = past(ledger, &plan.experiment_id, &HashSet::new())?;
+    let past = past(ledger, &plan.experiment_id, &BTreeSet::new())?;
     let mut rewards = Rewards::new();
     for trial in plan.trials() {
         if let Some(reward) = past.trials.get(&trial.id).and_then(|found| found.reward) {
@@ -408,7 +408,7 @@ fn rerun(which: &[String], trials: &[PlannedTrial]) -> Result<Rerun, Failure> {
             "failed" => rerun.failed = true,
             "infra" => rerun.infra = true,
             id => {
-                let fitting: HashSet<&Name> = trials
+                let fitting: BTreeSet<&Name> = trials
                     .iter()
                     .map(|trial| &trial.id)
                     .filter(|name| name.as_str().starts_with(id))
