@@ -21,6 +21,7 @@ use aec_task::dataset::manifest::Source;
 use aec_task::dataset::store::Store;
 use aec_task::selection::SelectionTable;
 use aec_task::suite::SuiteFile;
+use aec_task::validate;
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::json;
@@ -77,10 +78,15 @@ pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> 
     }
     let project = context.project_in(&root)?;
     let tasks = generate(context, &project)?;
+    let report = validate::check_all(&project.settings.path(Setting::Tasks));
+    let mut problems = report.problems;
+    problems.extend(report.tasks.into_iter().flat_map(|task| task.problems));
+    problems.retain(Problem::counts);
     let dataset = freeze_dataset(context, &project)?;
     let prepared = prepare(project, &dataset)?;
     let (experiment_id, agents) = (prepared.plan.experiment_id.clone(), prepared.plan.agents.clone());
-    let (ended, rewards, problems) = run::offline(context, prepared)?;
+    let (ended, rewards, noticed) = run::offline(context, prepared)?;
+    problems.extend(noticed);
     let shown = arguments.directory.display();
     let leaderboard = leaderboard(&ended, &rewards, |name| {
         agents.iter().find(|agent| agent.name.as_str() == name).map_or("", |agent| agent.harness.name())

@@ -185,7 +185,8 @@ fn quickstart_makes_a_project_checks_it_and_can_be_repeated() {
     let run = env.run(["quickstart"]);
     insta::assert_snapshot!("quickstart", run.snapshot());
     let again = env.run(["--json", "quickstart"]).data();
-    assert_eq!((again["created"].as_bool(), again["tasks_checked"].as_u64()), (Some(false), Some(4)));
+    assert_eq!((again["created"].as_bool(), again["tasks"].as_u64()), (Some(false), Some(13)));
+    assert_eq!((again["trials_executed"].as_u64(), again["trials_run_now"].as_u64()), (Some(104), Some(0)));
     env.write("aec-bench-quickstart/tasks/electrical/voltage-drop/instruction.md", "");
     let broken = env.run(["quickstart"]);
     assert_eq!(broken.code, Some(1));

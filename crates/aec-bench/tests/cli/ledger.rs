@@ -102,7 +102,7 @@ fn every_filter_narrows_the_list() {
     assert_eq!(run(&env, "ledger list --outcome won").code, Some(2));
     let unknown = json(&env, "ledger list --filter rewards=1");
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    let typo = json(&env, "ledger list -e beam");
+    let typo = json(&env, "ledger list -e baems");
     assert_eq!((typo.code, typo.errors()[0].0.as_str()), (Some(3), "L025"), "{typo:?}");
     assert!(typo.stdout.contains("did you mean `beams`?"), "{typo:?}");
 }

@@ -25,7 +25,7 @@ fn at(path: &str) -> String {
 #[test]
 fn records_that_cannot_be_packed_are_told_and_nothing_is_written() {
     let remove = |env: &TestEnv, path: &str| std::fs::remove_file(env.path(at(path))).unwrap();
-    refused("no record", &|env| std::fs::remove_dir_all(env.path(EXPERIMENT)).unwrap(), "L094");
+    refused("no record", &|env| std::fs::remove_dir_all(env.path(EXPERIMENT)).unwrap(), "L025");
     refused(
         "nothing",
         &|env| {
@@ -124,8 +124,8 @@ fn a_file_that_exists_stays_unless_forced() {
     assert_eq!(json(&env, "runs export exp-1 -o x.tar.zst").errors()[0].0, "L099");
     assert_eq!(env.read("x.tar.zst"), "mine");
     assert_eq!(run(&env, "runs export exp -o x.tar.zst --force").code, Some(0), "a beginning is enough");
-    assert_eq!(json(&env, "runs export other").errors()[0].0, "L094");
-    assert_eq!(json(&env, "runs export ../exp-1").errors()[0].0, "L094");
+    assert_eq!(json(&env, "runs export other").errors()[0].0, "L025");
+    assert_eq!(json(&env, "runs export ../exp-1").errors()[0].0, "L025");
     // A record that no chain names is packed, and told.
     env.write(at("t8.json"), record(&store(&env), "t8", 1, "scored", &[]));
     assert_eq!(json(&env, "runs export exp-1 -o y.tar.zst").data()["counts"]["unchained"], 1);
