@@ -97,8 +97,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Small enough that filling it takes no time, large enough for any task's files.
 const ROOM_LIMITS: Limits = Limits { cpus: 1, memory_mb: 512, storage_mb: 256, pids: 128 };
 
-/// Opens the room that an agent works in, with the task's files in `/workspace` and nothing of its verifier.
-pub fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Room, CheatError> {
+/// A room as agents have it, with the task's files in `/workspace` and nothing of its verifier.
+fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Room, CheatError> {
     let mut spec = RoomSpec {
         writable: vec!["/workspace".into(), "/logs".into()],
         sealed: Vec::new(),

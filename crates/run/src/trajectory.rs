@@ -156,8 +156,6 @@ struct Inner {
     path: PathBuf,
     file: File,
     step: u32,
-    lines: u64,
-    size: u64,
     hasher: Hasher,
     redactor: Arc<Redactor>,
     listener: Option<Listener>,
@@ -171,8 +169,6 @@ pub struct Finished {
     pub path: PathBuf,
     /// Digest without times.
     pub content: Digest,
-    /// Events.
-    pub lines: u64,
 }
 
 impl Trajectory {
@@ -181,17 +177,7 @@ impl Trajectory {
         let path = directory.join(TRAJECTORY_FILE);
         let file = File::options().append(true).create_new(true).open(&path)?;
         let hasher = Hasher::default();
-        Ok(Self(Arc::new(Mutex::new(Inner {
-            path,
-            file,
-            step: 0,
-            lines: 0,
-            size: 0,
-            hasher,
-            redactor,
-            listener,
-            error: None,
-        }))))
+        Ok(Self(Arc::new(Mutex::new(Inner { path, file, step: 0, hasher, redactor, listener, error: None }))))
     }
 
     /// Begins the next turn.
@@ -294,7 +280,7 @@ impl Trajectory {
         let content = std::mem::take(&mut inner.hasher).finish();
         // The file is evidence from now on; nobody writes to it any more.
         inner.error = Some(io::Error::other("the trajectory is finished"));
-        Ok(Finished { path: inner.path.clone(), content, lines: inner.lines })
+        Ok(Finished { path: inner.path.clone(), content })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -317,12 +303,8 @@ impl Inner {
             line.push_str(&format!(",\"timestamp\":\"{timestamp}\""));
         }
         line.push_str("}\n");
-        match self.file.write_all(line.as_bytes()) {
-            Ok(()) => {
-                self.lines += 1;
-                self.size += line.len() as u64;
-            }
-            Err(error) => self.error = Some(error),
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            self.error = Some(error);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
-use aec_judge::judge::{Isolation, Judge};
+use aec_judge::judge::Judge;
 use aec_judge::verdict::{Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{AgentStatus, Boundary, Completeness, Fault, Timing, TrialRecord};
@@ -394,13 +394,6 @@ fn timeout(shared: &Shared, attempt: &Attempt) -> Duration {
     let allowed = shared.plan.conditions.timeout_override.map_or(task, f64::from);
     let own = shared.agents[attempt.trial.agent].parameters.timeout_sec.map_or(allowed, f64::from);
     Duration::from_secs_f64(allowed.min(own).max(0.001))
-}
-
-impl Shared {
-    /// Whether agents and verifiers run in rooms.
-    pub fn isolation(&self) -> Isolation {
-        self.judge.isolation
-    }
 }
 
 #[cfg(test)]
