@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 use aec_sandbox::{ExecSpec, Limits, Room, RoomSpec, Sandbox as _};
 use aec_test::bench::{Place, is_asked_for};
 
+/// Rooms that are open at the same time, by trials and bare ones alike.
+const AT_ONCE: usize = 8;
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");
 
 fn main() {
@@ -27,9 +30,12 @@ fn main() {
     let number = |name: &str, usual: usize| {
         std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
     };
-    direct(number("AEC_BENCH_TRIALS", 4000));
-    tool_loop();
-    large_plan(number("AEC_BENCH_PLANNED", 100_000));
+    // Nothing is removed before the end: for minutes after many files were removed, ext4 searches for free inodes.
+    let _places = [
+        direct(number("AEC_BENCH_TRIALS", 4000)),
+        tool_loop(),
+        large_plan(number("AEC_BENCH_PLANNED", 100_000)),
+    ];
 }
 
 /// A model server in a process of its own.
@@ -103,7 +109,7 @@ fn usage(pid: u32) -> Option<(Duration, f64)> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-fn direct(trials: usize) {
+fn direct(trials: usize) -> Place {
     const ROUNDS: usize = 3;
     let place = project("direct");
     let server = Server::start(&place, "dev serve-model --quiet");
@@ -123,12 +129,13 @@ fn direct(trials: usize) {
             rate / 400.0,
         );
     }
+    place
 }
 
 /// Three turns with tools in a real room, against one room and three commands without anything around them.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
-fn tool_loop() {
-    const TRIALS: usize = 200;
+fn tool_loop() -> Place {
+    const TRIALS: usize = 400;
     let place = project("tool-loop");
     let script = "replies:\n\
         - tool_calls: [{name: bash, arguments: {command: 'true'}}]\n\
@@ -138,11 +145,13 @@ fn tool_loop() {
     std::fs::write(place.path().join("replies.yaml"), script).unwrap();
     let server = Server::start(&place, "dev serve-model --script replies.yaml --quiet");
     endpoints(&place, &server.url);
-    println!("\ntool loops: three tool turns in a room, judged and recorded ({TRIALS} trials, 4 at once)");
+    println!(
+        "\ntool loops: three tool turns in a room, judged and recorded ({TRIALS} trials, {AT_ONCE} at once)"
+    );
     for round in 0..3 {
         let bare = bare_rate(TRIALS);
         let line = format!(
-            "run structural --model bench --harness tool_loop -n {} -e loop-{round} --concurrency 4 --quiet",
+            "run structural --model bench --harness tool_loop -n {} -e loop-{round} --concurrency {AT_ONCE} --quiet",
             TRIALS / 20
         );
         let (time, _, _) = measure(&mut place.command(&line));
@@ -152,6 +161,7 @@ fn tool_loop() {
             rate / bare
         );
     }
+    place
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
@@ -159,9 +169,9 @@ fn bare_rate(trials: usize) -> f64 {
     let python = aec_sandbox::python::find(std::env::var_os("PATH").as_deref());
     let started = Instant::now();
     std::thread::scope(|scope| {
-        for _ in 0..4 {
+        for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                for _ in 0..trials / 4 {
+                for _ in 0..trials / AT_ONCE {
                     // The same room that agents get, with an interpreter in it.
                     let mut spec = RoomSpec {
                         writable: vec!["/workspace".into(), "/logs".into()],
@@ -187,7 +197,7 @@ fn bare_rate(trials: usize) -> f64 {
 }
 
 /// A plan of many trials, of which a part is carried out.
-fn large_plan(planned: usize) {
+fn large_plan(planned: usize) -> Place {
     let place = project("large");
     println!("\na plan of {planned} trials (limit 300 MB)");
     let plan = format!("run structural --harness nop -n {} -e large --quiet", planned / 20);
@@ -197,4 +207,5 @@ fn large_plan(planned: usize) {
     println!("  20 s of it: {:.2} s, peak {peak:.0} MB", time.as_secs_f64());
     let (time, _, peak) = measure(&mut place.command("run --resume large --quiet --max-time 5"));
     println!("  resumed for 5 s: {:.2} s, peak {peak:.0} MB", time.as_secs_f64());
+    place
 }

@@ -99,11 +99,16 @@ fn sweep(parent: &Path) -> io::Result<()> {
 
 /// Renames without replacing. The parent of the target is created.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    if let Some(parent) = to.parent() {
-        fs_err::create_dir_all(parent)?;
-    }
     let name_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", to.display()));
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+    let rename = || renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE);
+    let renamed = match rename() {
+        Err(rustix::io::Errno::NOENT) => {
+            to.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+            rename()
+        }
+        renamed => renamed,
+    };
+    match renamed {
         Ok(()) => Ok(()),
         // Some file systems do not know the flag. There a directory still replaces nothing but an empty one.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if from.is_dir() => {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use aec_base::digest::Digest;
 use aec_sandbox::python::Python;
 use aec_sandbox::{BareRoom, ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError, Tree};
 use aec_task::task::Task;
@@ -81,32 +82,22 @@ impl From<SandboxError> for Fault {
 }
 
 impl Judge {
-    /// What a submission is worth.
+    /// What a submission is worth by the task's verifier as it is now.
     pub fn verdict(&self, task: &Task, submission: &Submission) -> Verdict {
+        match VerifierFiles::read(&task.path) {
+            Ok(files) => self.verdict_by(&files, task, submission),
+            Err(error) => Verdict {
+                fault: Some(format!("its files cannot be read: {error}")),
+                ..undecided(submission, Digest::of(b""))
+            },
+        }
+    }
+
+    /// What a submission is worth by a verifier that was read before, whatever became of its files since.
+    pub fn verdict_by(&self, files: &VerifierFiles, task: &Task, submission: &Submission) -> Verdict {
         let started = Instant::now();
-        let mut verdict = Verdict {
-            outcome: Outcome::VerifierFault,
-            reward: None,
-            fault: None,
-            details: None,
-            judged: Judged::Room,
-            submission: submission.digest,
-            verifier: aec_base::digest::Digest::of(b""),
-            level: None,
-            held: None,
-            exit_code: None,
-            stdout: String::new(),
-            stderr: String::new(),
-            duration: Duration::ZERO,
-        };
-        let result = match VerifierFiles::read(&task.path) {
-            Ok(files) => {
-                verdict.verifier = files.digest;
-                self.run(task, submission, &files, &mut verdict)
-            }
-            Err(error) => Err(Fault::Verifier(format!("its files cannot be read: {error}"))),
-        };
-        match result {
+        let mut verdict = undecided(submission, files.digest);
+        match self.run(task, submission, files, &mut verdict) {
             Ok(reward) => {
                 verdict.outcome = Outcome::Scored;
                 verdict.reward = Some(reward);
@@ -255,6 +246,25 @@ impl Judge {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .to_vec();
         command
+    }
+}
+
+/// A verdict before anything is known.
+fn undecided(submission: &Submission, verifier: Digest) -> Verdict {
+    Verdict {
+        outcome: Outcome::VerifierFault,
+        reward: None,
+        fault: None,
+        details: None,
+        judged: Judged::Room,
+        submission: submission.digest,
+        verifier,
+        level: None,
+        held: None,
+        exit_code: None,
+        stdout: String::new(),
+        stderr: String::new(),
+        duration: Duration::ZERO,
     }
 }
 

@@ -53,6 +53,11 @@ impl VerifierFiles {
         Ok(Self { digest: hasher.finish(), files })
     }
 
+    /// What they take in memory.
+    pub fn bytes(&self) -> usize {
+        self.files.values().map(|(bytes, _)| bytes.len()).sum()
+    }
+
     /// The content of one file.
     pub fn get(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(|(bytes, _)| bytes.as_slice())

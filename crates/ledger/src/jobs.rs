@@ -82,11 +82,15 @@ fn write(
     };
     paths::check(&artefact.path).map_err(|error| invalid(error.to_string()))?;
     let content = contents.path(artefact.digest);
-    let (from, metadata) = open_regular(&content, u64::MAX, Links::Refuse).map_err(|error| {
+    let unusable = |kind, error: &dyn std::fmt::Display| {
         let why = format!("its content {} cannot be used: {error}", artefact.digest);
-        io::Error::new(error.io_kind(), invalid(why).to_string())
-    })?;
-    if metadata.len() != artefact.size {
+        io::Error::new(kind, invalid(why).to_string())
+    };
+    let found = content.symlink_metadata().map_err(|error| unusable(error.kind(), &error))?;
+    if !found.is_file() {
+        return Err(unusable(io::ErrorKind::InvalidData, &"it is not a regular file"));
+    }
+    if found.len() != artefact.size {
         return Err(invalid(format!("its content {} has another length", artefact.digest)));
     }
     let place = directory.join(&artefact.path);
@@ -103,7 +107,11 @@ fn write(
             Err(invalid("it is there twice".into()))
         }
         // Another file system, or one without links, or one that has enough of them.
-        Err(_) => copy(from, artefact, &place).map_err(|error| invalid(error.to_string())),
+        Err(_) => {
+            let (from, _) = open_regular(&content, artefact.size, Links::Refuse)
+                .map_err(|error| unusable(error.io_kind(), &error))?;
+            copy(from, artefact, &place).map_err(|error| invalid(error.to_string()))
+        }
     }
 }
 

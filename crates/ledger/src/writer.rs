@@ -110,6 +110,7 @@ impl Writer {
             sequence: 0,
             listener,
             seen: HashSet::new(),
+            durable: HashSet::new(),
             broken: None,
         };
         let thread =
@@ -159,6 +160,8 @@ struct Desk {
     listener: Option<GroupListener>,
     /// Attempts of the group at hand, which are not in their places yet.
     seen: HashSet<String>,
+    /// Contents that the journal carries: records often share them.
+    durable: HashSet<Digest>,
     /// Why nothing can be put in its place any more. What is in the journal stays there for the next session.
     broken: Option<String>,
 }
@@ -222,6 +225,7 @@ impl Desk {
         if let Err(error) = self.journal.append(buffer) {
             (self.head, self.sequence) = before;
             self.seen.clear();
+            self.durable.clear();
             for case in cases {
                 (case.done)(Err(CommitError::Storage(error.to_string())));
             }
@@ -281,6 +285,7 @@ impl Desk {
         entry.encode(buffer).map_err(|error| storage(&error))?;
         self.head = entry.link.link;
         self.sequence += 1;
+        self.durable.extend(entry.contents.iter().map(|(digest, _)| *digest));
         self.seen.insert(name);
         Ok((entry.record, entry.link))
     }
@@ -294,7 +299,7 @@ impl Desk {
         // What the agent was given and left as it was is in the task; it is not the record that must save it.
         let own = |digest: &Digest| artefacts.contains(digest) || !inputs.contains(digest);
         for digest in record.contents().filter(own) {
-            if !known.insert(digest) {
+            if self.durable.contains(&digest) || !known.insert(digest) {
                 continue;
             }
             let path = self.contents.path(digest);
@@ -333,6 +338,7 @@ impl Desk {
         debug_assert!(self.broken.is_none(), "what is not in its place is only in the journal");
         self.chain.sync_all()?;
         sync_all(self.ledger.root())?;
+        self.durable.clear();
         self.journal.clear()
     }
 }

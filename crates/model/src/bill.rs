@@ -97,6 +97,12 @@ impl<'a> Bill<'a> {
         self.settle(charge)
     }
 
+    /// What the attempt can take, however it ends.
+    pub(crate) fn most(&self) -> Charged {
+        let most = Quote::new("", self.price, self.size.input, self.size.output);
+        Charged { usage: None, tokens: most.tokens, cost: most.money }
+    }
+
     /// What can have been billed for an answer that nobody saw to its end. Thoughts may have been produced that leave no
     /// trace in a stream, so what has arrived says nothing: it is all or nothing.
     fn unknown(&self) -> Charge {

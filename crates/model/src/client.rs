@@ -304,7 +304,11 @@ impl Model {
     ) -> Result<Reply, Failure> {
         let opened = Bill::open(&scope.account, &self.name, price, Size::of(request));
         let bill = within(scope.deadline, opened).await??;
-        journal.add(CallEvent::Attempt { attempt: 1, endpoint: OFFLINE.to_owned() });
+        journal.add(CallEvent::Attempt {
+            attempt: 1,
+            endpoint: OFFLINE.to_owned(),
+            at_most: Some(bill.most()),
+        });
         let outcome = model.answer(request);
         let charged = bill.close(outcome.as_ref());
         let outcome = outcome.and_then(inspected);
@@ -334,7 +338,7 @@ impl Model {
             let patience = course.history.patience_left(&shared.retry);
             let entered = replica.gate.enter(size.expected_tokens(), patience);
             let mut pass = within(scope.deadline, entered).await?.map_err(paused)?;
-            journal.add(CallEvent::Attempt { attempt, endpoint: label.clone() });
+            journal.add(CallEvent::Attempt { attempt, endpoint: label.clone(), at_most: Some(bill.most()) });
             let manner = course.manner.unwrap_or_else(|| replica.line.manner(request));
             let started = Instant::now();
             pass.send();

@@ -17,6 +17,9 @@ pub enum CallEvent {
         attempt: u32,
         /// Which endpoint, by its label.
         endpoint: String,
+        /// What it can take at most: so much is spent if nobody sees how it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        at_most: Option<Charged>,
     },
     /// It failed.
     Failed {

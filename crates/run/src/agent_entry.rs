@@ -22,7 +22,7 @@ use aec_task::task::Tool;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::conversation::{self, CONVERSATION_FILE};
+use crate::conversation::CONVERSATION_FILE;
 use crate::experiment::{FAMILY, Harness};
 use crate::harness::{End, PreparedAgent, Rollout, TrialContext, TrialSetup, tool_loop};
 use crate::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_MAX_TURNS, Parameters};
@@ -161,8 +161,7 @@ pub async fn run(
     let finished = context.trajectory.finish()?;
     let text = fs_err::read_to_string(&finished.path)?;
     let (events, _) = trajectory::read(&text);
-    let conversation = conversation::derive(&events);
-    workspace.write(CONVERSATION_FILE, conversation.into_bytes()).await?;
+    workspace.write(CONVERSATION_FILE, finished.conversation.into_bytes()).await?;
     let output_source = publish(&workspace, context.task.output_place(), &rollout).await?;
     let usages: Vec<_> = events
         .iter()

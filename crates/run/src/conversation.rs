@@ -85,7 +85,7 @@ fn entry(event: &Event) -> Option<Entry> {
 }
 
 /// The conversation of some events, one entry a line.
-pub fn derive(events: &[Event]) -> String {
-    let lines = events.iter().filter_map(entry).filter_map(|entry| serde_json::to_string(&entry).ok());
+pub(crate) fn lines<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
+    let lines = events.into_iter().filter_map(entry).filter_map(|entry| serde_json::to_string(&entry).ok());
     lines.flat_map(|line| [line, "\n".to_owned()]).collect()
 }

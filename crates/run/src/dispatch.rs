@@ -6,6 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_judge::verdict::Outcome;
@@ -180,7 +181,10 @@ struct Dispatcher {
     writer: Arc<Writer>,
     prepared: Arc<Prepared>,
     queue: Queue,
+    /// Attempts that have not ended: those at work, and those whose record is on its way to the disk.
     running: JoinSet<Finished>,
+    at_work: usize,
+    slots: (mpsc::UnboundedSender<usize>, mpsc::UnboundedReceiver<usize>),
     /// Attempts under way, by the task that makes them: what is left of one that panics.
     under_way: HashMap<tokio::task::Id, (usize, Waiting, Arc<TrialRef>)>,
     /// The latest attempt of each trial.
@@ -209,6 +213,8 @@ impl Dispatcher {
             prepared: Arc::default(),
             queue: Queue::new(models, run.options.model_concurrency.max(1)),
             running: JoinSet::new(),
+            at_work: 0,
+            slots: mpsc::unbounded_channel(),
             under_way: HashMap::new(),
             latest,
             sender,
@@ -321,6 +327,10 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 Some(event) = self.receiver.recv() => observe(&event),
+                Some(agent) = self.slots.1.recv() => {
+                    self.at_work -= 1;
+                    self.queue.done(agent);
+                }
                 () = control.reached(next_wish(seen)), if seen < Wish::GiveUp => {
                     seen = control.wish();
                     let reason = if seen == Wish::GiveUp { StopReason::Insisted } else { StopReason::Asked };
@@ -352,7 +362,9 @@ impl Dispatcher {
     }
 
     fn start_trials(&mut self) {
-        while self.stop.is_none() && self.running.len() < self.run.options.concurrency.max(1) {
+        let allowed = self.run.options.concurrency.max(1);
+        // As many again may wait for the disk: rooms and models need not wait with them.
+        while self.stop.is_none() && self.at_work < allowed && self.running.len() < 2 * allowed {
             let Some((agent, waiting)) = self.queue.pop() else { return };
             self.start(agent, waiting);
         }
@@ -373,10 +385,12 @@ impl Dispatcher {
             writer: Arc::clone(&self.writer),
             sender: self.sender.clone(),
             reference: Arc::clone(&reference),
+            slot: Slot { agent, sender: self.slots.0.clone() },
             traces: self.run.options.traces,
         };
         let task = self.prepared.get(&self.run, planned.task);
-        let handle = self.running.spawn(worker.work(agent, waiting, planned, task));
+        self.at_work += 1;
+        let handle = self.running.spawn(worker.work(waiting, planned, task));
         self.under_way.insert(handle.id(), (agent, waiting, reference));
     }
 
@@ -395,7 +409,6 @@ impl Dispatcher {
                 self.panicked(agent, waiting, reference)
             }
         };
-        self.queue.done(finished.agent);
         // What the attempt told comes before its end.
         while let Ok(event) = self.receiver.try_recv() {
             observe(&event);
@@ -495,7 +508,7 @@ impl Dispatcher {
             reserved: totals.reserved,
             tokens: totals.all.tokens(),
             open_calls: totals.open_calls,
-            running: self.running.len(),
+            running: self.at_work,
         }
     }
 
@@ -562,24 +575,45 @@ struct Worker {
     writer: Arc<Writer>,
     sender: mpsc::UnboundedSender<RunEvent>,
     reference: Arc<TrialRef>,
+    slot: Slot,
     traces: bool,
+}
+
+/// The place of an attempt among those at work, given back when it is dropped.
+struct Slot {
+    agent: usize,
+    sender: mpsc::UnboundedSender<usize>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // Nobody listens after the end.
+        self.sender.send(self.agent).ok();
+    }
 }
 
 impl Worker {
     async fn work(
         self,
-        agent: usize,
         waiting: Waiting,
         planned: PlannedTrial,
         task: Result<Arc<PreparedTask>, Problem>,
     ) -> Finished {
         let begun = Instant::now();
         self.tell(RunEvent::TrialStarted(Arc::clone(&self.reference)));
-        let result = match task {
+        let made = match task {
             Ok(task) => self.attempt(Attempt { trial: planned, number: waiting.attempt, task }).await,
             Err(problem) => Err(Lost::Task(problem.what)),
         };
-        Finished { agent, waiting, reference: self.reference, duration: begun.elapsed(), result }
+        let Self { writer, reference, slot, .. } = self;
+        let agent = slot.agent;
+        drop(slot);
+        let result = match made {
+            Ok(record) => commit(&writer, record.clone()).await.map(|()| record).map_err(Lost::from),
+            Err(lost) => Err(lost),
+        };
+        drop(writer);
+        Finished { agent, waiting, reference, duration: begun.elapsed(), result }
     }
 
     async fn attempt(&self, attempt: Attempt) -> Result<TrialRecord, Lost> {
@@ -594,11 +628,9 @@ impl Worker {
             });
             listener
         });
-        let record = trial::attempt(&self.shared, &attempt, &stage, listener)
+        trial::attempt(&self.shared, &attempt, &stage, listener)
             .await
-            .map_err(|error| Lost::Storage(error.to_string()))?;
-        commit(&self.writer, record.clone()).await?;
-        Ok(record)
+            .map_err(|error| Lost::Storage(error.to_string()))
     }
 
     fn tell(&self, event: RunEvent) {
@@ -628,12 +660,8 @@ impl Prepared {
         let plan = &run.shared.plan;
         let revision = plan.tasks[index].revision;
         let task = &run.tasks[index];
-        let changed = tree::hash(&task.path, &Memory::default()).is_ok_and(|found| found != revision);
-        if changed {
-            let what = format!("the task `{}` changed while the run went on", task.id);
-            return Err(Problem::error(what).fix("restore it, then go on"));
-        }
-        let prepared = Arc::new(PreparedTask::read(task.clone(), revision, &plan.conditions)?);
+        let prepared = PreparedTask::read(task.clone(), revision, &plan.conditions)
+            .and_then(|prepared| unchanged(task, revision).map(|()| Arc::new(prepared)))?;
         let bytes: usize = kept.values().map(|task| task.bytes()).sum();
         if kept.len() >= KEPT_TASKS || bytes > KEPT_BYTES {
             kept.retain(|_, task| Arc::strong_count(task) > 1);
@@ -641,4 +669,14 @@ impl Prepared {
         kept.insert(index, Arc::clone(&prepared));
         Ok(prepared)
     }
+}
+
+/// Looks after a task was read: what was read is what was planned.
+fn unchanged(task: &Task, revision: Digest) -> Result<(), Problem> {
+    let changed = tree::hash(&task.path, &Memory::default()).is_ok_and(|found| found != revision);
+    if changed {
+        let what = format!("the task `{}` changed while the run went on", task.id);
+        return Err(Problem::error(what).fix("restore it, then go on"));
+    }
+    Ok(())
 }

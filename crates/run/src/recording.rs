@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
@@ -21,11 +20,11 @@ use aec_sandbox::{Held, Level, Limits};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use crate::conversation::{self, CONVERSATION_FILE};
+use crate::conversation::CONVERSATION_FILE;
 use crate::harness::snapshot;
 use crate::plan::{Plan, PlannedTrial};
 use crate::task::PreparedTask;
-use crate::trajectory::{self, TRAJECTORY_FILE};
+use crate::trajectory::{Finished, TRAJECTORY_FILE};
 
 /// The workspace in a trial's directory of `jobs`.
 const WORKSPACE: &str = "workspace";
@@ -58,8 +57,7 @@ pub(crate) struct Known<'a> {
     pub(crate) verdict: Option<Verdict>,
     pub(crate) cost: Cost,
     pub(crate) timing: Timing,
-    /// The trajectory's file and its digest without times.
-    pub(crate) trajectory: (&'a Path, Digest),
+    pub(crate) trajectory: &'a Finished,
     pub(crate) contents: &'a ContentStore,
     pub(crate) redactor: &'a Redactor,
 }
@@ -165,7 +163,7 @@ impl Known<'_> {
             raw_output_path: None,
             conversation_path: path(CONVERSATION_FILE),
             trajectory_path: path(TRAJECTORY_FILE),
-            trajectory_content: Some(self.trajectory.1),
+            trajectory_content: Some(self.trajectory.content),
             agent_result: self.agent_result.clone(),
             submission: self.submission.map(|submission| SubmissionFacts {
                 digest: submission.digest,
@@ -178,17 +176,16 @@ impl Known<'_> {
 
     /// Trajectory and conversation, which have times in them; and the contents of the states that they name.
     fn keep_trajectory(&self) -> io::Result<(Vec<Artefact>, Vec<Digest>)> {
-        let bytes = fs_err::read(self.trajectory.0)?;
+        let bytes = fs_err::read(&self.trajectory.path)?;
         if bytes.len() as u64 > TRAJECTORY_LIMIT {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the trajectory is too long"));
         }
         let mut timed = Vec::new();
-        let (events, _) = trajectory::read(&String::from_utf8_lossy(&bytes));
-        self.keep(&mut timed, CONVERSATION_FILE, conversation::derive(&events).as_bytes())?;
-        let digest = self.contents.put_link(self.trajectory.0, &bytes)?;
+        self.keep(&mut timed, CONVERSATION_FILE, self.trajectory.conversation.as_bytes())?;
+        let digest = self.contents.put_link(&self.trajectory.path, &bytes)?;
         let path = format!("{WORKSPACE}/{TRAJECTORY_FILE}");
         timed.push(Artefact { path, digest, size: bytes.len() as u64 });
-        let states = events.iter().filter_map(|event| event.snapshot);
+        let states = self.trajectory.snapshots.iter().copied();
         Ok((timed, snapshot::contents(states, self.contents)?))
     }
 

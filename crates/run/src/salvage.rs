@@ -4,7 +4,6 @@
 use std::io;
 use std::path::Path;
 
-use aec_base::digest::{Digest, Hasher};
 use aec_base::timestamp::Timestamp;
 use aec_judge::verdict::Outcome;
 use aec_ledger::jobs::LIVE;
@@ -16,7 +15,7 @@ use indexmap::IndexMap;
 use crate::plan::PlannedTrial;
 use crate::recording::Known;
 use crate::task::PreparedTask;
-use crate::trajectory::{self, Event, EventRole, TRAJECTORY_FILE};
+use crate::trajectory::{self, Event, EventRole, Finished, TRAJECTORY_FILE};
 use crate::trial::{Shared, limits};
 
 /// Makes the record of an attempt from its directory of live files.
@@ -65,7 +64,7 @@ pub(crate) fn salvage(
         verdict: None,
         cost: cost(&events),
         timing: Timing::default(),
-        trajectory: (&path, content(&events)),
+        trajectory: &Finished::of(path, &events),
         contents: &shared.contents,
         redactor: &shared.redactor,
     };
@@ -84,19 +83,11 @@ pub fn pending_cost(jobs: &Path) -> f64 {
         .sum()
 }
 
-/// The digest without times, as it would have been.
-fn content(events: &[Event]) -> Digest {
-    let mut hasher = Hasher::default();
-    for event in events {
-        hasher.part(serde_json::to_string(event).unwrap_or_default().as_bytes());
-    }
-    hasher.finish()
-}
-
 /// What the calls of a trajectory took.
 #[expect(clippy::cast_precision_loss, reason = "dollars of one trial fit")]
 pub(crate) fn cost(events: &[Event]) -> Cost {
-    let (mut open, mut calls, mut unbilled, mut unpriced) = (0_u64, 0_u64, 0_u64, 0_u64);
+    let mut open: Vec<(u32, Option<Charged>)> = Vec::new();
+    let (mut calls, mut unbilled, mut unpriced) = (0_u64, 0_u64, 0_u64);
     let (mut usage, mut spent, mut unconfirmed, mut unconfirmed_tokens) =
         (Usage::default(), 0_u64, 0_u64, 0_u64);
     let mut take = |charged: Charged| {
@@ -114,25 +105,41 @@ pub(crate) fn cost(events: &[Event]) -> Cost {
         }
     };
     for event in events.iter().filter_map(|event| event.call.as_ref()) {
-        match event {
-            CallEvent::Attempt { .. } => {
-                open += 1;
+        let ended = match event {
+            CallEvent::Attempt { attempt, at_most, .. } => {
+                open.push((*attempt, *at_most));
                 continue;
             }
-            CallEvent::Failed { charged: Some(charged), .. } => take(*charged),
-            CallEvent::Failed { charged: None, .. } => unbilled += 1,
-            CallEvent::Answered { usage, cost, tokens_at_most, .. } => {
-                take(Charged { usage: *usage, tokens: tokens_at_most.unwrap_or(0), cost: *cost });
+            CallEvent::Failed { attempt, charged, .. } => {
+                match charged {
+                    Some(charged) => take(*charged),
+                    None => unbilled += 1,
+                }
+                *attempt
             }
+            CallEvent::Answered { attempt, usage, cost, tokens_at_most, .. } => {
+                take(Charged { usage: *usage, tokens: tokens_at_most.unwrap_or(0), cost: *cost });
+                *attempt
+            }
+        };
+        // Calls may overlap, and events do not say which call they belong to; attempts of one number are alike.
+        if let Some(at) = open.iter().position(|(attempt, _)| *attempt == ended) {
+            open.remove(at);
         }
-        open = open.saturating_sub(1);
     }
-    let known = (unconfirmed_tokens == 0 && open == 0).then_some(usage);
+    // Nobody knows what calls under way took: for budgets it is as much as it can be.
+    for at_most in open.iter().filter_map(|(_, at_most)| *at_most) {
+        let cost = at_most.cost.map_or(0, |cost| cost.0);
+        spent += cost;
+        unconfirmed += cost;
+        unconfirmed_tokens += at_most.tokens;
+    }
+    let known = (unconfirmed_tokens == 0 && open.is_empty()).then_some(usage);
     Cost {
         model_calls: calls,
         unbilled_calls: unbilled,
         unpriced_calls: unpriced,
-        unsettled_calls: open,
+        unsettled_calls: open.len() as u64,
         tokens_in: known.map(|usage| usage.all_input()),
         tokens_out: known.map(|usage| usage.all_output()),
         cache_read_tokens: known.map(|usage| usage.cache_read),
@@ -157,7 +164,8 @@ mod tests {
     }
 
     fn sent(attempt: u32) -> Event {
-        event(CallEvent::Attempt { attempt, endpoint: "e".to_owned() })
+        let at_most = Some(Charged { usage: None, tokens: 1000, cost: Some(MicroDollars(40)) });
+        event(CallEvent::Attempt { attempt, endpoint: "e".to_owned(), at_most })
     }
 
     #[test]
@@ -170,8 +178,8 @@ mod tests {
             cost,
             tokens_at_most: None,
         };
-        let failed = |charged| CallEvent::Failed {
-            attempt: 1,
+        let failed = |attempt, charged| CallEvent::Failed {
+            attempt,
             failure: Failure::lasting(FailureKind::Server, "x"),
             elapsed_ms: 1,
             wait_ms: None,
@@ -185,10 +193,11 @@ mod tests {
             (1, 0, Some(10), Some(5))
         );
         assert_eq!(all.estimated_cost_usd, Some(3e-6));
-        let more = [sent(1), event(failed(None)), sent(2), event(failed(Some(lost))), sent(3)];
+        let more = [sent(1), event(failed(1, None)), sent(2), event(failed(2, Some(lost))), sent(3)];
         let all = cost(&more);
         assert_eq!((all.model_calls, all.unbilled_calls, all.unsettled_calls), (1, 1, 1));
-        assert_eq!((all.tokens_in, all.unconfirmed_tokens), (None, 100));
+        assert_eq!((all.tokens_in, all.unconfirmed_tokens), (None, 1100), "one failed, one is under way");
+        assert_eq!((all.estimated_cost_usd, all.unconfirmed_cost_usd), (Some(47e-6), 47e-6));
         let unpriced = cost(&[sent(1), event(answered(None))]);
         assert_eq!((unpriced.unpriced_calls, unpriced.estimated_cost_usd), (1, None));
     }

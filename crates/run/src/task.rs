@@ -32,8 +32,8 @@ pub struct PreparedTask {
     pub files: Vec<WorkspaceFile>,
     /// Tasks of one family have one value.
     pub family: String,
-    /// Digest of its verifier when it was prepared, if it has one.
-    pub(crate) verifier: Option<Digest>,
+    /// Its verifier, if it has one: every trial of a run is judged by the same bytes.
+    pub(crate) verifier: Option<VerifierFiles>,
 }
 
 /// A file of the workspace.
@@ -69,7 +69,7 @@ impl PreparedTask {
             },
             files,
             family: family(&task),
-            verifier: VerifierFiles::read(&task.path).ok().map(|files| files.digest),
+            verifier: VerifierFiles::read(&task.path).ok(),
             task,
         })
     }
@@ -119,7 +119,8 @@ impl PreparedTask {
 
     /// What it takes in memory, roughly.
     pub(crate) fn bytes(&self) -> usize {
-        self.instruction.len() + self.files.iter().map(|file| file.content.len()).sum::<usize>()
+        let files = self.files.iter().map(|file| file.content.len()).sum::<usize>();
+        self.instruction.len() + files + self.verifier.as_ref().map_or(0, VerifierFiles::bytes)
     }
 
     /// Its id.

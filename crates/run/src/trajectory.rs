@@ -17,6 +17,8 @@ use aec_model::message::{Part, Reply, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::conversation;
+
 /// The file of events.
 pub const TRAJECTORY_FILE: &str = "trajectory.jsonl";
 
@@ -157,6 +159,8 @@ struct Inner {
     file: File,
     step: u32,
     hasher: Hasher,
+    conversation: String,
+    snapshots: Vec<Digest>,
     redactor: Arc<Redactor>,
     listener: Option<Listener>,
     error: Option<io::Error>,
@@ -169,6 +173,10 @@ pub struct Finished {
     pub path: PathBuf,
     /// Digest without times.
     pub content: Digest,
+    /// Who said what, as `conversation.jsonl`.
+    pub conversation: String,
+    /// The states of the workspace that its events name.
+    pub snapshots: Vec<Digest>,
 }
 
 impl Trajectory {
@@ -176,8 +184,17 @@ impl Trajectory {
     pub fn create(directory: &Path, redactor: Arc<Redactor>, listener: Option<Listener>) -> io::Result<Self> {
         let path = directory.join(TRAJECTORY_FILE);
         let file = File::options().append(true).create_new(true).open(&path)?;
-        let hasher = Hasher::default();
-        Ok(Self(Arc::new(Mutex::new(Inner { path, file, step: 0, hasher, redactor, listener, error: None }))))
+        Ok(Self(Arc::new(Mutex::new(Inner {
+            path,
+            file,
+            step: 0,
+            hasher: Hasher::default(),
+            conversation: String::new(),
+            snapshots: Vec::new(),
+            redactor,
+            listener,
+            error: None,
+        }))))
     }
 
     /// Begins the next turn.
@@ -280,7 +297,12 @@ impl Trajectory {
         let content = std::mem::take(&mut inner.hasher).finish();
         // The file is evidence from now on; nobody writes to it any more.
         inner.error = Some(io::Error::other("the trajectory is finished"));
-        Ok(Finished { path: inner.path.clone(), content })
+        Ok(Finished {
+            path: inner.path.clone(),
+            content,
+            conversation: std::mem::take(&mut inner.conversation),
+            snapshots: std::mem::take(&mut inner.snapshots),
+        })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -295,6 +317,8 @@ impl Inner {
         }
         let mut line = serde_json::to_string(event).unwrap_or_default();
         self.hasher.part(line.as_bytes());
+        self.conversation.push_str(&conversation::lines([event]));
+        self.snapshots.extend(event.snapshot);
         line.pop();
         if let Some(duration) = event.duration_ms {
             line.push_str(&format!(",\"duration_ms\":{duration}"));
@@ -306,6 +330,18 @@ impl Inner {
         if let Err(error) = self.file.write_all(line.as_bytes()) {
             self.error = Some(error);
         }
+    }
+}
+
+impl Finished {
+    /// What some events of a file add up to, when whoever wrote them is gone.
+    pub(crate) fn of(path: PathBuf, events: &[Event]) -> Self {
+        let mut hasher = Hasher::default();
+        for event in events {
+            hasher.part(serde_json::to_string(event).unwrap_or_default().as_bytes());
+        }
+        let snapshots = events.iter().filter_map(|event| event.snapshot).collect();
+        Self { path, content: hasher.finish(), conversation: conversation::lines(events), snapshots }
     }
 }
 

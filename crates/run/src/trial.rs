@@ -143,7 +143,7 @@ pub(crate) async fn attempt(
             verification_seconds,
             artefacts: Vec::new(),
         },
-        trajectory: (&finished.path, finished.content),
+        trajectory: &finished,
         contents: &shared.contents,
         redactor: &shared.redactor,
         fault,
@@ -283,7 +283,10 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
         return (Outcome::Unverified, own, status, None);
     }
     let (run, task, submission) = (Arc::clone(shared), Arc::clone(&attempt.task), submission.clone());
-    let judging = blocking(move || run.judge.verdict(&task.task, &submission));
+    let judging = blocking(move || match &task.verifier {
+        Some(files) => run.judge.verdict_by(files, &task.task, &submission),
+        None => run.judge.verdict(&task.task, &submission),
+    });
     let verdict = tokio::select! {
         biased;
         verdict = judging => verdict,
@@ -291,10 +294,6 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
         () = shared.control.reached(Wish::GiveUp) => return stopped(),
     };
     match verdict {
-        Ok(verdict) if attempt.task.verifier.is_some_and(|known| known != verdict.verifier) => {
-            let message = "the task's verifier changed while the run went on".to_owned();
-            (Outcome::InfraFault, Some(fault(Boundary::Task, None, message, false)), status, None)
-        }
         Ok(verdict) => {
             let fault = match verdict.outcome {
                 Outcome::VerifierFault => {

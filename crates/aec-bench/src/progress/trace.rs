@@ -137,7 +137,7 @@ fn usage_text(usage: Usage) -> String {
 
 fn call(call: &CallEvent) -> String {
     match call {
-        CallEvent::Attempt { attempt, endpoint } => format!("request {attempt} to {endpoint}"),
+        CallEvent::Attempt { attempt, endpoint, .. } => format!("request {attempt} to {endpoint}"),
         CallEvent::Failed { attempt, failure, elapsed_ms, wait_ms, .. } => {
             let next = wait_ms.map(|wait| format!("; next in {}", span(Duration::from_millis(wait))));
             let time = span(Duration::from_millis(*elapsed_ms));

@@ -102,7 +102,7 @@ impl<'a> Scrubber<'a> {
 
     pub(super) fn event(&mut self, event: &mut CallEvent) {
         match event {
-            CallEvent::Attempt { endpoint, attempt: _ } => self.text(endpoint),
+            CallEvent::Attempt { endpoint, attempt: _, at_most: _ } => self.text(endpoint),
             CallEvent::Failed { failure, .. } => self.failure(failure),
             CallEvent::Answered { .. } => {}
         }

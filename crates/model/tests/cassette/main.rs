@@ -55,7 +55,7 @@ fn reply(text: &str) -> Reply {
 }
 
 fn events() -> Vec<CallEvent> {
-    vec![CallEvent::Attempt { attempt: 1, endpoint: "local".into() }]
+    vec![CallEvent::Attempt { attempt: 1, endpoint: "local".into(), at_most: None }]
 }
 
 /// Asks and records at once.

@@ -36,7 +36,7 @@ fn record(directory: &std::path::Path) {
     let (first, second) = conversation();
     let failure = Failure::passing(FailureKind::Auth, format!("{SECRET} refused"));
     let events = [
-        CallEvent::Attempt { attempt: 1, endpoint: format!("at {SECRET}") },
+        CallEvent::Attempt { attempt: 1, endpoint: format!("at {SECRET}"), at_most: None },
         CallEvent::Failed {
             attempt: 1,
             failure: failure.clone(),
