@@ -184,7 +184,7 @@ struct Dispatcher {
     /// Attempts that have not ended: those at work, and those whose record is on its way to the disk.
     running: JoinSet<Finished>,
     at_work: usize,
-    slots: (mpsc::UnboundedSender<usize>, mpsc::UnboundedReceiver<usize>),
+    slots: (mpsc::UnboundedSender<Freed>, mpsc::UnboundedReceiver<Freed>),
     /// Attempts under way, by the task that makes them: what is left of one that panics.
     under_way: HashMap<tokio::task::Id, (usize, Waiting, Arc<TrialRef>)>,
     /// The latest attempt of each trial.
@@ -327,9 +327,12 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 Some(event) = self.receiver.recv() => observe(&event),
-                Some(agent) = self.slots.1.recv() => {
+                Some(freed) = self.slots.1.recv() => {
                     self.at_work -= 1;
-                    self.queue.done(agent);
+                    self.queue.done(freed.agent);
+                    if let Some((outcome, fault)) = &freed.ended {
+                        self.consider(*outcome, fault.as_ref(), observe);
+                    }
                 }
                 () = control.reached(next_wish(seen)), if seen < Wish::GiveUp => {
                     seen = control.wish();
@@ -385,7 +388,7 @@ impl Dispatcher {
             writer: Arc::clone(&self.writer),
             sender: self.sender.clone(),
             reference: Arc::clone(&reference),
-            slot: Slot { agent, sender: self.slots.0.clone() },
+            slot: Slot { freed: Freed { agent, ended: None }, sender: self.slots.0.clone() },
             traces: self.run.options.traces,
         };
         let task = self.prepared.get(&self.run, planned.task);
@@ -406,7 +409,11 @@ impl Dispatcher {
             }
             Err(error) => {
                 let Some((agent, waiting, reference)) = self.under_way.remove(&error.id()) else { return };
-                self.panicked(agent, waiting, reference)
+                let finished = self.panicked(agent, waiting, reference);
+                if let Ok(record) = &finished.result {
+                    self.consider(record.outcome, record.fault.as_ref(), observe);
+                }
+                finished
             }
         };
         // What the attempt told comes before its end.
@@ -423,7 +430,6 @@ impl Dispatcher {
                     finished.duration,
                 );
                 observe(&RunEvent::TrialEnded(Box::new(ended)));
-                self.consider(&record, observe);
             }
             Err(Lost::Storage(reason)) => self.stop_for(StopReason::Storage(reason), observe),
             Err(Lost::Task(reason)) => self.stop_for(StopReason::Faults(reason), observe),
@@ -475,7 +481,6 @@ impl Dispatcher {
         if retried {
             self.queue.push_first(agent, Waiting { attempt: waiting.attempt + 1, ..waiting });
         }
-        self.faults_in_a_row = if infra { self.faults_in_a_row + 1 } else { 0 };
         let cost = &record.cost;
         TrialEnded {
             trial,
@@ -489,9 +494,16 @@ impl Dispatcher {
         }
     }
 
-    /// Whether a record says that going on makes no sense.
-    fn consider(&mut self, record: &TrialRecord, observe: &mut (dyn FnMut(&RunEvent) + Send)) {
-        let Some(fault) = &record.fault else { return };
+    /// Whether the end of an attempt says that going on makes no sense.
+    fn consider(
+        &mut self,
+        outcome: Outcome,
+        fault: Option<&Fault>,
+        observe: &mut (dyn FnMut(&RunEvent) + Send),
+    ) {
+        let infra = matches!(outcome, Outcome::InfraFault | Outcome::VerifierFault);
+        self.faults_in_a_row = if infra { self.faults_in_a_row + 1 } else { 0 };
+        let Some(fault) = fault else { return };
         if fault.boundary == Boundary::Cancelled && fault.kind.as_deref() == Some(FailureKind::Budget.name())
         {
             self.stop_for(StopReason::Budget(fault.message.clone()), observe);
@@ -581,14 +593,21 @@ struct Worker {
 
 /// The place of an attempt among those at work, given back when it is dropped.
 struct Slot {
+    freed: Freed,
+    sender: mpsc::UnboundedSender<Freed>,
+}
+
+/// A place that an attempt gave back, and how the attempt ended if it did not panic.
+#[derive(Clone)]
+struct Freed {
     agent: usize,
-    sender: mpsc::UnboundedSender<usize>,
+    ended: Option<(Outcome, Option<Fault>)>,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         // Nobody listens after the end.
-        self.sender.send(self.agent).ok();
+        self.sender.send(self.freed.clone()).ok();
     }
 }
 
@@ -605,8 +624,9 @@ impl Worker {
             Ok(task) => self.attempt(Attempt { trial: planned, number: waiting.attempt, task }).await,
             Err(problem) => Err(Lost::Task(problem.what)),
         };
-        let Self { writer, reference, slot, .. } = self;
-        let agent = slot.agent;
+        let Self { writer, reference, mut slot, .. } = self;
+        let agent = slot.freed.agent;
+        slot.freed.ended = made.as_ref().ok().map(|record| (record.outcome, record.fault.clone()));
         drop(slot);
         let result = match made {
             Ok(record) => commit(&writer, record.clone()).await.map(|()| record).map_err(Lost::from),

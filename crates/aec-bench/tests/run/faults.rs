@@ -189,25 +189,52 @@ fn files_that_vanish_under_a_run_lose_no_record() {
 }
 
 #[test]
-fn a_task_that_vanishes_under_a_run_is_no_score() {
+fn trials_are_judged_by_the_verifier_that_was_planned() {
     let project = Project::with_tasks(3);
     let server = Server::start(Options { latency: Range::only(Duration::from_millis(600)), ..right() });
     project.endpoints(&server.url(), &["mine"]);
     let run = project.start(&format!("--json {LINE} --concurrency 3 --max-attempts 1"));
     server.wait_for_requests(3);
     std::fs::rename(project.env.path("tasks/civil/channel-001"), project.env.path("aside")).unwrap();
+    let strict =
+        r#"{"version": 1, "output": "output.json", "fields": {"flow_m3_s": {"type": "number", "value": 1}}}"#;
+    project.env.write("tasks/civil/channel-002/tests/answers.json", strict);
+    let (code, output, said) = run.end();
+    assert_eq!(code, Some(0), "{output} {said}");
+    let records = project.records("x");
+    assert!(records.values().all(|record| record.reward() == Some(1.0)), "{records:?}");
+    // Whoever goes on must have the tasks that were planned.
+    let line = "run --resume x --rerun failed";
+    let refused = project.json(line);
+    assert_eq!(
+        (refused.code, refused.errors().len()),
+        (Some(3), 2),
+        "one is gone, one has changed: {refused:?}"
+    );
+    std::fs::rename(project.env.path("aside"), project.env.path("tasks/civil/channel-001")).unwrap();
+    project.refusal(line, 3);
+    project.task("civil/channel-002", "easy");
+    assert_eq!(project.data(line)["recorded"], 0);
+    project.assert_sound("x");
+}
+
+#[test]
+fn a_task_that_changes_before_its_turn_stops_the_run() {
+    let project = Project::with_tasks(2);
+    let server = Server::start(Options { latency: Range::only(Duration::from_millis(600)), ..right() });
+    project.endpoints(&server.url(), &["mine"]);
+    let run = project.start(&format!("--json {LINE} --concurrency 1"));
+    server.wait_for_requests(1);
+    project.env.write("tasks/civil/channel-001/tests/answers.json", "{}");
     let (code, output, said) = run.end();
     assert_eq!(code, Some(1), "{output} {said}");
-    for record in project.records("x").values() {
-        let gone = record.task.task_id == "civil/channel-001";
-        assert_eq!(record.reward().is_none(), gone, "{record:?}");
-        assert_eq!(matches!(record.outcome, Outcome::VerifierFault | Outcome::InfraFault), gone);
-    }
-    let missing = project.json("run --resume x --rerun infra");
-    assert_eq!((missing.code, missing.errors()[0].0.as_str()), (Some(3), "E033"), "{missing:?}");
-    std::fs::rename(project.env.path("aside"), project.env.path("tasks/civil/channel-001")).unwrap();
-    let resumed = project.data("run --resume x --rerun infra");
-    assert_eq!(resumed["all"]["outcomes"], json!({ "scored": 3 }));
+    assert!(
+        output.contains("civil/channel-001") && output.contains("changed while the run went on"),
+        "{output}"
+    );
+    assert_eq!((server.count(), project.record_names("x").len()), (1, 1));
+    project.task("civil/channel-001", "easy");
+    assert_eq!(project.data("run --resume x")["all"]["outcomes"], json!({ "scored": 2 }));
     project.assert_sound("x");
 }
 
