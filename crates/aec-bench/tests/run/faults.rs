@@ -206,11 +206,8 @@ fn trials_are_judged_by_the_verifier_that_was_planned() {
     // Whoever goes on must have the tasks that were planned.
     let line = "run --resume x --rerun failed";
     let refused = project.json(line);
-    assert_eq!(
-        (refused.code, refused.errors().len()),
-        (Some(3), 2),
-        "one is gone, one has changed: {refused:?}"
-    );
+    let drift = refused.errors().iter().filter(|(id, _)| id == "E033").count();
+    assert_eq!((refused.code, drift), (Some(3), 2), "one is gone, one has changed: {refused:?}");
     std::fs::rename(project.env.path("aside"), project.env.path("tasks/civil/channel-001")).unwrap();
     project.refusal(line, 3);
     project.task("civil/channel-002", "easy");
