@@ -38,6 +38,27 @@ impl Timestamp {
         Self(text)
     }
 
+    /// Milliseconds since the beginning of 1970; less before it.
+    pub fn to_milliseconds(&self) -> i64 {
+        let digits = |from: usize, to: usize| {
+            let digits = self.0.as_bytes().get(from..to).unwrap_or_default();
+            digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit.wrapping_sub(b'0') % 10))
+        };
+        // The inverse of `date`: years from March, in eras of 400 of them.
+        let (month, day) = (digits(5, 7), digits(8, 10));
+        let year = digits(0, 4) - i64::from(month <= 2);
+        let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+        let year_of_era = year.rem_euclid(400);
+        let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+        let days = year.div_euclid(400) * 146_097 + day_of_era - 719_468;
+        let seconds = digits(11, 13) * 3600 + digits(14, 16) * 60 + digits(17, 19);
+        let fraction = self.0.get(19..).and_then(|rest| rest.strip_prefix('.')).unwrap_or_default();
+        let thousandths =
+            fraction.bytes().take_while(u8::is_ascii_digit).chain(std::iter::repeat(b'0')).take(3);
+        let thousandths = thousandths.fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+        (days * 86_400 + seconds) * 1000 + thousandths
+    }
+
     /// The moment as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -106,6 +127,26 @@ impl fmt::Display for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_and_milliseconds_are_two_ways_to_say_it() {
+        // `date -u -d TEXT +%s%3N`
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", 0),
+            ("1969-12-31T23:59:59.5Z", -500),
+            ("2000-02-29T12:34:56.789Z", 951_827_696_789),
+            ("2026-11-16T10:00:00Z", 1_794_823_200_000),
+            ("9999-12-31T23:59:59.123456Z", 253_402_300_799_123),
+        ] {
+            assert_eq!(Timestamp::try_from(text.to_owned()).unwrap().to_milliseconds(), expected, "{text}");
+        }
+        for seconds in (0..LATEST).step_by(987_654_321) {
+            assert_eq!(
+                Timestamp::from_seconds(seconds).to_milliseconds(),
+                i64::try_from(seconds * 1000).unwrap()
+            );
+        }
+    }
 
     #[test]
     fn known_moments() {

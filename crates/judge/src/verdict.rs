@@ -46,6 +46,11 @@ impl Outcome {
         self != Self::Cancelled
     }
 
+    /// Whether a trial is part of a mean: it was scored, or its agent left nothing to score, which counts as 0.
+    pub fn is_counted(self) -> bool {
+        matches!(self, Self::Scored | Self::AgentFault)
+    }
+
     /// The name as written in records.
     pub fn name(self) -> &'static str {
         match self {

@@ -289,6 +289,17 @@ pub enum OutputSource {
     FinalText,
 }
 
+impl OutputSource {
+    /// The name as written in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Submitted => "submitted",
+            Self::FinalText => "final_text",
+        }
+    }
+}
+
 /// Everything that was frozen for the judge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SubmissionFacts {

@@ -189,10 +189,15 @@ impl AgentTally {
         self.outcomes.get(&Outcome::Scored).copied().unwrap_or(0)
     }
 
-    /// The mean reward of scored trials.
+    /// Trials that are part of the mean.
+    pub fn counted(&self) -> usize {
+        self.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum()
+    }
+
+    /// The mean reward of the trials that count.
     #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
     pub fn mean_reward(&self) -> Option<f64> {
-        (self.scored() > 0).then(|| self.reward_sum / self.scored() as f64)
+        (self.counted() > 0).then(|| self.reward_sum / self.counted() as f64)
     }
 
     /// Counts one trial by its latest attempt.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 9] = [
+const ROOMS: [&str; 10] = [
     "aec-base",
     "aec-sandbox",
     "aec-task",
@@ -14,6 +14,7 @@ const ROOMS: [&str; 9] = [
     "aec-model",
     "aec-ledger",
     "aec-run",
+    "aec-report",
     "aec-bench",
 ];
 

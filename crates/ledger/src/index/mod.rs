@@ -1,6 +1,7 @@
 //! A cache over the records: one row for each, in a database beside them. Files are the truth; whatever is wrong with the
 //! index, it is made again, and where it cannot be kept it is made in memory.
 
+mod brief;
 mod query;
 mod refresh;
 mod row;
@@ -14,6 +15,7 @@ use rusqlite::Connection;
 use crate::layout::Ledger;
 use crate::record::TrialRecord;
 
+pub use brief::Brief;
 pub use query::{Attempts, FIELDS, Filter, FindError, Order, Summary, Totals};
 pub use refresh::Refreshed;
 pub use row::Row;

@@ -94,7 +94,7 @@ pub struct Totals {
     pub count: usize,
     /// How many of each outcome, without those that do not occur.
     pub outcomes: BTreeMap<Outcome, usize>,
-    /// Mean reward of those that were scored.
+    /// Mean reward of those that were scored, agent faults as 0.
     pub mean_reward: Option<f64>,
     /// Dollars of those whose cost is known.
     pub cost_usd: f64,
@@ -144,7 +144,9 @@ impl Totals {
         if outcome == Outcome::Scored {
             self.rewards += rewards;
         }
-        self.mean_reward = mean(self.rewards, self.of(Outcome::Scored));
+        let counted =
+            self.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count);
+        self.mean_reward = mean(self.rewards, counted.sum());
     }
 
     /// How many have an outcome.
@@ -171,9 +173,9 @@ fn mean(sum: f64, count: usize) -> Option<f64> {
 
 /// Conditions with their values.
 #[derive(Default)]
-struct Conditions {
+pub(super) struct Conditions {
     sql: Vec<String>,
-    values: Vec<Value>,
+    pub(super) values: Vec<Value>,
 }
 
 impl Conditions {
@@ -183,13 +185,13 @@ impl Conditions {
         self.sql.push(sql.replace("{}", &format!("?{}", self.values.len())));
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         if self.sql.is_empty() { String::new() } else { format!(" WHERE {}", self.sql.join(" AND ")) }
     }
 }
 
 impl Filter {
-    fn conditions(&self) -> Conditions {
+    pub(super) fn conditions(&self) -> Conditions {
         let mut conditions = Conditions::default();
         if self.attempts == Attempts::Latest {
             conditions.sql.push("latest = 1".to_owned());

@@ -263,7 +263,10 @@ pub(super) fn outcome(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Ou
 }
 
 /// A value that we never wrote: somebody else changed the index.
-fn foreign(at: usize, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+pub(super) fn foreign(
+    at: usize,
+    error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, error.into())
 }
 

@@ -1,0 +1,85 @@
+//! One side of a comparison.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aec_base::content::ContentStore;
+use aec_base::digest::Digest;
+use aec_judge::verdict::Outcome;
+use aec_ledger::record::TrialRecord;
+
+use crate::frame::Framed;
+use crate::selection::is_full;
+use crate::trace::TraceFacts;
+
+/// A trial as a comparison sees it.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// What it did.
+    pub facts: TraceFacts,
+    /// Digest of the task's files.
+    pub revision: Digest,
+    /// How hard the task is.
+    pub difficulty: Option<String>,
+    /// What was around it.
+    pub framed: Framed,
+}
+
+impl Sample {
+    /// The trial of a record.
+    pub fn read(record: &TrialRecord, contents: &ContentStore) -> Self {
+        Self {
+            facts: TraceFacts::read(record, contents),
+            revision: record.task.task_revision,
+            difficulty: record.task.difficulty.clone(),
+            framed: Framed::of(record),
+        }
+    }
+
+    /// The reward as it counts.
+    pub fn counted(&self) -> Option<f64> {
+        match self.facts.outcome {
+            Outcome::Scored => self.facts.reward,
+            Outcome::AgentFault => Some(0.0),
+            _ => None,
+        }
+    }
+
+    /// Whether the agent had its chance, so that what it did can be counted.
+    pub(super) fn is_worked(&self) -> bool {
+        matches!(self.facts.outcome, Outcome::Scored | Outcome::AgentFault | Outcome::Unverified)
+    }
+
+    pub(super) fn task(&self) -> (&str, Digest) {
+        (&self.facts.task_id, self.revision)
+    }
+
+    pub(super) fn place(&self) -> (&str, Digest, u32) {
+        (&self.facts.task_id, self.revision, self.facts.repetition)
+    }
+}
+
+/// One side of a comparison.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// What to call it.
+    pub name: String,
+    /// Its trials, by their latest attempts.
+    pub samples: Vec<Sample>,
+}
+
+impl Arm {
+    /// Which repetitions of which tasks there are.
+    pub(super) fn places(&self) -> BTreeSet<(&str, Digest, u32)> {
+        self.samples.iter().map(Sample::place).collect()
+    }
+
+    /// Whether each repetition that counts was solved.
+    pub(super) fn solved(&self) -> BTreeMap<(&str, Digest, u32), bool> {
+        let counted = self.samples.iter().filter_map(|sample| Some((sample.place(), sample.counted()?)));
+        counted.map(|(place, reward)| (place, is_full(reward))).collect()
+    }
+
+    pub(super) fn tasks(&self) -> BTreeSet<(&str, Digest)> {
+        self.samples.iter().map(Sample::task).collect()
+    }
+}

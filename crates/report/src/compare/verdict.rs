@@ -1,0 +1,109 @@
+//! What to make of a comparison, in one word and one sentence.
+
+use serde::Serialize;
+
+use super::{Alignment, Arm, Power, Question, RewardChange};
+
+/// What to make of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// The second run is better.
+    Improved,
+    /// Whatever difference there is lies within the margin.
+    Equivalent,
+    /// The second run may be better, and is worse by no more than the margin.
+    NotWorse,
+    /// The second run is worse.
+    Regressed,
+    /// The numbers do not say.
+    Undecided,
+}
+
+impl VerdictKind {
+    /// The name as it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Improved => "improved",
+            Self::Equivalent => "equivalent",
+            Self::NotWorse => "not_worse",
+            Self::Regressed => "regressed",
+            Self::Undecided => "undecided",
+        }
+    }
+
+    /// Whether a gate lets the second run pass.
+    pub fn is_fine(self) -> bool {
+        matches!(self, Self::Improved | Self::Equivalent | Self::NotWorse)
+    }
+}
+
+/// What to make of a comparison.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// In one word.
+    pub kind: VerdictKind,
+    /// In one sentence.
+    pub sentence: String,
+}
+
+pub(super) fn decide(
+    base: &Arm,
+    other: &Arm,
+    reward: &RewardChange,
+    alignment: &Alignment,
+    power: &Power,
+    question: &Question,
+) -> Verdict {
+    let (Some(difference), Some(interval)) = (reward.difference, reward.interval) else {
+        let sentence = format!(
+            "{} and {} cannot be compared: a difference needs two tasks with a reward on both sides",
+            base.name, other.name
+        );
+        return Verdict { kind: VerdictKind::Undecided, sentence };
+    };
+    // Unpaired runs have no signs to flip; there the interval decides.
+    let p_value = reward.permutation.as_ref().filter(|_| alignment.paired).map(|test| test.p_value);
+    let is_clear = match p_value {
+        Some(p_value) => p_value < question.goal.alpha,
+        None => !interval.contains(0.0),
+    };
+    let kind = if is_clear && difference > 0.0 {
+        VerdictKind::Improved
+    } else if is_clear && difference < 0.0 {
+        VerdictKind::Regressed
+    } else if interval.low >= -question.margin && interval.high <= question.margin {
+        VerdictKind::Equivalent
+    } else if interval.low >= -question.margin {
+        VerdictKind::NotWorse
+    } else {
+        VerdictKind::Undecided
+    };
+    let says = match kind {
+        VerdictKind::Improved => "is better than",
+        VerdictKind::Regressed => "is worse than",
+        VerdictKind::Equivalent => "is as good as",
+        VerdictKind::NotWorse => "is not worse than",
+        VerdictKind::Undecided => "may be better or worse than",
+    };
+    let how = if alignment.paired {
+        format!("paired over {} tasks", alignment.tasks)
+    } else {
+        "not paired: no task was done by both".to_owned()
+    };
+    let chance = match p_value {
+        Some(p_value) if p_value < 0.001 => ", p < 0.001".to_owned(),
+        Some(p_value) => format!(", p = {p_value:.3}"),
+        None => String::new(),
+    };
+    let mut sentence = format!(
+        "{} {says} {}: mean reward differs by {difference:+.3} (95 % {:+.3} to {:+.3}, {how}{chance})",
+        other.name, base.name, interval.low, interval.high
+    );
+    if kind == VerdictKind::Undecided
+        && let Some(smallest) = power.minimal_detectable_effect
+    {
+        sentence.push_str(&format!("; a comparison of this size sees differences from {smallest:.3}"));
+    }
+    Verdict { kind, sentence }
+}

@@ -1,0 +1,159 @@
+//! `evaluate`: what an experiment says, over all its trials and by everything that tells them apart.
+
+use std::collections::BTreeMap;
+
+use aec_base::digest::Digest;
+use serde::Serialize;
+
+use crate::group::{Group, Sum, Unit};
+use crate::selection::{Agent, Selection, Task};
+
+/// What an experiment says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Evaluation {
+    /// The experiments.
+    pub experiments: Vec<String>,
+    /// Which trials are taken to be alike.
+    pub unit: Unit,
+    /// All trials.
+    pub overall: Group,
+    /// The same by what tells trials apart.
+    pub by: Tables,
+    /// What a reader should know before believing the numbers.
+    pub notes: Vec<String>,
+}
+
+/// Groups by what tells trials apart.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tables {
+    /// By agent.
+    pub agent: Vec<Group>,
+    /// By model.
+    pub model: Vec<Group>,
+    /// By harness.
+    pub harness: Vec<Group>,
+    /// By difficulty.
+    pub difficulty: Vec<Group>,
+    /// By discipline.
+    pub discipline: Vec<Group>,
+    /// By family.
+    pub family: Vec<Group>,
+    /// By task.
+    pub task: Vec<Group>,
+}
+
+/// Evaluates a selection.
+pub fn evaluate(selection: &Selection, unit: Unit) -> Evaluation {
+    let sums = Sums::new(selection, unit);
+    let unknown = || "unknown".to_owned();
+    let names = agent_names(&selection.agents);
+    let agent_name = |agent: &Agent| names.get(&agent.digest).cloned().unwrap_or_else(|| agent.name.clone());
+    Evaluation {
+        experiments: selection.experiments.iter().map(|experiment| experiment.id.clone()).collect(),
+        unit,
+        overall: sums
+            .by(|_, _| "all".to_owned())
+            .pop()
+            .unwrap_or_else(|| Sum::default().finish("all".to_owned())),
+        by: Tables {
+            agent: sums.by(|_, agent| agent_name(agent)),
+            model: sums.by(|_, agent| agent.model.clone().unwrap_or_else(|| "none".to_owned())),
+            harness: sums.by(|_, agent| agent.harness.clone()),
+            difficulty: by_difficulty(sums.by(|task, _| task.difficulty.clone().unwrap_or_else(unknown))),
+            discipline: sums.by(|task, _| task.discipline.clone()),
+            family: sums.by(|task, _| task.family.clone()),
+            task: sums.by(|task, _| task.id.clone()),
+        },
+        notes: notes(selection),
+    }
+}
+
+/// Names that tell agents apart: two agents of one name and different digests have a part of the digest behind it.
+pub(crate) fn agent_names(agents: &[Agent]) -> BTreeMap<Digest, String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for agent in agents {
+        *counts.entry(&agent.name).or_default() += 1;
+    }
+    agents
+        .iter()
+        .map(|agent| {
+            let alone = counts.get(agent.name.as_str()) == Some(&1);
+            let name = if alone {
+                agent.name.clone()
+            } else {
+                format!("{}@{}", agent.name, &agent.digest.hex()[..8])
+            };
+            (agent.digest, name)
+        })
+        .collect()
+}
+
+/// The trials of a selection, ready to be grouped in any way.
+struct Sums<'a> {
+    selection: &'a Selection,
+    unit: Unit,
+    families: Vec<usize>,
+}
+
+impl<'a> Sums<'a> {
+    fn new(selection: &'a Selection, unit: Unit) -> Self {
+        Self { selection, unit, families: families(&selection.tasks) }
+    }
+
+    fn by(&self, name: impl Fn(&Task, &Agent) -> String) -> Vec<Group> {
+        let selection = self.selection;
+        // Names are made once for each task and agent, not for each trial.
+        let mut groups: BTreeMap<String, usize> = BTreeMap::new();
+        let mut sums: Vec<Sum> = Vec::new();
+        let mut known: std::collections::HashMap<(usize, usize), usize> = std::collections::HashMap::new();
+        for trial in &selection.trials {
+            let at = *known.entry((trial.task, trial.agent)).or_insert_with(|| {
+                let name = name(&selection.tasks[trial.task], &selection.agents[trial.agent]);
+                *groups.entry(name).or_insert_with(|| {
+                    sums.push(Sum::default());
+                    sums.len() - 1
+                })
+            });
+            sums[at].add(trial, self.unit.of(&self.families, trial));
+        }
+        for missing in &selection.missing {
+            let at = *groups.entry(name(&missing.task, &missing.agent)).or_insert_with(|| {
+                sums.push(Sum::default());
+                sums.len() - 1
+            });
+            sums[at].miss(missing);
+        }
+        groups.into_iter().map(|(name, at)| std::mem::take(&mut sums[at]).finish(name)).collect()
+    }
+}
+
+/// The family of each task, as the number of its first task.
+pub(crate) fn families(tasks: &[Task]) -> Vec<usize> {
+    let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+    tasks.iter().enumerate().map(|(at, task)| *first.entry(&task.family).or_insert(at)).collect()
+}
+
+/// From easy to hard, then whatever else there is.
+fn by_difficulty(mut groups: Vec<Group>) -> Vec<Group> {
+    const ORDER: [&str; 4] = ["easy", "medium", "hard", "expert"];
+    let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
+    groups.sort_by(|a, b| place(&a.name).cmp(&place(&b.name)).then_with(|| a.name.cmp(&b.name)));
+    groups
+}
+
+fn notes(selection: &Selection) -> Vec<String> {
+    let mut notes = Vec::new();
+    let missing: usize = selection.missing.iter().map(|missing| missing.count).sum();
+    if missing > 0 {
+        let planned = missing + selection.trials.len();
+        notes.push(format!("{missing} of {planned} planned trials have no record; the mean is without them, the worst case counts them as 0"));
+    }
+    let mixed = selection.mixed_revisions();
+    if let Some((task, count)) = mixed.first() {
+        let others = if mixed.len() > 1 { format!(" and {} others", mixed.len() - 1) } else { String::new() };
+        notes.push(format!(
+            "{count} revisions of {task}{others} are in these numbers; they are different tasks"
+        ));
+    }
+    notes
+}

@@ -1,0 +1,160 @@
+//! `report fields`: which parts of answers fail, template by template.
+
+use std::collections::BTreeMap;
+
+use aec_ledger::record::TrialRecord;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::selection::is_full;
+
+/// Wrong answers that are quoted for each field at most.
+const QUOTED: usize = 3;
+
+/// What a record says of the fields of its answer.
+#[derive(Clone, Debug)]
+pub struct Marks {
+    family: String,
+    agent: String,
+    trial: String,
+    fields: Vec<Mark>,
+}
+
+#[derive(Clone, Debug)]
+struct Mark {
+    name: String,
+    score: f64,
+    status: String,
+    expected: String,
+    got: String,
+}
+
+impl Marks {
+    /// Reads them; a record whose verifier says nothing about fields has none.
+    pub fn of(record: &TrialRecord) -> Option<Self> {
+        let breakdown = record.evaluation.as_ref()?.breakdown.as_ref()?;
+        let fields = breakdown.get("fields")?.as_object()?;
+        let text = |field: &Value, key: &str| match field.get(key) {
+            Some(Value::String(text)) => text.clone(),
+            None | Some(Value::Null) => String::new(),
+            Some(other) => other.to_string(),
+        };
+        let mark = |(name, field): (&String, &Value)| {
+            let score = field.get("score").unwrap_or(field).as_f64()?;
+            let status = text(field, "status");
+            let known = if is_full(score) { "correct" } else { "wrong" };
+            Some(Mark {
+                name: name.clone(),
+                score,
+                status: if status.is_empty() { known.to_owned() } else { status },
+                expected: text(field, "expected"),
+                got: text(field, "got"),
+            })
+        };
+        Some(Self {
+            family: record.task.family.clone(),
+            agent: record.agent.name.to_string(),
+            trial: record.trial_id.to_string(),
+            fields: fields.iter().filter_map(mark).collect(),
+        })
+    }
+}
+
+/// The fields of one template.
+#[derive(Clone, Debug, Serialize)]
+pub struct FamilyFields {
+    /// The template.
+    pub family: String,
+    /// Trials whose verifier said something about fields.
+    pub trials: usize,
+    /// Its fields, those that fail most first.
+    pub fields: Vec<FieldRow>,
+}
+
+/// One field.
+#[derive(Clone, Debug, Serialize)]
+pub struct FieldRow {
+    /// Its name.
+    pub name: String,
+    /// How often it was asked for.
+    pub asked: usize,
+    /// How often it was right.
+    pub correct: usize,
+    /// Mean score.
+    pub mean_score: f64,
+    /// How often each verdict occurred.
+    pub statuses: BTreeMap<String, usize>,
+    /// How often it was right, by agent: right, asked.
+    pub by_agent: BTreeMap<String, (usize, usize)>,
+    /// Some answers that were wrong, as agents wrote them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub untrusted_examples: Vec<FieldExample>,
+}
+
+/// An answer that was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FieldExample {
+    /// The trial.
+    pub trial: String,
+    /// What it should have been.
+    pub expected: String,
+    /// What it was.
+    pub got: String,
+}
+
+/// Puts the marks of many records together. They come in the order of their trials' ids, so examples are the same every
+/// time.
+#[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
+pub fn fields(marks: &[Marks]) -> Vec<FamilyFields> {
+    #[derive(Default)]
+    struct Sum {
+        row: Option<FieldRow>,
+        scores: f64,
+    }
+    let mut families: BTreeMap<&str, (usize, BTreeMap<&str, Sum>)> = BTreeMap::new();
+    for one in marks {
+        let family = families.entry(&one.family).or_default();
+        family.0 += 1;
+        for mark in &one.fields {
+            let sum = family.1.entry(&mark.name).or_default();
+            sum.scores += mark.score;
+            let row = sum.row.get_or_insert_with(|| FieldRow {
+                name: mark.name.clone(),
+                asked: 0,
+                correct: 0,
+                mean_score: 0.0,
+                statuses: BTreeMap::new(),
+                by_agent: BTreeMap::new(),
+                untrusted_examples: Vec::new(),
+            });
+            let right = is_full(mark.score);
+            row.asked += 1;
+            row.correct += usize::from(right);
+            *row.statuses.entry(mark.status.clone()).or_default() += 1;
+            let agent = row.by_agent.entry(one.agent.clone()).or_default();
+            *agent = (agent.0 + usize::from(right), agent.1 + 1);
+            if !right && row.untrusted_examples.len() < QUOTED {
+                row.untrusted_examples.push(FieldExample {
+                    trial: one.trial.clone(),
+                    expected: mark.expected.clone(),
+                    got: mark.got.clone(),
+                });
+            }
+        }
+    }
+    families
+        .into_iter()
+        .map(|(family, (trials, fields))| {
+            let mut fields: Vec<FieldRow> = fields
+                .into_values()
+                .filter_map(|sum| {
+                    let mut row = sum.row?;
+                    row.mean_score = sum.scores / row.asked as f64;
+                    Some(row)
+                })
+                .collect();
+            fields.sort_by(|a, b| a.mean_score.total_cmp(&b.mean_score).then_with(|| a.name.cmp(&b.name)));
+            FamilyFields { family: family.to_owned(), trials, fields }
+        })
+        .collect()
+}

@@ -1,0 +1,118 @@
+//! The frame of a run: everything that must be the same before two runs can be compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aec_base::digest::{Digest, Hasher};
+use aec_ledger::record::TrialRecord;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Parameters that belong to the frame, and how the frame calls them.
+const PARAMETERS: [(&str, &str); 6] = [
+    ("environment", "environment"),
+    ("split", "split"),
+    ("seed", "seed"),
+    ("max_tokens", "token_budget"),
+    ("max_turns", "turns"),
+    ("max_total_tokens", "tokens_in_all"),
+];
+
+/// The value of a part that a record says nothing about.
+const SILENT: &str = "-";
+
+/// The frame of one record.
+#[derive(Clone, Debug)]
+pub struct Framed {
+    values: BTreeMap<&'static str, String>,
+    task: (String, Digest),
+    repetition: u32,
+}
+
+impl Framed {
+    /// What a record says of its frame.
+    pub fn of(record: &TrialRecord) -> Self {
+        let mut values = BTreeMap::new();
+        for (key, name) in PARAMETERS {
+            let value = match record.agent.configuration.get(key) {
+                None | Some(Value::Null) => SILENT.to_owned(),
+                Some(Value::String(text)) => text.clone(),
+                Some(other) => other.to_string(),
+            };
+            values.insert(name, value);
+        }
+        if let (Some(dataset), Some(environment)) = (&record.dataset_id, values.get_mut("environment"))
+            && environment == SILENT
+        {
+            environment.clone_from(dataset);
+        }
+        values.insert("harness", record.agent.adapter.clone());
+        values.insert("difficulty", record.task.difficulty.clone().unwrap_or_else(|| "unknown".to_owned()));
+        values.insert("backend", record.environment.compute_backend.clone());
+        Self {
+            values,
+            task: (record.task.task_id.clone(), record.task.task_revision),
+            repetition: record.repetition,
+        }
+    }
+}
+
+/// The frame of a run: each of its parts with every value that occurs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Frame(BTreeMap<&'static str, BTreeSet<String>>);
+
+/// A part of the frame that is not the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The part.
+    pub what: String,
+    /// What it is in the first run; `-` when it says nothing.
+    pub base: String,
+    /// What it is in the second run.
+    pub other: String,
+}
+
+impl Frame {
+    /// The frame of some records.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Framed>) -> Self {
+        let mut parts: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
+        let mut rollouts: BTreeMap<&(String, Digest), u32> = BTreeMap::new();
+        for record in records {
+            for (name, value) in &record.values {
+                parts.entry(name).or_default().insert(value.clone());
+            }
+            let most = rollouts.entry(&record.task).or_default();
+            *most = record.repetition.max(*most);
+        }
+        // What nobody says is not a part of the frame.
+        parts.retain(|_, values| values.iter().any(|value| value != SILENT));
+        let mut hasher = Hasher::default();
+        for (id, revision) in rollouts.keys() {
+            hasher.part(id.as_bytes());
+            hasher.part(revision.bytes());
+        }
+        let mut only = |name, value: String| drop(parts.insert(name, BTreeSet::from([value])));
+        only("examples", rollouts.len().to_string());
+        only("tasks", hasher.finish().hex()[..12].to_owned());
+        let counts: BTreeSet<String> = rollouts.values().map(u32::to_string).collect();
+        parts.insert("rollouts", counts);
+        Self(parts)
+    }
+
+    /// What is not the same in another frame.
+    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+        let names: BTreeSet<&'static str> = self.0.keys().chain(other.0.keys()).copied().collect();
+        let shown = |frame: &Self, name: &str| match frame.0.get(name) {
+            Some(values) => values.iter().cloned().collect::<Vec<_>>().join(", "),
+            None => SILENT.to_owned(),
+        };
+        names
+            .into_iter()
+            .filter(|name| self.0.get(name) != other.0.get(name))
+            .map(|name| Difference {
+                what: name.to_owned(),
+                base: shown(self, name),
+                other: shown(other, name),
+            })
+            .collect()
+    }
+}

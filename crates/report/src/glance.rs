@@ -1,0 +1,34 @@
+//! Reading many records at once: what is wanted of each, on all cores, with what could not be read told beside it.
+
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use aec_ledger::index::{Filter, Index, IndexError};
+use aec_ledger::layout::Ledger;
+use aec_ledger::record::TrialRecord;
+
+/// Records that a core takes at a time.
+const CHUNK: usize = 16;
+
+/// Shows every record that a filter takes to `look`, in the order of their ids. Records that cannot be read are told as
+/// problems; they keep nobody from seeing the others.
+pub fn each_record<T: Send>(
+    ledger: &Ledger,
+    index: &Index,
+    filter: &Filter,
+    look: impl Fn(&TrialRecord) -> T + Sync,
+) -> Result<(Vec<T>, Vec<Problem>), IndexError> {
+    let files = index.files(filter)?;
+    let read = parallel::map(&files, CHUNK, |(file, _)| match file.read(ledger) {
+        Ok(stored) => Ok(look(&stored.record)),
+        Err(broken) => Err(broken.problem),
+    });
+    let mut seen = Vec::with_capacity(read.len());
+    let mut problems = Vec::new();
+    for one in read {
+        match one {
+            Ok(looked) => seen.push(looked),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    Ok((seen, problems))
+}

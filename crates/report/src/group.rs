@@ -1,0 +1,205 @@
+//! What some trials add up to: counts, means with their intervals, and what they took.
+
+use std::collections::BTreeMap;
+
+use aec_judge::verdict::Outcome;
+use serde::Serialize;
+
+use crate::evaluate::{agent_names, families};
+use crate::selection::{Missing, Selection, Took, Trial, is_full};
+use crate::stats::{Cluster, Confidence, Interval, clustered_mean_logit, median, pass_at_k, pass_hat_k};
+
+/// Which trials are taken to be alike. An interval by task speaks of other tasks like these; one by family of other
+/// families.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Repetitions of one task.
+    #[default]
+    Task,
+    /// Everything that was made from one template.
+    Family,
+}
+
+impl Unit {
+    /// The unit of a trial, as a number below the number of tasks.
+    pub(crate) fn of(self, families: &[usize], trial: &Trial) -> usize {
+        match self {
+            Self::Task => trial.task,
+            Self::Family => families[trial.task],
+        }
+    }
+}
+
+/// The mean reward, three times: nobody should have to guess what became of the trials that have none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Denominators {
+    /// Every trial that came to an end; faults count as 0, whoever's they are.
+    pub as_run: Option<f64>,
+    /// Without trials that failed through no fault of the agent. This is the mean reward.
+    pub without_infra: Option<f64>,
+    /// Everything that was planned; what has no reward counts as 0.
+    pub worst_case: Option<f64>,
+}
+
+/// How often at least one, or every one, of `k` tries solves a task; the mean over tasks with so many tries.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Pass {
+    /// Tries.
+    pub k: usize,
+    /// At least one of them.
+    pub pass_at_k: f64,
+    /// Every one of them.
+    pub pass_hat_k: f64,
+    /// Tasks with so many tries.
+    pub tasks: usize,
+}
+
+/// What some trials add up to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Group {
+    /// What they have in common.
+    pub name: String,
+    /// Trials with a record.
+    pub trials: usize,
+    /// Trials that were planned and have none.
+    pub missing: usize,
+    /// Tasks.
+    pub tasks: usize,
+    /// Trials by outcome, without those that do not occur.
+    pub outcomes: BTreeMap<Outcome, usize>,
+    /// Trials that the mean is made of.
+    pub counted: usize,
+    /// Mean reward, without trials that failed through no fault of the agent.
+    pub mean_reward: Option<f64>,
+    /// How far off the mean may be.
+    pub interval: Option<Interval>,
+    /// Standard error of the mean.
+    pub standard_error: Option<f64>,
+    /// The mean with other denominators.
+    pub denominators: Denominators,
+    /// Trials with full reward.
+    pub solved: usize,
+    /// Their share of those that count.
+    pub solve_rate: Option<f64>,
+    /// Trials with any reward.
+    pub nonzero: usize,
+    /// Chances over several tries.
+    pub pass: Vec<Pass>,
+    /// What all attempts took.
+    pub took: Took,
+    /// Dollars of all attempts for each trial that was solved.
+    pub cost_per_solved: Option<f64>,
+    /// Median of the seconds that a trial took.
+    pub median_seconds: Option<f64>,
+}
+
+/// The rewards that count, by unit: of all trials, or of one agent.
+pub fn clusters(selection: &Selection, unit: Unit, agent: Option<&str>) -> Vec<Cluster> {
+    let names = agent_names(&selection.agents);
+    let families = families(&selection.tasks);
+    let mut clusters: BTreeMap<usize, Cluster> = BTreeMap::new();
+    for trial in &selection.trials {
+        let name = names.get(&selection.agents[trial.agent].digest).map(String::as_str);
+        if (agent.is_none() || name == agent)
+            && let Some(reward) = trial.counted()
+        {
+            clusters.entry(unit.of(&families, trial)).or_default().add(reward);
+        }
+    }
+    clusters.into_values().collect()
+}
+
+/// Puts trials together, one by one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sum {
+    trials: usize,
+    missing: usize,
+    outcomes: BTreeMap<Outcome, usize>,
+    rewards: BTreeMap<usize, Cluster>,
+    /// Tries and solved tries by task and agent.
+    tries: BTreeMap<(usize, usize), (usize, usize)>,
+    nonzero: usize,
+    took: Took,
+    seconds: Vec<f64>,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, trial: &Trial, unit: usize) {
+        self.trials += 1;
+        *self.outcomes.entry(trial.outcome).or_default() += 1;
+        self.took.add(&trial.took);
+        self.seconds.push(trial.seconds);
+        let tries = self.tries.entry((trial.task, trial.agent)).or_default();
+        if let Some(reward) = trial.counted() {
+            self.rewards.entry(unit).or_default().add(reward);
+            self.nonzero += usize::from(reward > 0.0);
+            tries.0 += 1;
+            tries.1 += usize::from(is_full(reward));
+        }
+    }
+
+    pub(crate) fn miss(&mut self, missing: &Missing) {
+        self.missing += missing.count;
+    }
+
+    fn of(&self, outcome: Outcome) -> usize {
+        self.outcomes.get(&outcome).copied().unwrap_or(0)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
+    pub(crate) fn finish(self, name: String) -> Group {
+        let clusters: Vec<Cluster> = self.rewards.values().copied().collect();
+        let estimate = clustered_mean_logit(&clusters, Confidence::default());
+        let counted: usize = clusters.iter().map(|cluster| cluster.count).sum();
+        let sum: f64 = clusters.iter().map(|cluster| cluster.sum).sum();
+        let over = |others: usize| {
+            let all = counted + others;
+            (all > 0).then(|| sum / all as f64)
+        };
+        let faults = self.of(Outcome::InfraFault) + self.of(Outcome::VerifierFault);
+        let never = self.of(Outcome::Cancelled) + self.missing;
+        let solved: usize = self.tries.values().map(|tries| tries.1).sum();
+        let priced = self.took.without_cost == 0;
+        let tasks = self.tries.keys().map(|key| key.0).collect::<std::collections::BTreeSet<_>>().len();
+        Group {
+            name,
+            trials: self.trials,
+            missing: self.missing,
+            tasks,
+            counted,
+            mean_reward: estimate.as_ref().map(|estimate| estimate.mean),
+            interval: estimate.as_ref().and_then(|estimate| estimate.interval),
+            standard_error: estimate.as_ref().and_then(|estimate| estimate.standard_error),
+            denominators: Denominators {
+                as_run: over(faults),
+                without_infra: over(0),
+                worst_case: over(faults + never),
+            },
+            solved,
+            solve_rate: (counted > 0).then(|| solved as f64 / counted as f64),
+            nonzero: self.nonzero,
+            pass: passes(&self.tries.values().copied().collect::<Vec<_>>()),
+            cost_per_solved: (solved > 0 && priced).then(|| self.took.cost_usd / solved as f64),
+            took: self.took,
+            median_seconds: median(&self.seconds),
+            outcomes: self.outcomes,
+        }
+    }
+}
+
+/// Chances for 1, 2, 4, … tries and for as many as there are, where tasks have so many.
+#[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
+fn passes(tries: &[(usize, usize)]) -> Vec<Pass> {
+    let most = tries.iter().map(|(count, _)| *count).max().unwrap_or(0);
+    let powers = std::iter::successors(Some(1_usize), |k| k.checked_mul(2)).take_while(|k| *k < most);
+    let ks = powers.chain((most > 0).then_some(most));
+    ks.filter_map(|k| {
+        let chances: Vec<(f64, f64)> =
+            tries.iter().filter_map(|(n, c)| Some((pass_at_k(*n, *c, k)?, pass_hat_k(*n, *c, k)?))).collect();
+        let tasks = chances.len();
+        let mean = |pick: fn(&(f64, f64)) -> f64| chances.iter().map(pick).sum::<f64>() / tasks as f64;
+        (tasks > 0).then(|| Pass { k, pass_at_k: mean(|one| one.0), pass_hat_k: mean(|one| one.1), tasks })
+    })
+    .collect()
+}

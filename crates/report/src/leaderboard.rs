@@ -1,0 +1,127 @@
+//! `report leaderboard`: agents against each other, over one or more experiments.
+
+use serde::Serialize;
+
+use crate::evaluate::{agent_names, families};
+use crate::group::{Group, Sum, Unit};
+use crate::selection::Selection;
+use crate::stats::Interval;
+
+/// Agents, the best first.
+#[derive(Clone, Debug, Serialize)]
+pub struct Leaderboard {
+    /// The experiments.
+    pub experiments: Vec<String>,
+    /// Which trials are taken to be alike.
+    pub unit: Unit,
+    /// Tasks, all agents together.
+    pub tasks: usize,
+    /// One for each agent.
+    pub rows: Vec<Row>,
+    /// What a reader should know before believing the order.
+    pub notes: Vec<String>,
+}
+
+/// An agent and its place.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Place by mean reward, from 1; absent without a mean.
+    pub rank: Option<usize>,
+    /// The places that the intervals leave open.
+    pub ranks: Option<(usize, usize)>,
+    /// The agent.
+    pub agent: String,
+    /// The harness.
+    pub harness: String,
+    /// The model.
+    pub model: Option<String>,
+    /// Experiments in which it took part.
+    pub experiments: usize,
+    /// What its trials add up to.
+    #[serde(flatten)]
+    pub group: Group,
+}
+
+/// Ranks the agents of a selection.
+pub fn leaderboard(selection: &Selection, unit: Unit) -> Leaderboard {
+    let names = agent_names(&selection.agents);
+    let families = families(&selection.tasks);
+    let mut sums = vec![Sum::default(); selection.agents.len()];
+    let mut taken = vec![std::collections::BTreeSet::new(); selection.agents.len()];
+    for trial in &selection.trials {
+        sums[trial.agent].add(trial, unit.of(&families, trial));
+        taken[trial.agent].insert(trial.experiment);
+    }
+    for missing in &selection.missing {
+        if let Some(at) = selection.agents.iter().position(|agent| *agent == missing.agent) {
+            sums[at].miss(missing);
+        }
+    }
+    let mut rows: Vec<Row> = selection
+        .agents
+        .iter()
+        .zip(sums)
+        .zip(&taken)
+        .map(|((agent, sum), experiments)| {
+            let name = names.get(&agent.digest).cloned().unwrap_or_else(|| agent.name.clone());
+            Row {
+                rank: None,
+                ranks: None,
+                agent: name.clone(),
+                harness: agent.harness.clone(),
+                model: agent.model.clone(),
+                experiments: experiments.len(),
+                group: sum.finish(name),
+            }
+        })
+        .collect();
+    let mean = |row: &Row| row.group.mean_reward.unwrap_or(f64::NEG_INFINITY);
+    rows.sort_by(|a, b| mean(b).total_cmp(&mean(a)).then_with(|| a.agent.cmp(&b.agent)));
+    rank(&mut rows);
+    Leaderboard {
+        experiments: selection.experiments.iter().map(|experiment| experiment.id.clone()).collect(),
+        unit,
+        tasks: selection.tasks.len(),
+        notes: notes(selection, &rows),
+        rows,
+    }
+}
+
+/// Agents with the same mean share a place. A place is open to an agent unless an interval rules it out.
+fn rank(rows: &mut [Row]) {
+    let means: Vec<Option<f64>> = rows.iter().map(|row| row.group.mean_reward).collect();
+    let spans: Vec<Option<Interval>> = rows
+        .iter()
+        .map(|row| {
+            row.group
+                .interval
+                .or_else(|| row.group.mean_reward.map(|mean| Interval { low: mean, high: mean }))
+        })
+        .collect();
+    let ranked = means.iter().flatten().count();
+    for (row, (mean, span)) in rows.iter_mut().zip(means.iter().zip(&spans)) {
+        let (Some(mean), Some(span)) = (mean, span) else { continue };
+        let above = means.iter().flatten().filter(|other| *other > mean).count();
+        let surely_above = spans.iter().flatten().filter(|other| other.low > span.high).count();
+        let surely_below = spans.iter().flatten().filter(|other| other.high < span.low).count();
+        row.rank = Some(above + 1);
+        row.ranks = Some((surely_above + 1, ranked - surely_below));
+    }
+}
+
+fn notes(selection: &Selection, rows: &[Row]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let counts: Vec<usize> = rows.iter().map(|row| row.group.tasks).collect();
+    if let (Some(least), Some(most)) = (counts.iter().min(), counts.iter().max())
+        && least < most
+    {
+        notes.push(format!(
+            "agents did not do the same tasks ({least} to {most}); `report compare` pairs those that they share"
+        ));
+    }
+    let missing: usize = selection.missing.iter().map(|missing| missing.count).sum();
+    if missing > 0 {
+        notes.push(format!("{missing} planned trials have no record; WORST counts them as 0"));
+    }
+    notes
+}

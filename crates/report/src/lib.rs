@@ -1,0 +1,21 @@
+//! What records say: statistics, evaluation, comparison, traces and behaviour. Nothing here reads a clock or a socket, and
+//! the same records give the same report.
+
+pub mod behaviour;
+pub mod compare;
+pub mod evaluate;
+pub mod fields;
+pub mod floors;
+pub mod frame;
+pub mod glance;
+pub mod group;
+pub mod html;
+pub mod leaderboard;
+mod missing;
+pub mod page;
+pub mod selection;
+pub mod sizing;
+pub mod stats;
+pub mod trace;
+pub mod traces;
+pub mod work;

@@ -1,0 +1,89 @@
+//! Trials that were planned and have no record. A mean that leaves them out in silence can be improved by stopping early.
+
+use std::collections::HashMap;
+
+use aec_ledger::index::Filter;
+use aec_run::plan::Plan;
+
+use crate::selection::{Agent, Missing, Selection, Task};
+
+impl Selection {
+    /// Notes the trials of some plans that have no record, as far as the filter would have taken them.
+    pub fn note_missing(&mut self, plans: &[Plan], filter: &Filter) {
+        for plan in plans {
+            self.note_missing_of(plan, filter);
+        }
+    }
+
+    fn note_missing_of(&mut self, plan: &Plan, filter: &Filter) {
+        let id = plan.experiment_id.as_str();
+        let mut recorded: HashMap<(usize, usize), usize> = HashMap::new();
+        let is_this = |trial: &crate::selection::Trial| self.experiments[trial.experiment].id == id;
+        for trial in self.trials.iter().filter(|trial| is_this(trial)) {
+            *recorded.entry((trial.task, trial.agent)).or_default() += 1;
+        }
+        let mut missing = Vec::new();
+        for planned in &plan.tasks {
+            let known = self
+                .tasks
+                .iter()
+                .position(|task| task.id == planned.task_id && task.revision == planned.revision);
+            let task = known.map_or_else(
+                || Task {
+                    id: planned.task_id.clone(),
+                    revision: planned.revision,
+                    discipline: planned.task_id.split(['/', '.']).next().unwrap_or_default().to_owned(),
+                    difficulty: None,
+                    family: planned.task_id.clone(),
+                },
+                |at| self.tasks[at].clone(),
+            );
+            for agent in &plan.agents {
+                let at = self
+                    .agents
+                    .iter()
+                    .position(|other| other.name == agent.name.as_str() && other.digest == agent.digest);
+                let done = known.zip(at).and_then(|key| recorded.get(&key)).copied().unwrap_or(0);
+                let count = (plan.repetitions as usize).saturating_sub(done);
+                let agent = Agent {
+                    name: agent.name.to_string(),
+                    harness: agent.harness.name().to_owned(),
+                    model: agent.model.clone(),
+                    digest: agent.digest,
+                };
+                if count > 0 && takes(filter, &task, &agent) {
+                    missing.push(Missing { task: task.clone(), agent, count });
+                }
+            }
+        }
+        self.missing.extend(missing);
+    }
+}
+
+/// Whether a filter would take a trial of this task and agent. Filters on what only a record knows take none.
+fn takes(filter: &Filter, task: &Task, agent: &Agent) -> bool {
+    let dotted = |text: &str| text.replace('/', ".");
+    let is = |wanted: &Option<String>, found: Option<&str>| {
+        wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+    };
+    let field = |(name, value): &(String, String)| {
+        let found = match name.as_str() {
+            "task_id" => Some(task.id.as_str()),
+            "domain" => Some(task.discipline.as_str()),
+            "difficulty" => task.difficulty.as_deref(),
+            "family" => Some(task.family.as_str()),
+            "agent" => Some(agent.name.as_str()),
+            "adapter" | "harness" => Some(agent.harness.as_str()),
+            "model" => agent.model.as_deref(),
+            _ => return false,
+        };
+        found.unwrap_or("unknown") == value
+    };
+    is(&filter.agent, Some(&agent.name))
+        && is(&filter.adapter, Some(&agent.harness))
+        && is(&filter.model, agent.model.as_deref())
+        && is(&filter.domain, Some(&task.discipline))
+        && filter.trial_prefix.is_none()
+        && filter.task_prefix.as_deref().is_none_or(|prefix| dotted(&task.id).starts_with(&dotted(prefix)))
+        && filter.fields.iter().all(field)
+}

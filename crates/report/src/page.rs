@@ -1,0 +1,322 @@
+//! The HTML report of some experiments: everything that the page shows, read from records and statistics.
+
+use std::collections::{BTreeMap, HashMap};
+
+use aec_base::content::ContentStore;
+use aec_base::digest::Digest;
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use aec_ledger::index::{Filter, Index, IndexError};
+use aec_ledger::layout::Ledger;
+use aec_ledger::record::TrialRecord;
+use aec_run::trajectory::{Event, EventRole};
+use serde_json::Value;
+
+use crate::evaluate::{Evaluation, evaluate};
+use crate::glance::each_record;
+use crate::group::Group;
+use crate::html::{self, Budget, Document, Field, GroupKind, Trace, TraceEntry, wanted_traces};
+use crate::selection::{Selection, is_full};
+use crate::trace::{TraceFacts, read_events};
+
+/// An answer is shown so far.
+const ANSWER_LIMIT: u64 = 256 * 1024;
+
+/// What the numbers of the page are.
+const METHOD: &str = "The mean reward leaves out trials that failed through no fault of the agent and counts an agent \
+    that left nothing to judge as 0; \u{201c}as run\u{201d} counts every fault as 0, \u{201c}worst case\u{201d} also what was planned and not \
+    run. Intervals are at 95 % with tasks as units: repetitions of one task say nothing about other tasks.";
+
+/// What the page shows of one record.
+struct Shown {
+    facts: TraceFacts,
+    task: (String, Digest),
+    agent: Digest,
+    fault_message: Option<String>,
+    fields: Vec<Field>,
+    prompt: Option<String>,
+    trajectory: Option<(Digest, u64)>,
+    answer: Option<Digest>,
+}
+
+/// Where the page gets what it shows.
+pub struct PageSource<'a> {
+    /// The ledger.
+    pub ledger: &'a Ledger,
+    /// Its index.
+    pub index: &'a Index,
+    /// Which trials.
+    pub filter: &'a Filter,
+    /// The same trials.
+    pub selection: &'a Selection,
+    /// What they say.
+    pub evaluation: &'a Evaluation,
+}
+
+/// Everything that the page shows, with traces as far as the budget takes them, and what could not be read.
+pub fn document(
+    source: &PageSource<'_>,
+    tool: &str,
+    budget: Option<&Budget>,
+) -> Result<(Document, Vec<Problem>), IndexError> {
+    let contents = source.ledger.contents();
+    let (shown, problems) =
+        each_record(source.ledger, source.index, source.filter, |record| Shown::of(record, &contents))?;
+    let mut document = skeleton(source, tool);
+    let tasks: HashMap<(&str, Digest), usize> = source
+        .selection
+        .tasks
+        .iter()
+        .enumerate()
+        .map(|(at, task)| ((task.id.as_str(), task.revision), at))
+        .collect();
+    let agents: HashMap<Digest, usize> =
+        source.selection.agents.iter().enumerate().map(|(at, agent)| (agent.digest, at)).collect();
+    let experiments: HashMap<&str, usize> =
+        source.selection.experiments.iter().enumerate().map(|(at, one)| (one.id.as_str(), at)).collect();
+    let mut read = Vec::with_capacity(shown.len());
+    for one in shown {
+        // A record that came after the selection was made is for the next report.
+        let task = tasks.get(&(one.task.0.as_str(), one.task.1)).copied();
+        let agent = agents.get(&one.agent).copied();
+        let experiment = experiments.get(one.facts.experiment_id.as_str()).copied();
+        let (Some(task), Some(agent), Some(experiment)) = (task, agent, experiment) else { continue };
+        if document.tasks[task].prompt.is_none() {
+            document.tasks[task].prompt.clone_from(&one.prompt);
+        }
+        read.push((one.trajectory, one.answer));
+        document.trials.push(one.trial(task, agent, experiment));
+    }
+    if let Some(budget) = budget {
+        let wanted = wanted_traces(&document, budget);
+        document.traces = parallel::map(&wanted, 4, |trial| trace(*trial, read[*trial], &contents))
+            .into_iter()
+            .flatten()
+            .collect();
+    }
+    Ok((document, problems))
+}
+
+impl Shown {
+    fn of(record: &TrialRecord, contents: &ContentStore) -> Self {
+        let artefact = |path: &Option<String>| {
+            let path = path.as_ref()?;
+            record.all_artefacts().find(|artefact| artefact.path == *path)
+        };
+        Self {
+            facts: TraceFacts::read(record, contents).without_text(),
+            task: (record.task.task_id.clone(), record.task.task_revision),
+            agent: record.agent.digest,
+            fault_message: record.fault.as_ref().map(|fault| fault.message.clone()),
+            fields: fields(record),
+            // What is held out stays so.
+            prompt: (record.task.visibility.as_deref() != Some("holdout"))
+                .then(|| record.inputs.instruction.clone()),
+            trajectory: artefact(&record.outputs.trajectory_path).map(|found| (found.digest, found.size)),
+            answer: artefact(&record.outputs.raw_output_path).map(|found| found.digest),
+        }
+    }
+
+    fn trial(self, task: usize, agent: usize, experiment: usize) -> html::Trial {
+        let facts = self.facts;
+        html::Trial {
+            id: facts.trial_id.to_string(),
+            task,
+            agent,
+            experiment,
+            repetition: facts.repetition,
+            attempt: facts.attempt,
+            outcome: facts.outcome.name().to_owned(),
+            reward: facts.reward,
+            rescaled: None,
+            fault_kind: facts.error_type,
+            fault_message: self.fault_message,
+            stop: Some(facts.stop_condition),
+            turns: facts.has_trace.then_some(facts.turns_used),
+            tool_calls: facts.has_trace.then_some(facts.tool_calls),
+            tool_errors: facts.has_trace.then_some(facts.tool_errors),
+            submitted: Some(facts.submit_reached),
+            output_source: facts.output_source.map(|source| source.name().to_owned()),
+            tokens_in: facts.tokens_in,
+            tokens_out: facts.tokens_out,
+            cost: facts.cost_usd,
+            seconds: Some(facts.seconds),
+            trace_bytes: self.trajectory.map(|(_, size)| size),
+            fields: self.fields,
+        }
+    }
+}
+
+/// The parts of an answer, in the order of the verifier. A part may be a table of facts or a score alone.
+fn fields(record: &TrialRecord) -> Vec<Field> {
+    let breakdown = record.evaluation.as_ref().and_then(|evaluation| evaluation.breakdown.as_ref());
+    let Some(Value::Object(fields)) = breakdown.and_then(|breakdown| breakdown.get("fields")) else {
+        return Vec::new();
+    };
+    let text = |field: &Value, key: &str| match field.get(key) {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        Some(other) => other.to_string(),
+    };
+    let field = |(name, field): (&String, &Value)| {
+        let met = field.get("met").and_then(Value::as_bool);
+        let score = field.get("score").unwrap_or(field).as_f64().or_else(|| met.map(f64::from));
+        let known = score.map_or("", |score| if is_full(score) { "correct" } else { "wrong" });
+        let (status, got) = (text(field, "status"), text(field, "got"));
+        Field {
+            name: name.clone(),
+            score,
+            status: if status.is_empty() { known.to_owned() } else { status },
+            expected: text(field, "expected"),
+            got: if got.is_empty() { text(field, "value") } else { got },
+            message: text(field, "message"),
+        }
+    };
+    fields.iter().map(field).collect()
+}
+
+/// The page without its trials.
+fn skeleton(source: &PageSource<'_>, tool: &str) -> Document {
+    let (selection, evaluation) = (source.selection, source.evaluation);
+    let ids: Vec<&str> = selection.experiments.iter().map(|one| one.id.as_str()).collect();
+    Document {
+        title: ids.join(", "),
+        tool: tool.to_owned(),
+        method: Some(METHOD.to_owned()),
+        pass_reward: 1.0 - 1e-9,
+        notes: evaluation.notes.clone(),
+        experiments: selection
+            .experiments
+            .iter()
+            .map(|one| html::Experiment {
+                id: one.id.clone(),
+                dataset: one.dataset.clone(),
+                ..html::Experiment::default()
+            })
+            .collect(),
+        agents: agents(selection, evaluation),
+        tasks: selection
+            .tasks
+            .iter()
+            .map(|task| html::Task {
+                id: task.id.clone(),
+                revision: task.revision.hex()[..12].to_owned(),
+                discipline: task.discipline.clone(),
+                difficulty: task.difficulty.clone(),
+                family: task.family.clone(),
+                prompt: None,
+            })
+            .collect(),
+        groups: groups(selection, evaluation),
+        ..Document::default()
+    }
+}
+
+fn agents(selection: &Selection, evaluation: &Evaluation) -> Vec<html::Agent> {
+    let names = crate::evaluate::agent_names(&selection.agents);
+    let by_name: BTreeMap<&str, &Group> =
+        evaluation.by.agent.iter().map(|group| (group.name.as_str(), group)).collect();
+    selection
+        .agents
+        .iter()
+        .map(|agent| {
+            let name = names.get(&agent.digest).cloned().unwrap_or_else(|| agent.name.clone());
+            let group = by_name.get(name.as_str()).copied();
+            let known = |value: fn(&Group) -> Option<f64>| group.and_then(value);
+            let took = group.map(|group| group.took);
+            html::Agent {
+                harness: agent.harness.clone(),
+                model: agent.model.clone(),
+                trials: group.map_or(0, |group| group.trials as u64),
+                scored: group.map_or(0, |group| group.counted as u64),
+                mean: known(|group| group.mean_reward),
+                low: known(|group| group.interval.map(|span| span.low)),
+                high: known(|group| group.interval.map(|span| span.high)),
+                as_run: known(|group| group.denominators.as_run),
+                without_infra: known(|group| group.denominators.without_infra),
+                worst_case: known(|group| group.denominators.worst_case),
+                pass_rate: known(|group| group.solve_rate),
+                cost: took.filter(|took| took.without_cost == 0).map(|took| took.cost_usd),
+                cost_per_solved: known(|group| group.cost_per_solved),
+                tokens_in: took.filter(|took| took.without_tokens == 0).map(|took| took.tokens_in),
+                tokens_out: took.filter(|took| took.without_tokens == 0).map(|took| took.tokens_out),
+                seconds: known(|group| group.median_seconds),
+                name,
+            }
+        })
+        .collect()
+}
+
+fn groups(selection: &Selection, evaluation: &Evaluation) -> Vec<html::Group> {
+    let mut groups = Vec::new();
+    let mut add = |evaluation: &Evaluation, agent: Option<usize>| {
+        for (kind, found) in [
+            (GroupKind::Difficulty, &evaluation.by.difficulty),
+            (GroupKind::Discipline, &evaluation.by.discipline),
+            (GroupKind::Family, &evaluation.by.family),
+        ] {
+            groups.extend(found.iter().map(|group| html::Group {
+                kind,
+                name: group.name.clone(),
+                agent,
+                trials: group.trials as u64,
+                mean: group.mean_reward,
+                low: group.interval.map(|span| span.low),
+                high: group.interval.map(|span| span.high),
+            }));
+        }
+    };
+    add(evaluation, None);
+    if selection.agents.len() > 1 {
+        for (at, agent) in selection.agents.iter().enumerate() {
+            let own = selection.filtered(|trial| selection.agents[trial.agent] == *agent);
+            add(&evaluate(&own, evaluation.unit), Some(at));
+        }
+    }
+    groups
+}
+
+fn trace(
+    trial: usize,
+    read: (Option<(Digest, u64)>, Option<Digest>),
+    contents: &ContentStore,
+) -> Option<Trace> {
+    let events = read_events(read.0?.0, contents)?;
+    let answer = read.1.and_then(|digest| contents.read(digest, ANSWER_LIMIT).ok());
+    let start = events.iter().find_map(|event| Some(event.timestamp.as_ref()?.to_milliseconds()));
+    Some(Trace {
+        trial,
+        answer: answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        entries: events.into_iter().filter_map(|event| entry(event, start)).collect(),
+    })
+}
+
+/// An event as the page shows it; the bookkeeping of model calls is left out.
+fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
+    let role = match event.role {
+        EventRole::System => "system",
+        EventRole::User => "user",
+        EventRole::Assistant => "assistant",
+        EventRole::ToolCall => "tool_call",
+        EventRole::ToolResult => "tool_result",
+        EventRole::Note => "note",
+        EventRole::ModelCall => return None,
+    };
+    let now = event.timestamp.as_ref().map(aec_base::timestamp::Timestamp::to_milliseconds);
+    Some(TraceEntry {
+        role: role.to_owned(),
+        step: event.step,
+        text: event.content,
+        reasoning: event.reasoning,
+        tool: event.tool_name,
+        arguments: event.arguments.map(|arguments| match arguments {
+            Value::String(text) => text,
+            other => serde_json::to_string_pretty(&other).unwrap_or_default(),
+        }),
+        stdout: event.stdout,
+        stderr: event.stderr.filter(|text| !text.is_empty()),
+        exit_code: event.exit_code,
+        duration_ms: event.duration_ms,
+        offset_ms: now.zip(start).and_then(|(now, start)| u64::try_from(now - start).ok()),
+    })
+}

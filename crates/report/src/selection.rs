@@ -1,0 +1,356 @@
+//! The trials that a report is about: names once, trials as numbers, in an order that follows from the names alone, so
+//! that sums come out the same however the rows were found.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+
+use aec_base::digest::Digest;
+use aec_judge::verdict::Outcome;
+use aec_ledger::index::{Attempts, Brief, Filter, Index, IndexError};
+use serde::Serialize;
+
+/// A task at one revision.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// Digest of its files.
+    pub revision: Digest,
+    /// Discipline.
+    pub discipline: String,
+    /// How hard it is, if it says.
+    pub difficulty: Option<String>,
+    /// Tasks of one family have one value.
+    pub family: String,
+}
+
+/// An agent: two with one name and different digests are two.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// The harness.
+    pub harness: String,
+    /// The model.
+    pub model: Option<String>,
+    /// Digest of harness, model, parameters and prompt.
+    pub digest: Digest,
+}
+
+/// An experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Experiment {
+    /// Its id.
+    pub id: String,
+    /// The dataset.
+    pub dataset: Option<String>,
+}
+
+/// One trial, by its latest attempt.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Its id.
+    pub id: Box<str>,
+    /// Which experiment of the selection.
+    pub experiment: usize,
+    /// Which task of the selection.
+    pub task: usize,
+    /// Which agent of the selection.
+    pub agent: usize,
+    /// The repetition, from 1.
+    pub repetition: u32,
+    /// The latest attempt, from 1.
+    pub attempt: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The kind of the fault.
+    pub fault_kind: Option<Box<str>>,
+    /// The reward.
+    pub reward: Option<f64>,
+    /// What all its attempts took.
+    pub took: Took,
+    /// Seconds from start to end of the latest attempt.
+    pub seconds: f64,
+}
+
+/// What attempts took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Took {
+    /// Dollars of those whose cost is known.
+    pub cost_usd: f64,
+    /// Attempts without a known cost.
+    pub without_cost: usize,
+    /// Tokens read.
+    pub tokens_in: u64,
+    /// Tokens written.
+    pub tokens_out: u64,
+    /// Attempts whose tokens nobody counted.
+    pub without_tokens: usize,
+    /// Calls of models.
+    pub model_calls: u64,
+}
+
+impl Took {
+    /// Adds another one.
+    pub fn add(&mut self, other: &Self) {
+        self.cost_usd += other.cost_usd;
+        self.without_cost += other.without_cost;
+        self.tokens_in += other.tokens_in;
+        self.tokens_out += other.tokens_out;
+        self.without_tokens += other.without_tokens;
+        self.model_calls += other.model_calls;
+    }
+
+    fn of(brief: &Brief<'_>) -> Self {
+        let counted = brief.tokens_in.is_some() && brief.tokens_out.is_some();
+        Self {
+            cost_usd: brief.cost_usd.unwrap_or(0.0),
+            without_cost: usize::from(brief.cost_usd.is_none()),
+            tokens_in: brief.tokens_in.unwrap_or(0),
+            tokens_out: brief.tokens_out.unwrap_or(0),
+            without_tokens: usize::from(!counted),
+            model_calls: brief.model_calls,
+        }
+    }
+}
+
+impl Trial {
+    /// The reward as it counts: what the judge gave; nothing for an agent that left nothing to judge. Trials that failed
+    /// through no fault of the agent, or were never judged, have none.
+    pub fn counted(&self) -> Option<f64> {
+        match self.outcome {
+            Outcome::Scored => self.reward,
+            Outcome::AgentFault => Some(0.0),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer was right in every part.
+    pub fn is_solved(&self) -> bool {
+        self.counted().is_some_and(is_full)
+    }
+}
+
+/// Whether a reward is everything that can be had.
+pub fn is_full(reward: f64) -> bool {
+    reward >= 1.0 - 1e-9
+}
+
+/// The trials that a report is about.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// Experiments, sorted.
+    pub experiments: Vec<Experiment>,
+    /// Tasks, sorted.
+    pub tasks: Vec<Task>,
+    /// Agents, sorted.
+    pub agents: Vec<Agent>,
+    /// Trials, sorted by experiment, task, agent, repetition and id.
+    pub trials: Vec<Trial>,
+    /// Trials that were planned and have no record.
+    pub missing: Vec<Missing>,
+}
+
+/// Trials of one task and agent that were planned and have no record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Missing {
+    /// The task.
+    pub task: Task,
+    /// The agent.
+    pub agent: Agent,
+    /// How many.
+    pub count: usize,
+}
+
+impl Selection {
+    /// The trials that a filter takes. Filters on outcomes and attempts have no say: a report that leaves out what failed
+    /// is none.
+    pub fn read(index: &Index, filter: &Filter) -> Result<Self, IndexError> {
+        let filter = Filter { attempts: Attempts::All, outcome: None, limit: None, ..filter.clone() };
+        let mut reader = Reader::default();
+        index.each(&filter, |brief| reader.take(brief))?;
+        Ok(reader.finish())
+    }
+
+    /// Tasks of which more than one revision was run, with how many.
+    pub fn mixed_revisions(&self) -> Vec<(&str, usize)> {
+        let mut mixed: Vec<(&str, usize)> = Vec::new();
+        for pair in self.tasks.chunk_by(|a, b| a.id == b.id) {
+            let revisions: BTreeSet<Digest> = pair.iter().map(|task| task.revision).collect();
+            if revisions.len() > 1 {
+                mixed.push((pair[0].id.as_str(), revisions.len()));
+            }
+        }
+        mixed
+    }
+
+    /// Takes different revisions of a task for the same task.
+    pub fn merge_revisions(&mut self) {
+        let mut first = Vec::with_capacity(self.tasks.len());
+        for (at, task) in self.tasks.iter().enumerate() {
+            let known = first.last().copied().filter(|known: &usize| self.tasks[*known].id == task.id);
+            first.push(known.unwrap_or(at));
+        }
+        for trial in &mut self.trials {
+            trial.task = first[trial.task];
+        }
+    }
+
+    /// The same with fewer trials; names that are no longer used go too.
+    #[must_use]
+    pub fn filtered(&self, keep: impl Fn(&Trial) -> bool) -> Self {
+        let trials = self.trials.iter().filter(|trial| keep(trial)).cloned().collect();
+        sorted(self.experiments.clone(), self.tasks.clone(), self.agents.clone(), trials)
+    }
+}
+
+/// Things by the order in which they came, found again without making a copy of what is looked for.
+#[derive(Debug)]
+struct Names<T> {
+    list: Vec<T>,
+    by_hash: HashMap<u64, Vec<usize>>,
+}
+
+impl<T> Default for Names<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), by_hash: HashMap::new() }
+    }
+}
+
+impl<T> Names<T> {
+    fn number(&mut self, key: impl Hash, is: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> usize {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let alike = self.by_hash.entry(hasher.finish()).or_default();
+        if let Some(number) = alike.iter().find(|number| is(&self.list[**number])) {
+            return *number;
+        }
+        alike.push(self.list.len());
+        self.list.push(make());
+        self.list.len() - 1
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    experiments: Names<Experiment>,
+    tasks: Names<Task>,
+    agents: Names<Agent>,
+    trials: Vec<Trial>,
+    /// What attempts took that are not the latest of their trial.
+    earlier: HashMap<(usize, Box<str>), Took>,
+}
+
+impl Reader {
+    fn take(&mut self, brief: &Brief<'_>) {
+        let own = |text: Option<&str>| text.map(str::to_owned);
+        let experiment = self.experiments.number(
+            (brief.experiment_id, brief.dataset_id),
+            |known| known.id == brief.experiment_id && known.dataset.as_deref() == brief.dataset_id,
+            || Experiment { id: brief.experiment_id.to_owned(), dataset: own(brief.dataset_id) },
+        );
+        let task = self.tasks.number(
+            (brief.task_id, brief.task_revision),
+            |known| known.id == brief.task_id && known.revision == brief.task_revision,
+            || Task {
+                id: brief.task_id.to_owned(),
+                revision: brief.task_revision,
+                discipline: brief.domain.to_owned(),
+                difficulty: own(brief.difficulty),
+                family: brief.family.to_owned(),
+            },
+        );
+        let agent = self.agents.number(
+            (brief.agent, brief.agent_digest),
+            |known| known.name == brief.agent && known.digest == brief.agent_digest,
+            || Agent {
+                name: brief.agent.to_owned(),
+                harness: brief.adapter.to_owned(),
+                model: own(brief.model),
+                digest: brief.agent_digest,
+            },
+        );
+        let took = Took::of(brief);
+        let id: Box<str> = brief.trial_id.into();
+        if !brief.is_latest {
+            self.earlier.entry((experiment, id)).or_default().add(&took);
+            return;
+        }
+        self.trials.push(Trial {
+            id,
+            experiment,
+            task,
+            agent,
+            repetition: brief.repetition,
+            attempt: brief.attempt,
+            outcome: brief.outcome,
+            fault_kind: brief.fault_kind.map(Into::into),
+            reward: brief.reward.filter(|reward| reward.is_finite()),
+            took,
+            seconds: brief.total_seconds,
+        });
+    }
+
+    fn finish(mut self) -> Selection {
+        for trial in &mut self.trials {
+            if self.earlier.is_empty() {
+                break;
+            }
+            if let Some(earlier) = self.earlier.get(&(trial.experiment, trial.id.clone())) {
+                trial.took.add(earlier);
+            }
+        }
+        sorted(self.experiments.list, self.tasks.list, self.agents.list, self.trials)
+    }
+}
+
+/// Sorts names, drops those that no trial has, and sorts trials by them.
+fn sorted(
+    experiments: Vec<Experiment>,
+    tasks: Vec<Task>,
+    agents: Vec<Agent>,
+    mut trials: Vec<Trial>,
+) -> Selection {
+    let (experiments, new) = rank(experiments, trials.iter().map(|trial| trial.experiment));
+    for trial in &mut trials {
+        trial.experiment = new[trial.experiment];
+    }
+    let (tasks, new) = rank(tasks, trials.iter().map(|trial| trial.task));
+    for trial in &mut trials {
+        trial.task = new[trial.task];
+    }
+    let (agents, new) = rank(agents, trials.iter().map(|trial| trial.agent));
+    for trial in &mut trials {
+        trial.agent = new[trial.agent];
+    }
+    trials.sort_unstable_by(|a, b| {
+        let place = |trial: &Trial| (trial.experiment, trial.task, trial.agent, trial.repetition);
+        place(a).cmp(&place(b)).then_with(|| a.id.cmp(&b.id))
+    });
+    Selection { experiments, tasks, agents, trials, missing: Vec::new() }
+}
+
+/// The names in use, sorted, and the new number of each old one.
+fn rank<T: Ord>(names: Vec<T>, used: impl Iterator<Item = usize>) -> (Vec<T>, Vec<usize>) {
+    let mut is_used = vec![false; names.len()];
+    for number in used {
+        is_used[number] = true;
+    }
+    let mut new = vec![usize::MAX; names.len()];
+    let mut list: Vec<(T, usize)> = names
+        .into_iter()
+        .enumerate()
+        .filter(|(old, _)| is_used[*old])
+        .map(|(old, name)| (name, old))
+        .collect();
+    list.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let names = list
+        .into_iter()
+        .enumerate()
+        .map(|(number, (name, old))| {
+            new[old] = number;
+            name
+        })
+        .collect();
+    (names, new)
+}

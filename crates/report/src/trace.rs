@@ -1,0 +1,307 @@
+//! What one trial did, from its record and its trajectory: how it stopped, what it called, where it failed.
+
+use std::path::PathBuf;
+
+use aec_base::content::ContentStore;
+use aec_base::digest::Digest;
+use aec_base::name::Name;
+use aec_judge::verdict::Outcome;
+use aec_ledger::layout::stem;
+use aec_ledger::record::{OutputSource, TrialRecord};
+use aec_run::trajectory::{self, Event, EventRole};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::selection::is_full;
+
+/// The tool that hands in an answer.
+const SUBMIT: &str = "submit_answer";
+/// A trajectory is read at most this far.
+const TRAJECTORY_LIMIT: u64 = 256 * 1024 * 1024;
+/// The first error is quoted so far.
+const QUOTED: usize = 200;
+
+/// Why a trial did not earn everything, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// It earned everything.
+    Solved,
+    /// There was an answer, and the verifier disagrees with a part of it.
+    Partial,
+    /// There was an answer, and the verifier agrees with nothing in it.
+    Disagreement,
+    /// The agent left nothing to judge.
+    NoAnswer,
+    /// The agent's own work ended in an error and earned nothing.
+    RuntimeError,
+    /// It failed through no fault of the agent.
+    Infrastructure,
+    /// It was stopped, or its answer was never judged.
+    Unjudged,
+}
+
+impl Class {
+    /// The name as it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Solved => "solved",
+            Self::Partial => "partial",
+            Self::Disagreement => "disagreement",
+            Self::NoAnswer => "no_answer",
+            Self::RuntimeError => "runtime_error",
+            Self::Infrastructure => "infrastructure",
+            Self::Unjudged => "unjudged",
+        }
+    }
+}
+
+/// What one trial did.
+#[derive(Clone, Debug, Serialize)]
+pub struct TraceFacts {
+    /// The trial.
+    pub trial_id: Name,
+    /// The experiment.
+    pub experiment_id: Name,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The task.
+    pub task_id: String,
+    /// The task's family.
+    pub family: String,
+    /// The repetition, from 1.
+    pub repetition: u32,
+    /// The agent.
+    pub agent: Name,
+    /// The harness.
+    pub harness: String,
+    /// The model.
+    pub model: Option<String>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The reward.
+    pub reward: Option<f64>,
+    /// Why it did not earn everything.
+    pub class: Class,
+    /// What ended the agent's work.
+    pub stop_condition: String,
+    /// Turns of the model.
+    pub turns_used: u64,
+    /// Turns that it might take.
+    pub max_turns: Option<u64>,
+    /// Calls of tools, those that hand in an answer included.
+    pub tool_calls: u64,
+    /// Calls that failed.
+    pub tool_errors: u64,
+    /// Calls that hand in an answer.
+    pub submit_calls: u64,
+    /// Whether it came so far.
+    pub submit_reached: bool,
+    /// Whether the environment had the last word, as it has after an answer was handed in.
+    pub final_environment_response: bool,
+    /// Answers of the model with nothing in them.
+    pub empty_responses: u64,
+    /// Whether an empty answer ended its work.
+    pub empty_error: bool,
+    /// On whose side a fault lies and of which kind it is.
+    pub error_type: Option<String>,
+    /// Where the answer came from.
+    pub output_source: Option<OutputSource>,
+    /// Parts of the answer that are right.
+    pub fields_correct: usize,
+    /// Parts of the answer.
+    pub fields_total: usize,
+    /// Tokens read.
+    pub tokens_in: Option<u64>,
+    /// Tokens written.
+    pub tokens_out: Option<u64>,
+    /// Dollars.
+    pub cost_usd: Option<f64>,
+    /// Seconds from start to end.
+    pub seconds: f64,
+    /// Whether the trajectory could be read; without it, what only it tells is 0.
+    pub has_trace: bool,
+    /// The conversation below the root of `jobs`.
+    pub conversation: Option<PathBuf>,
+    /// What agents and their tools said. It may be meant for whoever reads reports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<Said>,
+}
+
+/// What agents and their tools said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// The first thing that a tool complained of.
+    pub first_error: Option<String>,
+}
+
+impl TraceFacts {
+    /// Reads what a trial did.
+    pub fn read(record: &TrialRecord, contents: &ContentStore) -> Self {
+        let events = events(record, contents);
+        Self::of(record, events.as_deref())
+    }
+
+    /// What a trial did, by its record and the events of its trajectory.
+    pub fn of(record: &TrialRecord, events: Option<&[Event]>) -> Self {
+        let seen = Seen::of(events.unwrap_or_default());
+        let result = |key: &str| record.outputs.agent_result.get(key);
+        let number = |key: &str| result(key).and_then(Value::as_u64);
+        let flag = |key: &str| result(key).and_then(Value::as_bool);
+        let (correct, total) = fields(record);
+        let submit_calls = number("submit_calls").unwrap_or(seen.submit_calls);
+        let submitted = flag("submitted").unwrap_or(submit_calls > 0);
+        let kind = record.fault.as_ref().and_then(|fault| fault.kind.clone());
+        let turns = number("turns_used").unwrap_or(seen.turns);
+        Self {
+            trial_id: record.trial_id.clone(),
+            experiment_id: record.experiment_id.clone(),
+            attempt: record.attempt,
+            task_id: record.task.task_id.clone(),
+            family: record.task.family.clone(),
+            repetition: record.repetition,
+            agent: record.agent.name.clone(),
+            harness: record.agent.adapter.clone(),
+            model: record.agent.model.clone(),
+            outcome: record.outcome,
+            reward: record.reward(),
+            class: class(record),
+            stop_condition: stop_condition(record, submitted),
+            turns_used: turns,
+            max_turns: number("max_turns"),
+            tool_calls: if events.is_some() { seen.tool_calls } else { number("tool_calls").unwrap_or(0) },
+            tool_errors: number("tool_errors").unwrap_or(seen.tool_errors),
+            submit_calls,
+            submit_reached: submitted,
+            final_environment_response: flag("final_environment_response").unwrap_or(submitted),
+            empty_responses: seen.empty_responses,
+            empty_error: kind.as_deref() == Some("empty"),
+            error_type: record.fault.as_ref().map(|fault| match &fault.kind {
+                Some(kind) => format!("{}/{kind}", fault.boundary.name()),
+                None => fault.boundary.name().to_owned(),
+            }),
+            output_source: record.outputs.output_source,
+            fields_correct: correct,
+            fields_total: total,
+            tokens_in: record.cost.tokens_in,
+            tokens_out: record.cost.tokens_out,
+            cost_usd: record.cost.estimated_cost_usd,
+            seconds: record.timing.total_seconds,
+            has_trace: events.is_some(),
+            conversation: record.outputs.conversation_path.as_ref().map(|path| {
+                PathBuf::from(record.experiment_id.as_str())
+                    .join(stem(&record.trial_id, record.attempt))
+                    .join(path)
+            }),
+            untrusted: Some(Said { first_error: seen.first_error }),
+        }
+    }
+
+    /// The same without anything that agents and their tools said.
+    #[must_use]
+    pub fn without_text(self) -> Self {
+        Self { untrusted: None, ..self }
+    }
+}
+
+/// The events of a trial's trajectory, if they can be read.
+pub fn events(record: &TrialRecord, contents: &ContentStore) -> Option<Vec<Event>> {
+    let path = record.outputs.trajectory_path.as_ref()?;
+    let artefact = record.all_artefacts().find(|artefact| artefact.path == *path)?;
+    read_events(artefact.digest, contents)
+}
+
+/// The events of a trajectory by its digest, if they can be read.
+pub(crate) fn read_events(digest: Digest, contents: &ContentStore) -> Option<Vec<Event>> {
+    let bytes = contents.read(digest, TRAJECTORY_LIMIT).ok()?;
+    Some(trajectory::read(&String::from_utf8_lossy(&bytes)).0)
+}
+
+/// What the events of a trajectory add up to.
+#[derive(Default)]
+struct Seen {
+    turns: u64,
+    tool_calls: u64,
+    tool_errors: u64,
+    submit_calls: u64,
+    empty_responses: u64,
+    first_error: Option<String>,
+}
+
+impl Seen {
+    fn of(events: &[Event]) -> Self {
+        let mut seen = Self::default();
+        for (at, event) in events.iter().enumerate() {
+            match event.role {
+                EventRole::Assistant => {
+                    seen.turns += 1;
+                    let said = event.content.as_deref().is_some_and(|text| !text.trim().is_empty());
+                    let calls = events.get(at + 1).is_some_and(|next| next.role == EventRole::ToolCall);
+                    seen.empty_responses += u64::from(!said && !calls);
+                }
+                EventRole::ToolCall => {
+                    seen.tool_calls += 1;
+                    seen.submit_calls += u64::from(event.tool_name.as_deref() == Some(SUBMIT));
+                }
+                EventRole::ToolResult => seen.result(event),
+                _ => {}
+            }
+        }
+        seen
+    }
+
+    fn result(&mut self, event: &Event) {
+        let failed = event.exit_code.is_some_and(|code| code != 0);
+        self.tool_errors += u64::from(failed);
+        if failed && self.first_error.is_none() {
+            let complaint = [event.stderr.as_deref(), event.stdout.as_deref()]
+                .into_iter()
+                .flatten()
+                .find(|text| !text.trim().is_empty());
+            let last = complaint.and_then(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
+            self.first_error = last.map(|line| line.chars().take(QUOTED).collect());
+        }
+    }
+}
+
+fn class(record: &TrialRecord) -> Class {
+    let reward = record.reward();
+    let answered = record.outputs.output_source.is_some();
+    match record.outcome {
+        Outcome::Scored if reward.is_some_and(is_full) => Class::Solved,
+        Outcome::Scored if reward.is_some_and(|reward| reward > 0.0) => Class::Partial,
+        Outcome::Scored if answered => Class::Disagreement,
+        Outcome::Scored if record.fault.is_some() => Class::RuntimeError,
+        Outcome::Scored => Class::NoAnswer,
+        Outcome::AgentFault => Class::RuntimeError,
+        Outcome::InfraFault | Outcome::VerifierFault => Class::Infrastructure,
+        Outcome::Cancelled | Outcome::Unverified => Class::Unjudged,
+    }
+}
+
+fn stop_condition(record: &TrialRecord, submitted: bool) -> String {
+    let result = |key: &str| record.outputs.agent_result.get(key).and_then(Value::as_str);
+    if let Some(stop) = result("stop_condition") {
+        return stop.to_owned();
+    }
+    match result("stop_reason") {
+        Some("done") if submitted => "submitted".to_owned(),
+        Some(reason) => reason.to_owned(),
+        None => match &record.fault {
+            Some(fault) => fault.kind.clone().unwrap_or_else(|| fault.boundary.name().to_owned()),
+            None if submitted => "submitted".to_owned(),
+            None => "done".to_owned(),
+        },
+    }
+}
+
+/// Parts of the answer that are right, and all of them.
+fn fields(record: &TrialRecord) -> (usize, usize) {
+    let breakdown = record.evaluation.as_ref().and_then(|evaluation| evaluation.breakdown.as_ref());
+    let Some(Value::Object(fields)) = breakdown.and_then(|breakdown| breakdown.get("fields")) else {
+        return (0, 0);
+    };
+    let score = |field: &Value| field.get("score").or(Some(field)).and_then(Value::as_f64);
+    let right = fields.values().filter(|field| score(field).is_some_and(is_full)).count();
+    (right, fields.len())
+}
