@@ -18,11 +18,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 mod dataset;
 mod dev;
 mod ledger;
+mod report;
 mod runs;
 
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
 pub(crate) use ledger::*;
+pub(crate) use report::*;
 pub(crate) use runs::*;
 
 /// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
@@ -98,7 +100,7 @@ pub(crate) enum Command {
     /// Find out whether a task's verdicts can be trusted
     Audit(AuditArguments),
     /// Show which trials a run would have, and lock them in a file
-    Plan(PlanCommandArguments),
+    Plan(Box<PlanCommandArguments>),
     /// Run agents on tasks, judge what they leave, and keep every trial
     Run(Box<RunArguments>),
     /// The same as `run --backend local`
@@ -116,6 +118,11 @@ pub(crate) enum Command {
     /// List, show, check, export and annotate the records of trials
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Say what an experiment shows: means with intervals, by everything that tells trials apart
+    Evaluate(EvaluateArguments),
+    /// Rank, compare and explain: leaderboard, traces, behaviour, fields
+    #[command(subcommand)]
+    Report(ReportCommand),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Try set-ups out without a provider

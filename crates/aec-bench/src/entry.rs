@@ -13,7 +13,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
     Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GatewayCommand, GenerateCommand,
-    LedgerCommand, LibraryCommand, ModelsCommand, RunsCommand, TaskCommand, TemplateCommand,
+    LedgerCommand, LibraryCommand, ModelsCommand, ReportCommand, RunsCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -166,6 +166,8 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             commands::gateway_serve::serve(context, &arguments)
         }
         Command::Ledger(command) => ledger(context, command),
+        Command::Evaluate(arguments) => commands::evaluate::evaluate(context, &arguments),
+        Command::Report(command) => report(context, command),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
@@ -173,6 +175,19 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::AgentEntry(arguments) => commands::agent_entry::agent_entry(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
+    }
+}
+
+fn report(context: &Context, command: ReportCommand) -> Result<Outcome, Failure> {
+    match command {
+        ReportCommand::Summary(arguments) => commands::report_summary::summary(context, &arguments),
+        ReportCommand::Leaderboard(arguments) => {
+            commands::report_leaderboard::leaderboard(context, &arguments)
+        }
+        ReportCommand::Traces(arguments) => commands::report_traces::traces(context, &arguments),
+        ReportCommand::Behavioral(arguments) => commands::report_behavioral::behavioral(context, &arguments),
+        ReportCommand::Compare(arguments) => commands::report_compare::compare(context, &arguments),
+        ReportCommand::Fields(arguments) => commands::report_fields::fields(context, &arguments),
     }
 }
 
@@ -230,6 +245,13 @@ fn command_name(command: &Command) -> &'static str {
         Command::Runs(RunsCommand::Keygen(_)) => "runs keygen",
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
+        Command::Evaluate(_) => "evaluate",
+        Command::Report(ReportCommand::Summary(_)) => "report summary",
+        Command::Report(ReportCommand::Leaderboard(_)) => "report leaderboard",
+        Command::Report(ReportCommand::Traces(_)) => "report traces",
+        Command::Report(ReportCommand::Behavioral(_)) => "report behavioral",
+        Command::Report(ReportCommand::Compare(_)) => "report compare",
+        Command::Report(ReportCommand::Fields(_)) => "report fields",
         Command::Ledger(LedgerCommand::List(_)) => "ledger list",
         Command::Ledger(LedgerCommand::Show(_)) => "ledger show",
         Command::Ledger(LedgerCommand::Export(_)) => "ledger export",

@@ -2,12 +2,13 @@
 
 use clap::Command;
 
-const GROUPS: [(&str, &[&str]); 8] = [
+const GROUPS: [(&str, &[&str]); 9] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
     ("Run", &["plan", "run", "runs", "models", "gateway"]),
     ("Keep", &["ledger"]),
+    ("Read", &["evaluate", "report"]),
     ("Files", &["schema"]),
     ("Develop", &["dev"]),
     ("Shell", &["completions", "man", "help"]),

@@ -8,7 +8,6 @@ mod context;
 mod entry;
 mod failure;
 mod groups;
-mod interval;
 mod output;
 mod progress;
 mod signals;

@@ -82,6 +82,12 @@ pub(crate) struct PlanCommandArguments {
     /// Replace a plan file that exists
     #[arg(long, requires = "lock")]
     pub(crate) force: bool,
+    /// Say how many trials, and how much money, it takes to see this difference between two agents
+    #[arg(long, value_name = "REWARD")]
+    pub(crate) detect: Option<f64>,
+    /// Learn from this experiment how rewards scatter and what a trial costs
+    #[arg(long, value_name = "EXP", requires = "detect")]
+    pub(crate) pilot: Option<String>,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }

@@ -64,7 +64,8 @@ impl RecordFilterArguments {
     }
 }
 
-fn field(filter: &str) -> Result<(String, String), Failure> {
+/// A filter on a field, `FIELD=VALUE`.
+pub(crate) fn field(filter: &str) -> Result<(String, String), Failure> {
     let Some((field, value)) = filter.split_once('=') else {
         let problem = Problem::error(format!("`{}` is not FIELD=VALUE", text::printable(filter)));
         return Err(Failure::usage(problem.fix("write, say, --filter domain=civil")));
@@ -164,23 +165,24 @@ pub(crate) fn index_failure(error: IndexError) -> Failure {
     }
 }
 
-/// `12 trials: 9 scored (mean 0.610), 2 agent_fault, 1 infra_fault; $0.12`: never a mean without what it is of.
+/// `12 trials: 9 scored, 2 agent_fault, 1 infra_fault; mean reward 0.499 of 11; $0.1240`: never a mean without what it
+/// is of.
 pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
-    let mut parts = Vec::new();
-    for (outcome, count) in &totals.outcomes {
-        parts.push(match (outcome, totals.mean_reward) {
-            (TrialOutcome::Scored, Some(mean)) => format!("{count} scored (mean {mean:.3})"),
-            _ => format!("{count} {}", outcome.name()),
-        });
-    }
-    if parts.is_empty() {
+    let outcomes: Vec<String> =
+        totals.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.name())).collect();
+    if outcomes.is_empty() {
         return text::count(totals.count, noun);
     }
+    let counted: usize =
+        totals.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum();
+    let mean =
+        totals.mean_reward.map(|mean| format!("; mean reward {mean:.3} of {counted}")).unwrap_or_default();
     let unknown = match totals.without_cost {
         0 => String::new(),
         count => format!(", {count} without a known cost"),
     };
-    format!("{}: {}; ${:.4}{unknown}", text::count(totals.count, noun), parts.join(", "), totals.cost_usd)
+    let counts = format!("{}: {}", text::count(totals.count, noun), outcomes.join(", "));
+    format!("{counts}{mean}; ${:.4}{unknown}", totals.cost_usd)
 }
 
 /// A number, or a dash when there is none.

@@ -7,10 +7,14 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text;
+use aec_ledger::index::Filter;
 use aec_ledger::layout::Ledger;
 use aec_model::meter::Unpriced;
 use aec_model::money::MicroDollars;
 use aec_model::retry::RetryPolicy;
+use aec_report::selection::Selection;
+use aec_report::sizing::{self, Sizing};
+use aec_report::stats::Goal;
 use aec_run::agents;
 use aec_run::dispatch::{Rerun, to_do};
 use aec_run::estimate::{Ceiling, ceilings};
@@ -20,6 +24,7 @@ use aec_task::task::Task;
 use serde::Serialize;
 
 use crate::arguments::{PlanCommandArguments, TapeArguments};
+use crate::commands::ledger::{ask, find_experiment};
 use crate::commands::models;
 use crate::commands::planning::{self, Planned};
 use crate::context::Context;
@@ -48,6 +53,8 @@ pub(crate) struct Preview {
     cost_ceiling: Option<MicroDollars>,
     cost_ceilings: Vec<Ceiling>,
     locked: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sizing: Option<Sizing>,
     trials: Vec<PreviewTrial>,
 }
 
@@ -85,10 +92,63 @@ pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Resul
         locked = Some(file.to_string_lossy().into_owned());
     }
     let trials = made.plan.trials();
-    let preview =
+    let mut preview =
         Preview::new(context, &project, &made.plan, &made.tasks, &trials, &Rerun::default(), locked)?;
+    if let Some(detect) = arguments.detect {
+        preview.sizing = Some(sizing(&project, &preview, detect, arguments.pilot.as_deref())?);
+    }
     let outcome = preview.outcome(context)?.problems(made.problems);
     Ok(variables_remark(outcome, &variables))
+}
+
+/// What it takes to see a difference. Without a pilot a trial costs at most what its ceiling says.
+#[expect(clippy::cast_precision_loss, reason = "counts of trials and millionths of dollars are small")]
+fn sizing(project: &Project, preview: &Preview, detect: f64, pilot: Option<&str>) -> Result<Sizing, Failure> {
+    if !(detect > 0.0 && detect < 1.0) {
+        let problem = Problem::error(format!("--detect {detect} is not a difference of rewards"));
+        return Err(Failure::usage(problem.fix("give a number between 0 and 1")));
+    }
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    let pilot = match pilot {
+        None => None,
+        Some(id) => {
+            let experiment = find_experiment(&ledger, id)?;
+            let filter = Filter { experiments: vec![experiment.to_string()], ..Filter::default() };
+            Some(ask(project, &ledger, |index| Selection::read(index, &filter))?.0)
+        }
+    };
+    let ceiling = preview.cost_ceiling.filter(|_| preview.trials_to_run > 0);
+    let planned = sizing::Planned {
+        tasks: preview.selected_tasks,
+        repetitions: preview.repetitions as usize,
+        agents: preview.agents.len(),
+        cost_per_trial: ceiling.map(|ceiling| ceiling.0 as f64 / 1e6 / preview.trials_to_run as f64),
+    };
+    Ok(sizing::size(&planned, pilot.as_ref(), detect, Goal::default()))
+}
+
+fn sizing_text(sizing: &Sizing) -> String {
+    let from = match sizing.pilot_trials {
+        0 => "by the usual scatter of rewards; --pilot EXP learns it from an experiment".to_owned(),
+        trials => format!("by the scatter of {trials} trials"),
+    };
+    let mut text = format!("To see a difference of {:.3} ({from}):\n", sizing.detect);
+    if let Some(smallest) = sizing.minimal_detectable_effect {
+        let enough = if sizing.is_enough { "enough" } else { "not enough" };
+        text.push_str(&format!("  this plan sees {smallest:.3}, which is {enough}\n"));
+    }
+    text.push_str(&match sizing.repetitions_needed {
+        Some(count) => format!("  {} of these tasks\n", text::count(count, "repetition")),
+        None => "  no number of repetitions of these tasks is enough\n".to_owned(),
+    });
+    if let Some(count) = sizing.tasks_needed {
+        text.push_str(&format!("  or {} with as many repetitions\n", text::count(count, "task")));
+    }
+    if let Some(trials) = sizing.trials_needed {
+        let money = sizing.cost_needed.map(|cost| format!(", at most ${cost:.2}")).unwrap_or_default();
+        text.push_str(&format!("  that is {}{money}\n", text::count(trials, "trial")));
+    }
+    text
 }
 
 /// Says which variables of the environment took part.
@@ -150,6 +210,7 @@ impl Preview {
             },
             cost_ceilings: ceilings,
             locked,
+            sizing: None,
             trials: trials
                 .iter()
                 .enumerate()
@@ -187,6 +248,9 @@ impl Preview {
         });
         for ceiling in self.cost_ceilings.iter().filter(|ceiling| ceiling.at_most.is_none()) {
             text.push_str(&format!("  {}: {}\n", ceiling.agent, ceiling.why.unwrap_or_default()));
+        }
+        if let Some(sizing) = &self.sizing {
+            text.push_str(&sizing_text(sizing));
         }
         if let Some(file) = &self.locked {
             text.push_str(&format!("Locked in {file}; carry it out with `aec-bench run --plan {file}`\n"));

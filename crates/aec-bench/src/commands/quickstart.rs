@@ -11,7 +11,10 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::project::{PROJECT_FILE, Project};
 use aec_base::settings::Setting;
-use aec_run::event::{AgentTally, RunEnded};
+use aec_ledger::index::{Filter, Index};
+use aec_report::group::Unit;
+use aec_report::leaderboard::{Row, leaderboard};
+use aec_report::selection::Selection;
 use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable};
 use aec_run::plan::Conditions;
 use aec_run::planning::make;
@@ -29,11 +32,12 @@ use serde_json::json;
 use crate::arguments::{QuickstartArguments, SandboxArgument, SandboxLevel};
 use crate::commands::generate_task::engines;
 use crate::commands::init;
+use crate::commands::ledger::{index_failure, number};
 use crate::commands::planning::{VERSION, places};
+use crate::commands::report::span;
 use crate::commands::run::{self, Prepared};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::interval::mean_interval;
 use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
@@ -54,20 +58,9 @@ struct Data {
     trials_planned: usize,
     trials_executed: usize,
     trials_run_now: usize,
-    leaderboard: Vec<Place>,
+    leaderboard: Vec<Row>,
     head: Option<aec_base::digest::Digest>,
     next: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Place {
-    agent: String,
-    harness: &'static str,
-    trials: usize,
-    scored: usize,
-    mean_reward: Option<f64>,
-    /// The interval in which the mean lies with 95 % confidence, tasks taken as a sample.
-    interval: Option<[f64; 2]>,
 }
 
 pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> Result<Outcome, Failure> {
@@ -84,13 +77,13 @@ pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> 
     problems.retain(Problem::counts);
     let dataset = freeze_dataset(context, &project)?;
     let prepared = prepare(project, &dataset)?;
-    let (experiment_id, agents) = (prepared.plan.experiment_id.clone(), prepared.plan.agents.clone());
-    let (ended, rewards, noticed) = run::offline(context, prepared)?;
+    let experiment_id = prepared.plan.experiment_id.clone();
+    let (ended, ledger, noticed) = run::offline(context, prepared)?;
     problems.extend(noticed);
     let shown = arguments.directory.display();
-    let leaderboard = leaderboard(&ended, &rewards, |name| {
-        agents.iter().find(|agent| agent.name.as_str() == name).map_or("", |agent| agent.harness.name())
-    });
+    let filter = Filter { experiments: vec![experiment_id.to_string()], ..Filter::default() };
+    let (selection, _) =
+        Index::ask(&ledger, |index| Selection::read(index, &filter)).map_err(index_failure)?;
     let data = Data {
         root,
         created,
@@ -99,10 +92,11 @@ pub(crate) fn quickstart(context: &Context, arguments: &QuickstartArguments) -> 
         trials_planned: ended.all.planned,
         trials_executed: ended.all.executed,
         trials_run_now: ended.recorded,
-        leaderboard,
+        leaderboard: leaderboard(&selection, Unit::Task).rows,
         head: ended.head,
         next: vec![
             format!("cd {shown}"),
+            format!("aec-bench evaluate -e {experiment_id} --report report.html"),
             format!("aec-bench ledger list -e {experiment_id}"),
             "aec-bench ledger show TRIAL".to_owned(),
             "aec-bench models check --no-call gpt-4.1".to_owned(),
@@ -207,29 +201,6 @@ fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
 }
 
 /// Agents by their mean reward.
-fn leaderboard<'a>(
-    ended: &'a RunEnded,
-    rewards: &run::Rewards,
-    harness: impl Fn(&str) -> &'static str,
-) -> Vec<Place> {
-    let place = |tally: &'a AgentTally| {
-        let name = tally.agent.as_ref().map(ToString::to_string).unwrap_or_default();
-        let by_task: Vec<Vec<f64>> =
-            rewards.get(&name).map(|tasks| tasks.values().cloned().collect()).unwrap_or_default();
-        Place {
-            harness: harness(&name),
-            trials: tally.executed,
-            scored: tally.scored(),
-            mean_reward: tally.mean_reward(),
-            interval: mean_interval(&by_task).map(|(low, high)| [low, high]),
-            agent: name,
-        }
-    };
-    let mut places: Vec<Place> = ended.agents.iter().map(place).collect();
-    places.sort_by(|a, b| b.mean_reward.unwrap_or(-1.0).total_cmp(&a.mean_reward.unwrap_or(-1.0)));
-    places
-}
-
 fn text(data: &Data, shown: &str) -> String {
     let made = if data.created { "Created a project" } else { "Using the project" };
     let tasks = aec_base::text::count(data.tasks, "task");
@@ -239,14 +210,14 @@ fn text(data: &Data, shown: &str) -> String {
         data.trials_executed,
         aec_base::text::count(data.trials_planned, "trial"),
     );
-    let mut table = Table::new(["AGENT", "HARNESS", "MEAN REWARD", "95 % INTERVAL", "SCORED"]);
-    for place in &data.leaderboard {
+    let mut table = Table::new(["AGENT", "HARNESS", "MEAN REWARD", "95 % INTERVAL", "COUNTED"]);
+    for row in &data.leaderboard {
         table.row([
-            place.agent.clone(),
-            place.harness.to_owned(),
-            place.mean_reward.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
-            place.interval.map_or_else(|| "-".to_owned(), |[low, high]| format!("{low:.3} to {high:.3}")),
-            format!("{} of {}", place.scored, place.trials),
+            row.agent.clone(),
+            row.harness.clone(),
+            number(row.group.mean_reward, 3),
+            span(row.group.interval),
+            format!("{} of {}", row.group.counted, row.group.trials),
         ]);
     }
     text.push_str(&table.render());

@@ -25,7 +25,7 @@ use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
 use aec_run::planning::load;
 use aec_run::salvage::pending_cost;
-use aec_run::session::{Beginning, Past, Session, Shard, current_plan, past};
+use aec_run::session::{Beginning, Past, Session, Shard, current_plan};
 use aec_run::trial::Shared;
 use aec_sandbox::python;
 use aec_task::task::Task;
@@ -251,14 +251,11 @@ fn carry_out(
     })
 }
 
-/// Rewards of scored trials, by agent and task.
-pub(crate) type Rewards = BTreeMap<String, BTreeMap<String, Vec<f64>>>;
-
-/// Carries out a plan whose agents need no model, in the usual way, and gives all its rewards.
+/// Carries out a plan whose agents need no model, in the usual way.
 pub(crate) fn offline(
     context: &Context,
     prepared: Prepared,
-) -> Result<(RunEnded, Rewards, Vec<Problem>), Failure> {
+) -> Result<(RunEnded, Ledger, Vec<Problem>), Failure> {
     let Prepared { project, plan, tasks, problems, .. } = prepared;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
@@ -291,21 +288,8 @@ pub(crate) fn offline(
     // A judge that nobody waits for any more ends with the program.
     runtime.shutdown_background();
     let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
-    let rewards = rewards(&ledger, &plan)?;
     let problems = problems.into_iter().chain(found(&ended)).collect();
-    Ok((ended, rewards, problems))
-}
-
-fn rewards(ledger: &Ledger, plan: &Plan) -> Result<Rewards, Failure> {
-    let past = past(ledger, &plan.experiment_id, &BTreeSet::new())?;
-    let mut rewards = Rewards::new();
-    for trial in plan.trials() {
-        if let Some(reward) = past.trials.get(&trial.id).and_then(|found| found.reward) {
-            let agent = rewards.entry(plan.agents[trial.agent].name.to_string()).or_default();
-            agent.entry(plan.tasks[trial.task].task_id.clone()).or_default().push(reward);
-        }
-    }
-    Ok(rewards)
+    Ok((ended, ledger, problems))
 }
 
 /// Every signal asks once more; a third one ends the program at once.

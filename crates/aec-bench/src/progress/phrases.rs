@@ -13,11 +13,11 @@ pub(crate) fn trials(state: &State) -> String {
     format!("{}/{} trials", grouped(state.done() as u64), grouped(state.to_run() as u64))
 }
 
-/// `reward 0.61 (110 scored)`.
+/// `reward 0.61 (of 110)`.
 pub(crate) fn reward(tally: &AgentTally) -> String {
     match tally.mean_reward() {
-        Some(mean) => format!("reward {mean:.2} ({} scored)", grouped(tally.scored() as u64)),
-        None => format!("reward {UNKNOWN} (0 scored)"),
+        Some(mean) => format!("reward {mean:.2} (of {})", grouped(tally.counted() as u64)),
+        None => format!("reward {UNKNOWN} (of 0)"),
     }
 }
 

@@ -56,7 +56,7 @@ fn cells(tally: &AgentTally) -> Vec<String> {
     let mut cells = vec![tally.agent.as_ref().map_or_else(|| "all".to_owned(), ToString::to_string)];
     cells.extend(numbers.map(|number| grouped(number as u64)));
     cells.push(match tally.mean_reward() {
-        Some(mean) => format!("{mean:.4} of {}", grouped(tally.scored() as u64)),
+        Some(mean) => format!("{mean:.4} of {}", grouped(tally.counted() as u64)),
         None => format!("{UNKNOWN} of 0"),
     });
     cells

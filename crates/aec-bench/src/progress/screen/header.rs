@@ -77,7 +77,7 @@ fn agents(state: &State) -> String {
     let one = |tally: &aec_run::event::AgentTally| {
         let name = tally.agent.as_ref().map(ToString::to_string).unwrap_or_default();
         let mean = tally.mean_reward().map_or_else(|| UNKNOWN.to_owned(), |mean| format!("{mean:.2}"));
-        format!("{name} {mean} ({})", grouped(tally.scored() as u64))
+        format!("{name} {mean} ({})", grouped(tally.counted() as u64))
     };
     state.agents.iter().map(one).collect::<Vec<_>>().join(", ")
 }

@@ -22,9 +22,9 @@ fn trials_are_counted_by_agent_and_by_outcome() {
     play.trial(5, Outcome::Unverified, None);
     let state = &play.state;
     assert_eq!((state.done(), state.to_run(), state.running().len()), (6, 10, 0));
-    assert_eq!(state.all.mean_reward(), Some(0.75));
+    assert_eq!(state.all.mean_reward(), Some(0.6), "a fault of the agent is worth nothing");
     let means: Vec<Option<f64>> = state.agents.iter().map(AgentTally::mean_reward).collect();
-    assert_eq!(means, [Some(1.0), Some(0.5)]);
+    assert_eq!(means, [Some(2.0 / 3.0), Some(0.5)]);
     assert_eq!(state.unscored().collect::<Vec<_>>(), [(Outcome::AgentFault, 1), (Outcome::Unverified, 1)]);
     assert_eq!(state.rows(false).len(), 6);
     assert_eq!(state.rows(true).len(), 1);

@@ -1,0 +1,131 @@
+//! What the reports share: the trials that they are about, and numbers in words.
+
+use std::path::Path;
+
+use aec_base::problem::{Problem, Severity};
+use aec_base::project::Project;
+use aec_ledger::index::{Attempts, Filter};
+use aec_ledger::layout::Ledger;
+use aec_report::group::{Group, Unit};
+use aec_report::selection::Selection;
+use aec_report::stats::Interval;
+use aec_run::plan::Plan;
+use aec_run::session::current_plan;
+
+use crate::arguments::{ReportFilterArguments, UnitArgument};
+use crate::commands::ledger::{ask_filtered, experiments, field, open};
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// A ledger and what a report takes from it.
+pub(crate) struct Source {
+    pub(crate) project: Project,
+    pub(crate) ledger: Ledger,
+    pub(crate) filter: Filter,
+}
+
+impl Source {
+    /// Opens the ledger. Experiments that are named must be there.
+    pub(crate) fn open(
+        context: &Context,
+        named: &[String],
+        arguments: &ReportFilterArguments,
+    ) -> Result<Self, Failure> {
+        let (project, ledger) = open(context, &arguments.ledger_root)?;
+        let mut fields =
+            arguments.filter.iter().map(|filter| field(filter)).collect::<Result<Vec<_>, _>>()?;
+        let words = [("difficulty", &arguments.difficulty)];
+        fields.extend(words.into_iter().filter_map(|(name, word)| Some((name.to_owned(), word.clone()?))));
+        let experiments = match named {
+            [] => Vec::new(),
+            named => experiments(&ledger, named)?.into_iter().map(String::from).collect(),
+        };
+        let filter = Filter {
+            experiments,
+            task_prefix: arguments.task_prefix.clone(),
+            agent: arguments.agent.clone(),
+            adapter: arguments.harness.clone(),
+            model: arguments.model.clone(),
+            domain: arguments.discipline.clone(),
+            fields,
+            attempts: Attempts::Latest,
+            ..Filter::default()
+        };
+        Ok(Self { project, ledger, filter })
+    }
+
+    /// The trials, with those that were planned and have no record.
+    pub(crate) fn selection(&self) -> Result<(Selection, Vec<Problem>), Failure> {
+        let (mut selection, mut problems) =
+            ask_filtered(&self.project, &self.ledger, &self.filter, Selection::read)?;
+        let (plans, unreadable) = self.plans(&selection);
+        selection.note_missing(&plans, &self.filter);
+        problems.extend(unreadable);
+        if selection.trials.is_empty() {
+            let problem = Problem::error("no trial fits")
+                .why("nothing in the ledger fits the experiment and the filters")
+                .fix("`aec-bench runs list` shows the experiments, `aec-bench ledger list` the trials");
+            return Err(Failure::input([problem]));
+        }
+        Ok((selection, problems))
+    }
+
+    /// The plans of the experiments in a selection. One that cannot be read is told: without it nobody knows what is
+    /// missing.
+    fn plans(&self, selection: &Selection) -> (Vec<Plan>, Vec<Problem>) {
+        let (mut plans, mut problems) = (Vec::new(), Vec::new());
+        for experiment in &selection.experiments {
+            let Ok(name) = aec_base::name::Name::parse(&experiment.id) else { continue };
+            match current_plan(&self.ledger.experiment(&name)) {
+                Ok(plan) => plans.extend(plan),
+                Err(found) => problems.extend(
+                    found.into_iter().map(|problem| Problem { severity: Severity::Warning, ..problem }),
+                ),
+            }
+        }
+        plans.dedup_by(|a, b| a.experiment_id == b.experiment_id);
+        (plans, problems)
+    }
+}
+
+impl From<UnitArgument> for Unit {
+    fn from(unit: UnitArgument) -> Self {
+        match unit {
+            UnitArgument::Task => Self::Task,
+            UnitArgument::Family => Self::Family,
+        }
+    }
+}
+
+/// An interval in words.
+pub(crate) fn span(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| "-".to_owned(), |span| format!("{:.3} to {:.3}", span.low, span.high))
+}
+
+/// Dollars in words; what is not known is said.
+pub(crate) fn dollars(group: &Group) -> String {
+    let took = &group.took;
+    match took.without_cost {
+        0 => format!("{:.4}", took.cost_usd),
+        _ if took.cost_usd > 0.0 => format!("{:.4}+", took.cost_usd),
+        _ => "-".to_owned(),
+    }
+}
+
+/// Writes a report as JSON, in place of what was there.
+pub(crate) fn write_json(path: &Path, report: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut bytes = serde_json::to_vec_pretty(report)
+        .map_err(|error| Failure::internal(Problem::error(format!("cannot write the report: {error}"))))?;
+    bytes.push(b'\n');
+    write(path, &bytes, true)
+}
+
+/// Writes a report beside the answer on stdout.
+pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
+    if !force && path.symlink_metadata().is_ok() {
+        let problem = Problem::error("the file exists").in_file(path).fix("name another one, or add --force");
+        return Err(Failure::input([problem]));
+    }
+    aec_base::file::write_atomic(path, bytes)
+        .map_err(|error| Failure::environment(Problem::error(error.to_string()).in_file(path)))
+}

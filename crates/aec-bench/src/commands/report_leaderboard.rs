@@ -1,0 +1,85 @@
+//! `aec-bench report leaderboard`.
+
+use aec_base::problem::Problem;
+use aec_base::text;
+use aec_report::group::Unit;
+use aec_report::leaderboard::{Leaderboard, leaderboard as rank};
+
+use crate::arguments::ReportLeaderboardArguments;
+use crate::commands::ledger::number;
+use crate::commands::report::{Source, dollars, span};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+pub(crate) fn leaderboard(
+    context: &Context,
+    arguments: &ReportLeaderboardArguments,
+) -> Result<Outcome, Failure> {
+    let mut source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    source
+        .filter
+        .fields
+        .extend(arguments.visibility.iter().map(|word| ("visibility".to_owned(), word.clone())));
+    let (mut selection, problems) = source.selection()?;
+    let mixed = selection.mixed_revisions();
+    if let Some((task, revisions)) = mixed.first() {
+        if !arguments.mix_revisions {
+            let what = format!(
+                "{} of {} were run, the first is `{task}` with {revisions}",
+                "different revisions",
+                text::count(mixed.len(), "task")
+            );
+            let problem = Problem::error(what)
+                .why("a task with other files is another task; its rewards do not belong into one mean")
+                .fix("name experiments of one revision with -e, or pass --mix-revisions");
+            return Err(Failure::input([problem]));
+        }
+        selection.merge_revisions();
+    }
+    let board = rank(&selection, Unit::from(arguments.unit));
+    Ok(Outcome::new(context.format, &board, || board_text(&board))?.problems(problems))
+}
+
+fn board_text(board: &Leaderboard) -> String {
+    let mut table = Table::new([
+        "RANK",
+        "AGENT",
+        "HARNESS",
+        "MODEL",
+        "MEAN",
+        "95 % INTERVAL",
+        "SOLVED",
+        "WORST",
+        "TASKS",
+        "USD",
+        "USD/SOLVED",
+    ]);
+    for row in &board.rows {
+        let rank = match (row.rank, row.ranks) {
+            (Some(rank), Some((best, worst))) if best != worst => format!("{rank} ({best}-{worst})"),
+            (Some(rank), _) => rank.to_string(),
+            (None, _) => "-".to_owned(),
+        };
+        let group = &row.group;
+        table.row([
+            rank,
+            row.agent.clone(),
+            row.harness.clone(),
+            row.model.clone().unwrap_or_else(|| "-".to_owned()),
+            number(group.mean_reward, 3),
+            span(group.interval),
+            format!("{} of {}", group.solved, group.counted),
+            number(group.denominators.worst_case, 3),
+            group.tasks.to_string(),
+            dollars(group),
+            number(group.cost_per_solved, 4),
+        ]);
+    }
+    let mut text = table.render();
+    for note in &board.notes {
+        text.push_str(&format!("\nNote: {note}.\n"));
+    }
+    text
+}

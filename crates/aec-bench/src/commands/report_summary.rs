@@ -1,0 +1,26 @@
+//! `aec-bench report summary`.
+
+use aec_report::evaluate::evaluate;
+use aec_report::group::Unit;
+
+use crate::arguments::ReportSummaryArguments;
+use crate::commands::evaluate::{group_table, overview};
+use crate::commands::report::Source;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+pub(crate) fn summary(context: &Context, arguments: &ReportSummaryArguments) -> Result<Outcome, Failure> {
+    let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    let (selection, problems) = source.selection()?;
+    let evaluation = evaluate(&selection, Unit::Task);
+    let outcome = Outcome::new(context.format, &evaluation, || {
+        let mut text = overview(&evaluation);
+        text.push_str(&format!("\n{}", group_table("AGENT", &evaluation.by.agent)));
+        for note in &evaluation.notes {
+            text.push_str(&format!("\nNote: {note}.\n"));
+        }
+        text
+    })?;
+    Ok(outcome.problems(problems))
+}

@@ -1,0 +1,15 @@
+//! What reports say about ledgers, through the real program.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+mod behaviour;
+mod compare;
+mod evaluate;
+mod page;
+mod simulation;
+mod traces;
+mod world;
