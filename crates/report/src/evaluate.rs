@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aec_base::digest::Digest;
 use serde::Serialize;
 
-use crate::group::{Group, Sum, Unit};
+use crate::group::{Cell, Group, Sum, Unit, cells};
 use crate::selection::{Agent, Selection, Task};
 
 /// What an experiment says.
@@ -91,39 +91,27 @@ pub(crate) fn agent_names(agents: &[Agent]) -> BTreeMap<Digest, String> {
 /// The trials of a selection, ready to be grouped in any way.
 struct Sums<'a> {
     selection: &'a Selection,
+    cells: Vec<Cell>,
     unit: Unit,
     families: Vec<usize>,
 }
 
 impl<'a> Sums<'a> {
     fn new(selection: &'a Selection, unit: Unit) -> Self {
-        Self { selection, unit, families: families(&selection.tasks) }
+        Self { selection, cells: cells(selection), unit, families: families(&selection.tasks) }
     }
 
     fn by(&self, name: impl Fn(&Task, &Agent) -> String) -> Vec<Group> {
         let selection = self.selection;
-        // Names are made once for each task and agent, not for each trial.
-        let mut groups: BTreeMap<String, usize> = BTreeMap::new();
-        let mut sums: Vec<Sum> = Vec::new();
-        let mut known: std::collections::HashMap<(usize, usize), usize> = std::collections::HashMap::new();
-        for trial in &selection.trials {
-            let at = *known.entry((trial.task, trial.agent)).or_insert_with(|| {
-                let name = name(&selection.tasks[trial.task], &selection.agents[trial.agent]);
-                *groups.entry(name).or_insert_with(|| {
-                    sums.push(Sum::default());
-                    sums.len() - 1
-                })
-            });
-            sums[at].add(trial, self.unit.of(&self.families, trial));
+        let mut groups: BTreeMap<String, Sum> = BTreeMap::new();
+        for cell in &self.cells {
+            let name = name(&selection.tasks[cell.task], &selection.agents[cell.agent]);
+            groups.entry(name).or_default().add(cell, self.unit.of(&self.families, cell.task));
         }
         for missing in &selection.missing {
-            let at = *groups.entry(name(&missing.task, &missing.agent)).or_insert_with(|| {
-                sums.push(Sum::default());
-                sums.len() - 1
-            });
-            sums[at].miss(missing);
+            groups.entry(name(&missing.task, &missing.agent)).or_default().miss(missing);
         }
-        groups.into_iter().map(|(name, at)| std::mem::take(&mut sums[at]).finish(name)).collect()
+        groups.into_iter().map(|(name, sum)| sum.finish(name)).collect()
     }
 }
 

@@ -1,13 +1,13 @@
 //! What some trials add up to: counts, means with their intervals, and what they took.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aec_judge::verdict::Outcome;
 use serde::Serialize;
 
 use crate::evaluate::{agent_names, families};
 use crate::selection::{Missing, Selection, Took, Trial, is_full};
-use crate::stats::{Cluster, Confidence, Interval, clustered_mean_logit, median, pass_at_k, pass_hat_k};
+use crate::stats::{Cluster, Confidence, Interval, clustered_mean_logit, pass_at_k, pass_hat_k};
 
 /// Which trials are taken to be alike. An interval by task speaks of other tasks like these; one by family of other
 /// families.
@@ -22,11 +22,11 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit of a trial, as a number below the number of tasks.
-    pub(crate) fn of(self, families: &[usize], trial: &Trial) -> usize {
+    /// The unit of a task, as a number below the number of tasks.
+    pub(crate) fn of(self, families: &[usize], task: usize) -> usize {
         match self {
-            Self::Task => trial.task,
-            Self::Family => families[trial.task],
+            Self::Task => task,
+            Self::Family => families[task],
         }
     }
 }
@@ -90,8 +90,8 @@ pub struct Group {
     pub took: Took,
     /// Dollars of all attempts for each trial that was solved.
     pub cost_per_solved: Option<f64>,
-    /// Median of the seconds that a trial took.
-    pub median_seconds: Option<f64>,
+    /// Mean of the seconds that a trial took.
+    pub mean_seconds: Option<f64>,
 }
 
 /// The rewards that count, by unit: of all trials, or of one agent.
@@ -104,47 +104,105 @@ pub fn clusters(selection: &Selection, unit: Unit, agent: Option<&str>) -> Vec<C
         if (agent.is_none() || name == agent)
             && let Some(reward) = trial.counted()
         {
-            clusters.entry(unit.of(&families, trial)).or_default().add(reward);
+            clusters.entry(unit.of(&families, trial.task)).or_default().add(reward);
         }
     }
     clusters.into_values().collect()
 }
 
-/// Puts trials together, one by one.
+/// The trials of one agent on one task. There are far fewer of them than trials, and every table is made of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) task: usize,
+    pub(crate) agent: usize,
+    trials: usize,
+    outcomes: [usize; Outcome::ALL.len()],
+    rewards: Cluster,
+    solved: usize,
+    nonzero: usize,
+    took: Took,
+    seconds: f64,
+}
+
+/// The trials of a selection by task and agent, sorted like them.
+pub(crate) fn cells(selection: &Selection) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    let mut places: HashMap<(usize, usize), usize> = HashMap::new();
+    for trial in &selection.trials {
+        let place = (trial.task, trial.agent);
+        // Trials of one cell follow each other, except where there are several experiments.
+        let at = match cells.last() {
+            Some(last) if (last.task, last.agent) == place => cells.len() - 1,
+            _ => *places.entry(place).or_insert_with(|| {
+                cells.push(Cell::new(trial.task, trial.agent));
+                cells.len() - 1
+            }),
+        };
+        cells[at].add(trial);
+    }
+    cells
+}
+
+impl Cell {
+    fn new(task: usize, agent: usize) -> Self {
+        Self {
+            task,
+            agent,
+            trials: 0,
+            outcomes: [0; Outcome::ALL.len()],
+            rewards: Cluster::default(),
+            solved: 0,
+            nonzero: 0,
+            took: Took::default(),
+            seconds: 0.0,
+        }
+    }
+
+    fn add(&mut self, trial: &Trial) {
+        self.trials += 1;
+        let place = Outcome::ALL.iter().position(|outcome| *outcome == trial.outcome);
+        self.outcomes[place.unwrap_or_default()] += 1;
+        self.took.add(&trial.took);
+        self.seconds += trial.seconds;
+        if let Some(reward) = trial.counted() {
+            self.rewards.add(reward);
+            self.nonzero += usize::from(reward > 0.0);
+            self.solved += usize::from(is_full(reward));
+        }
+    }
+}
+
+/// Puts cells together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sum {
     trials: usize,
     missing: usize,
-    outcomes: BTreeMap<Outcome, usize>,
+    outcomes: [usize; Outcome::ALL.len()],
     rewards: BTreeMap<usize, Cluster>,
+    tasks: BTreeSet<usize>,
     /// Tries and solved tries by task and agent.
-    tries: BTreeMap<(usize, usize), (usize, usize)>,
+    tries: Vec<(usize, usize)>,
     nonzero: usize,
     took: Took,
-    seconds: Vec<f64>,
+    seconds: f64,
 }
 
 impl Sum {
-    pub(crate) fn add(&mut self, trial: &Trial, unit: usize) {
-        self.trials += 1;
-        *self.outcomes.entry(trial.outcome).or_default() += 1;
-        self.took.add(&trial.took);
-        self.seconds.push(trial.seconds);
-        let tries = self.tries.entry((trial.task, trial.agent)).or_default();
-        if let Some(reward) = trial.counted() {
-            self.rewards.entry(unit).or_default().add(reward);
-            self.nonzero += usize::from(reward > 0.0);
-            tries.0 += 1;
-            tries.1 += usize::from(is_full(reward));
+    pub(crate) fn add(&mut self, cell: &Cell, unit: usize) {
+        self.trials += cell.trials;
+        self.outcomes.iter_mut().zip(cell.outcomes).for_each(|(sum, count)| *sum += count);
+        self.tasks.insert(cell.task);
+        self.took.add(&cell.took);
+        self.seconds += cell.seconds;
+        self.nonzero += cell.nonzero;
+        if cell.rewards.count > 0 {
+            self.rewards.entry(unit).or_default().merge(cell.rewards);
+            self.tries.push((cell.rewards.count, cell.solved));
         }
     }
 
     pub(crate) fn miss(&mut self, missing: &Missing) {
         self.missing += missing.count;
-    }
-
-    fn of(&self, outcome: Outcome) -> usize {
-        self.outcomes.get(&outcome).copied().unwrap_or(0)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
@@ -157,16 +215,18 @@ impl Sum {
             let all = counted + others;
             (all > 0).then(|| sum / all as f64)
         };
-        let faults = self.of(Outcome::InfraFault) + self.of(Outcome::VerifierFault);
-        let never = self.of(Outcome::Cancelled) + self.missing;
-        let solved: usize = self.tries.values().map(|tries| tries.1).sum();
+        let outcomes: BTreeMap<Outcome, usize> =
+            Outcome::ALL.into_iter().zip(self.outcomes).filter(|(_, count)| *count > 0).collect();
+        let of = |outcome: Outcome| outcomes.get(&outcome).copied().unwrap_or(0);
+        let faults = of(Outcome::InfraFault) + of(Outcome::VerifierFault);
+        let never = of(Outcome::Cancelled) + self.missing;
+        let solved: usize = self.tries.iter().map(|tries| tries.1).sum();
         let priced = self.took.without_cost == 0;
-        let tasks = self.tries.keys().map(|key| key.0).collect::<std::collections::BTreeSet<_>>().len();
         Group {
             name,
             trials: self.trials,
             missing: self.missing,
-            tasks,
+            tasks: self.tasks.len(),
             counted,
             mean_reward: estimate.as_ref().map(|estimate| estimate.mean),
             interval: estimate.as_ref().and_then(|estimate| estimate.interval),
@@ -179,11 +239,11 @@ impl Sum {
             solved,
             solve_rate: (counted > 0).then(|| solved as f64 / counted as f64),
             nonzero: self.nonzero,
-            pass: passes(&self.tries.values().copied().collect::<Vec<_>>()),
+            pass: passes(&self.tries),
             cost_per_solved: (solved > 0 && priced).then(|| self.took.cost_usd / solved as f64),
             took: self.took,
-            median_seconds: median(&self.seconds),
-            outcomes: self.outcomes,
+            mean_seconds: (self.trials > 0).then(|| self.seconds / self.trials as f64),
+            outcomes,
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::evaluate::{agent_names, families};
-use crate::group::{Group, Sum, Unit};
+use crate::group::{Group, Sum, Unit, cells};
 use crate::selection::Selection;
 use crate::stats::Interval;
 
@@ -48,8 +48,10 @@ pub fn leaderboard(selection: &Selection, unit: Unit) -> Leaderboard {
     let families = families(&selection.tasks);
     let mut sums = vec![Sum::default(); selection.agents.len()];
     let mut taken = vec![std::collections::BTreeSet::new(); selection.agents.len()];
+    for cell in cells(selection) {
+        sums[cell.agent].add(&cell, unit.of(&families, cell.task));
+    }
     for trial in &selection.trials {
-        sums[trial.agent].add(trial, unit.of(&families, trial));
         taken[trial.agent].insert(trial.experiment);
     }
     for missing in &selection.missing {

@@ -240,7 +240,7 @@ fn agents(selection: &Selection, evaluation: &Evaluation) -> Vec<html::Agent> {
                 cost_per_solved: known(|group| group.cost_per_solved),
                 tokens_in: took.filter(|took| took.without_tokens == 0).map(|took| took.tokens_in),
                 tokens_out: took.filter(|took| took.without_tokens == 0).map(|took| took.tokens_out),
-                seconds: known(|group| group.median_seconds),
+                seconds: known(|group| group.mean_seconds),
                 name,
             }
         })
