@@ -20,12 +20,14 @@ mod dev;
 mod ledger;
 mod report;
 mod runs;
+mod web;
 
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
 pub(crate) use ledger::*;
 pub(crate) use report::*;
 pub(crate) use runs::*;
+pub(crate) use web::*;
 
 /// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
 #[derive(Debug, Parser)]
@@ -123,6 +125,8 @@ pub(crate) enum Command {
     /// Rank, compare and explain: leaderboard, traces, behaviour, fields
     #[command(subcommand)]
     Report(ReportCommand),
+    /// Show experiments, traces, tasks and datasets in a browser, and runs as they go on
+    Web(WebArguments),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Try set-ups out without a provider

@@ -168,6 +168,7 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Ledger(command) => ledger(context, command),
         Command::Evaluate(arguments) => commands::evaluate::evaluate(context, &arguments),
         Command::Report(command) => report(context, command),
+        Command::Web(arguments) => commands::web::web(context, &arguments),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
@@ -252,6 +253,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Report(ReportCommand::Behavioral(_)) => "report behavioral",
         Command::Report(ReportCommand::Compare(_)) => "report compare",
         Command::Report(ReportCommand::Fields(_)) => "report fields",
+        Command::Web(_) => "web",
         Command::Ledger(LedgerCommand::List(_)) => "ledger list",
         Command::Ledger(LedgerCommand::Show(_)) => "ledger show",
         Command::Ledger(LedgerCommand::Export(_)) => "ledger export",

@@ -8,7 +8,7 @@ const GROUPS: [(&str, &[&str]); 9] = [
     ("Judge", &["verify", "audit"]),
     ("Run", &["plan", "run", "runs", "models", "gateway"]),
     ("Keep", &["ledger"]),
-    ("Read", &["evaluate", "report"]),
+    ("Read", &["evaluate", "report", "web"]),
     ("Files", &["schema"]),
     ("Develop", &["dev"]),
     ("Shell", &["completions", "man", "help"]),

@@ -194,7 +194,7 @@ impl Template {
     }
 
     /// A file of the template.
-    pub(crate) fn file(&self, name: &str) -> Option<&str> {
+    pub fn file(&self, name: &str) -> Option<&str> {
         self.files.get(name).map(String::as_str)
     }
 

@@ -115,7 +115,7 @@ function markMatches(element, words) {
 function traceReader(entries) {
   const list = h("div.entries");
   const built = [];
-  const errors = entries.map((entry, at) => (isError(entry) ? at : -1)).filter((at) => at >= 0);
+  let errors = [];
   let matches = [];
   let current = -1;
   let error = -1;
@@ -123,10 +123,11 @@ function traceReader(entries) {
   const more = h("button.more", { type: "button", click: () => build(built.length + PIECE) });
   const found = h("output", { "aria-live": "polite" });
   const search = h("input", { type: "search", placeholder: "Search in trace", "aria-label": "Search in trace", input: find, keydown: (event) => { if (event.key === "Enter") { step(event.shiftKey ? -1 : 1); event.preventDefault(); } } });
+  const toError = h("button", { type: "button", click: nextError });
   const bar = h("div.tools", null, search,
     h("button", { type: "button", click: () => step(-1), "aria-label": "Previous match" }, "↑"),
     h("button", { type: "button", click: () => step(1), "aria-label": "Next match" }, "↓"), found, h("span.gap"),
-    h("button", { type: "button", click: nextError, disabled: !errors.length }, errors.length ? `Next error (${errors.length})` : "No errors"),
+    toError,
     h("button", { type: "button", click: () => openAll(true) }, "Open all"),
     h("button", { type: "button", click: () => openAll(false) }, "Fold all"));
 
@@ -191,8 +192,17 @@ function traceReader(entries) {
     reveal(errors[error]);
   }
 
+  function countErrors() {
+    errors = entries.map((entry, at) => (isError(entry) ? at : -1)).filter((at) => at >= 0);
+    toError.disabled = !errors.length;
+    toError.textContent = errors.length ? `Next error (${errors.length})` : "No errors";
+  }
+
+  countErrors();
   build(PIECE);
   const element = h("div.trace", null, bar, entries.length ? list : h("p.hint", null, "The trace is empty."), more);
   element.addEventListener("next-error", nextError);
+  // Whoever added to the entries says so.
+  element.addEventListener("grow", () => { countErrors(); build(built.length + PIECE); });
   return element;
 }

@@ -124,7 +124,8 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
     })
 }
 
-fn under_way(live: &Path) -> Vec<UnderWay> {
+/// The attempts of an experiment that are not recorded yet, by its directory of live files.
+pub fn under_way(live: &Path) -> Vec<UnderWay> {
     let Ok(entries) = fs_err::read_dir(live) else { return Vec::new() };
     let mut found: Vec<UnderWay> = entries
         .filter_map(Result::ok)

@@ -60,3 +60,4 @@ pub(crate) mod task_validate;
 pub(crate) mod template_new;
 pub(crate) mod validate_template;
 pub(crate) mod verify;
+pub(crate) mod web;

@@ -72,6 +72,7 @@ fn every_help_text_is_as_reviewed() {
         "report behavioral",
         "report compare",
         "report fields",
+        "web",
         "schema",
         "dev",
         "dev serve-model",

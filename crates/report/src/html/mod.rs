@@ -25,6 +25,7 @@ pub use document::{
     Agent, Comparison, ComparisonRow, Curve, Document, Experiment, Field, Group, GroupKind, Task, Trace,
     TraceEntry, Trial,
 };
+pub use text::{clip, escape, thousands};
 
 use page::Page;
 use table::Table;
@@ -116,7 +117,7 @@ impl fmt::Display for HtmlError {
                 formatter,
                 "the table of {} trials takes {} and the report may take {}: allow a larger file, or report fewer \
                  experiments or agents at a time",
-                text::thousands(*trials as u64),
+                thousands(*trials as u64),
                 text::megabytes(*needed),
                 text::megabytes(*budget)
             ),

@@ -13,7 +13,7 @@ fn is_hidden(character: char) -> bool {
 }
 
 /// Escapes text for element content and quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 8);
     for character in text.chars() {
         match character {
@@ -30,7 +30,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// Head and tail of a text that is longer than `limit` characters, with a line between that says how much is missing.
-pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
+pub fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     // A text has at least as many bytes as characters.
     if text.len() <= limit {
         return Cow::Borrowed(text);
@@ -51,7 +51,7 @@ pub(super) fn clip(text: &str, limit: usize) -> Cow<'_, str> {
 }
 
 /// A count with a comma between thousands.
-pub(super) fn thousands(count: u64) -> String {
+pub fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {

@@ -1,0 +1,279 @@
+//! Markup that is safe by its types: only literals of this program are markup, everything else becomes text.
+
+use aec_report::html::escape;
+
+use crate::href::Href;
+
+/// Text of so many characters is not broken into lines.
+const SHORT: usize = 24;
+
+/// A fact of more characters takes two places.
+const LONG: usize = 34;
+
+/// A piece of a page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Html(String);
+
+impl Html {
+    /// A piece with some text.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut html = Self::default();
+        html.text(text);
+        html
+    }
+
+    /// Adds markup, which only a literal can be.
+    pub(crate) fn raw(&mut self, markup: &'static str) -> &mut Self {
+        self.0.push_str(markup);
+        self
+    }
+
+    /// Adds text, as content or as the value of a quoted attribute.
+    pub(crate) fn text(&mut self, text: &str) -> &mut Self {
+        self.0.push_str(&escape(text));
+        self
+    }
+
+    /// Adds another piece.
+    pub(crate) fn add(&mut self, other: &Self) -> &mut Self {
+        self.0.push_str(&other.0);
+        self
+    }
+
+    /// Adds a link.
+    pub(crate) fn link(&mut self, href: &Href, text: &str) -> &mut Self {
+        self.raw("<a href=\"").text(href.as_str()).raw("\">").text(text).raw("</a>")
+    }
+
+    /// Adds a heading of a section.
+    pub(crate) fn heading(&mut self, text: &str) -> &mut Self {
+        self.raw("<h2>").text(text).raw("</h2>\n")
+    }
+
+    /// Adds text in which commands stand between backticks.
+    pub(crate) fn prose(&mut self, text: &str) -> &mut Self {
+        for (at, part) in text.split('`').enumerate() {
+            if at % 2 == 1 {
+                self.raw("<code>").text(part).raw("</code>");
+            } else {
+                self.text(part);
+            }
+        }
+        self
+    }
+
+    /// Adds a remark in small letters.
+    pub(crate) fn hint(&mut self, text: &str) -> &mut Self {
+        self.raw("<p class=\"hint\">").prose(text).raw("</p>\n")
+    }
+
+    /// Adds a remark that nobody should miss.
+    pub(crate) fn note(&mut self, text: &str) -> &mut Self {
+        self.raw("<p class=\"note\">").prose(text).raw("</p>\n")
+    }
+
+    /// Adds text of others as it is, line by line.
+    pub(crate) fn verbatim(&mut self, text: &str) -> &mut Self {
+        // A line break right after the tag would be swallowed.
+        self.raw("<pre class=\"data\">\n").text(text).raw("</pre>\n")
+    }
+
+    /// Adds data for the script. It is never run: its type is no script, and no `<` is left to end it.
+    pub(crate) fn json(&mut self, id: &'static str, value: &impl serde::Serialize) -> &mut Self {
+        let text = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+        self.raw("<script type=\"application/json\" id=\"").raw(id).raw("\">");
+        self.0.push_str(&text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026"));
+        self.raw("</script>\n")
+    }
+
+    pub(crate) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// How the cells of a column stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Align {
+    Left,
+    Right,
+}
+
+/// Titles of columns and how they stand.
+pub(crate) type Columns<'a> = &'a [(&'static str, Align)];
+
+/// A cell of a table.
+#[derive(Clone, Debug)]
+pub(crate) enum Cell {
+    /// Text or a number.
+    Text(String),
+    /// Text that leads somewhere.
+    Link(Href, String),
+    /// Text in a colour that says how good it is; the text says it too.
+    Result(Class, String),
+    /// Anything else.
+    Html(Html),
+}
+
+/// How good something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    Pass,
+    Partial,
+    Fail,
+    Fault,
+}
+
+impl Class {
+    /// The class of a reward as it counts.
+    pub(crate) fn of(reward: Option<f64>) -> Self {
+        match reward {
+            Some(reward) if aec_report::selection::is_full(reward) => Self::Pass,
+            Some(reward) if reward > 0.0 => Self::Partial,
+            Some(_) => Self::Fail,
+            None => Self::Fault,
+        }
+    }
+
+    /// In a word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Partial => "partial",
+            Self::Fail => "fail",
+            Self::Fault => "fault",
+        }
+    }
+
+    /// The class of an element.
+    pub(crate) fn style(self) -> &'static str {
+        match self {
+            Self::Pass => "r-pass",
+            Self::Partial => "r-partial",
+            Self::Fail => "r-fail",
+            Self::Fault => "r-fault",
+        }
+    }
+}
+
+impl Cell {
+    /// Characters that it shows; of anything but text, many.
+    fn length(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Link(_, text) | Self::Result(_, text) => text.chars().count(),
+            Self::Html(_) => usize::MAX,
+        }
+    }
+
+    fn write(&self, html: &mut Html) {
+        match self {
+            Self::Text(text) => html.text(text),
+            Self::Link(href, text) => html.link(href, text),
+            Self::Result(class, text) => {
+                html.raw("<span class=\"").raw(class.style()).raw("\">").text(text).raw("</span>")
+            }
+            Self::Html(inner) => html.add(inner),
+        };
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+/// Adds a table, whose rows are walked with the keyboard. Columns in which nothing stands are left out.
+pub(crate) fn table(html: &mut Html, columns: Columns<'_>, rows: impl IntoIterator<Item = Vec<Cell>>) {
+    let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
+    let is_used = |at: usize| rows.iter().any(|row| row.get(at).is_some_and(|cell| cell.length() > 0));
+    let used: Vec<bool> = (0..columns.len()).map(|at| rows.is_empty() || is_used(at)).collect();
+    html.raw("<div class=\"scroll\"><table class=\"summary list\"><thead><tr>");
+    for ((title, align), _) in columns.iter().zip(&used).filter(|(_, used)| **used) {
+        html.raw(if *align == Align::Right {
+            "<th class=\"n\" scope=\"col\">"
+        } else {
+            "<th scope=\"col\">"
+        });
+        html.text(title).raw("</th>");
+    }
+    html.raw("</tr></thead>\n<tbody>\n");
+    for row in &rows {
+        html.raw("<tr>");
+        for ((cell, (_, align)), _) in row.iter().zip(columns).zip(&used).filter(|(_, used)| **used) {
+            html.raw(match align {
+                Align::Right => "<td class=\"n\">",
+                Align::Left if cell.length() <= SHORT => "<td class=\"data short\">",
+                Align::Left => "<td class=\"data\">",
+            });
+            cell.write(html);
+            html.raw("</td>");
+        }
+        html.raw("</tr>\n");
+    }
+    html.raw("</tbody></table></div>\n");
+}
+
+/// Adds a list of facts: names of ours, values of anybody. Empty values are left out.
+pub(crate) fn facts(html: &mut Html, facts: &[(&'static str, Cell)]) {
+    html.raw("<dl class=\"facts\">");
+    for (name, value) in facts {
+        let length = value.length();
+        if length == 0 {
+            continue;
+        }
+        html.raw(if length > LONG { "<div class=\"long\"><dt>" } else { "<div><dt>" });
+        html.text(name).raw("</dt><dd class=\"data\">");
+        value.write(html);
+        html.raw("</dd></div>");
+    }
+    html.raw("</dl>\n");
+}
+
+/// Adds a choice of one word.
+pub(crate) fn select(
+    html: &mut Html,
+    name: &'static str,
+    label: &str,
+    all: &str,
+    words: &[&str],
+    chosen: Option<&str>,
+) {
+    html.raw("<select name=\"").raw(name).raw("\" aria-label=\"").text(label).raw("\">");
+    html.raw("<option value=\"\">").text(all).raw("</option>");
+    for word in words {
+        html.raw("<option");
+        if chosen == Some(*word) {
+            html.raw(" selected");
+        }
+        html.raw(" value=\"").text(word).raw("\">").text(word).raw("</option>");
+    }
+    html.raw("</select>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_literals_is_markup() {
+        let mut html = Html::default();
+        let hostile = "</script><img src=x onerror=alert(1)>\"'&";
+        html.text(hostile)
+            .prose(&format!("`{hostile}`{hostile}"))
+            .link(&Href::new([hostile]), hostile)
+            .verbatim(hostile)
+            .json("x", &hostile);
+        table(&mut html, &[("a", Align::Left)], [vec![Cell::from(hostile)]]);
+        facts(&mut html, &[("a", Cell::from(hostile))]);
+        select(&mut html, "n", hostile, hostile, &[hostile], Some(hostile));
+        let text = html.into_string();
+        assert!(!text.contains("<img") && !text.contains("onerror=alert(1)>"), "{text}");
+        assert_eq!(text.matches("</script>").count(), 1);
+    }
+}

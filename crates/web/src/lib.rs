@@ -1,0 +1,22 @@
+//! The local web interface: ledger, reports, tasks, templates and datasets as pages, and runs while they go on.
+//!
+//! It reads and never writes. Pages are made here and work without their script; everything that agents, tasks and
+//! verifiers wrote reaches them as text only.
+
+mod assets;
+mod cache;
+mod connections;
+mod guard;
+mod href;
+mod html;
+mod live;
+mod pages;
+mod records;
+mod respond;
+mod routes;
+mod site;
+mod trace;
+mod words;
+
+pub use connections::{BindError, Options, Server};
+pub use site::Places;

@@ -1,0 +1,284 @@
+//! What the ledger says: one look at it for everybody who asks within a second, and sums that are made once.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_judge::verdict::Outcome;
+use aec_ledger::index::{Filter, Index, IndexError, Summary};
+use aec_ledger::jobs::LIVE;
+use aec_report::evaluate::{Evaluation, evaluate};
+use aec_report::group::{Group, Unit};
+use aec_report::selection::Selection;
+use aec_run::plan::Plan;
+use aec_run::session::{current_plan, sessions};
+use aec_run::status::{State, under_way};
+use serde::Serialize;
+
+use crate::respond::Trouble;
+use crate::site::Site;
+
+/// One look at the ledger.
+pub(crate) struct Snapshot {
+    pub(crate) summaries: Vec<Summary>,
+    /// Experiments that have a directory, whether they have records or not.
+    pub(crate) experiments: Vec<Name>,
+    /// Files that are not readable records.
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Snapshot {
+    pub(crate) fn summary(&self, experiment: &str) -> Option<&Summary> {
+        self.summaries.iter().find(|summary| summary.experiment_id.as_str() == experiment)
+    }
+
+    fn has(&self, experiment: &str) -> bool {
+        self.experiments.iter().any(|known| known.as_str() == experiment)
+            || self.summary(experiment).is_some()
+    }
+}
+
+/// What a plan says in short.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) dataset: Option<String>,
+    pub(crate) trials: usize,
+    pub(crate) repetitions: u32,
+}
+
+/// An experiment with all its trials.
+pub(crate) struct Evaluated {
+    pub(crate) selection: Selection,
+    pub(crate) evaluation: Evaluation,
+    pub(crate) plan: Option<Planned>,
+    /// Why there is no plan although there should be one.
+    pub(crate) plan_problem: Option<String>,
+}
+
+/// An experiment in one line.
+pub(crate) struct Overall {
+    pub(crate) group: Group,
+    pub(crate) plan: Option<Planned>,
+}
+
+/// Where an experiment stands while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Progress {
+    pub(crate) state: &'static str,
+    pub(crate) planned: Option<usize>,
+    pub(crate) recorded: usize,
+    pub(crate) outcomes: BTreeMap<&'static str, usize>,
+    /// Of the trials that were scored so far.
+    pub(crate) mean_reward: Option<f64>,
+    pub(crate) cost_usd: f64,
+    pub(crate) without_cost: usize,
+    pub(crate) under_way: Vec<Attempt>,
+    /// How many are under way; the list may be shorter.
+    pub(crate) running: usize,
+}
+
+/// An attempt under way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Attempt {
+    pub(crate) stem: String,
+    /// Seconds since its last event, in steps that are worth telling.
+    pub(crate) silent_seconds: Option<u64>,
+}
+
+/// Attempts under way that are told at most.
+const SHOWN_ATTEMPTS: usize = 50;
+
+fn unreadable(error: &IndexError) -> Trouble {
+    Trouble::internal(
+        format!("the ledger does not answer: {error}"),
+        "run `aec-bench ledger reindex`, then load this page again",
+    )
+}
+
+impl Site {
+    /// A look at the ledger that is at most a second old.
+    pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Trouble> {
+        self.snapshot.try_get(|| {
+            if !self.ledger.root().exists() {
+                return Ok(Snapshot { summaries: Vec::new(), experiments: Vec::new(), problems: Vec::new() });
+            }
+            let experiments = self.ledger.experiments().map_err(|error| {
+                Trouble::internal(format!("the ledger cannot be read: {error}"), "check its permissions")
+            })?;
+            let (summaries, refreshed) = self.ask(Index::summaries)?;
+            Ok(Snapshot { summaries, experiments, problems: refreshed })
+        })
+    }
+
+    /// Asks the index.
+    pub(crate) fn ask<T>(
+        &self,
+        question: impl Fn(&Index) -> Result<T, IndexError>,
+    ) -> Result<(T, Vec<Problem>), Trouble> {
+        let (answer, refreshed) = Index::ask(&self.ledger, question).map_err(|error| unreadable(&error))?;
+        Ok((answer, refreshed.problems))
+    }
+
+    /// The experiment that an address names. It must be there.
+    pub(crate) fn experiment(&self, id: &str) -> Result<Name, Trouble> {
+        let missing = || {
+            let shown = aec_base::text::printable(id);
+            Trouble::missing(
+                format!("there is no experiment `{shown}`"),
+                "the first page lists them, and `aec-bench runs list` too",
+            )
+        };
+        let name = Name::parse(id).map_err(|_| missing())?;
+        if self.snapshot()?.has(id) { Ok(name) } else { Err(missing()) }
+    }
+
+    /// A number that changes when the records or the plan of an experiment do.
+    pub(crate) fn state(&self, snapshot: &Snapshot, experiment: &Name) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        if let Some(summary) = snapshot.summary(experiment.as_str()) {
+            summary.attempts.hash(&mut hasher);
+            summary.trials.outcomes.hash(&mut hasher);
+            summary.trials.mean_reward.map(f64::to_bits).hash(&mut hasher);
+            summary.cost_usd.to_bits().hash(&mut hasher);
+            for moment in [&summary.first, &summary.last] {
+                moment.as_ref().map(aec_base::timestamp::Timestamp::as_str).hash(&mut hasher);
+            }
+        }
+        self.plan_state(experiment).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn plan(&self, experiment: &Name) -> (Option<Plan>, Option<String>) {
+        match current_plan(&self.ledger.experiment(experiment)) {
+            Ok(plan) => (plan, None),
+            Err(problems) => (None, problems.first().map(|problem| problem.what.clone())),
+        }
+    }
+
+    /// An experiment with all its trials.
+    pub(crate) fn evaluated(&self, experiment: &Name) -> Result<Arc<Evaluated>, Trouble> {
+        let snapshot = self.snapshot()?;
+        let state = self.state(&snapshot, experiment);
+        self.evaluated.get(experiment.as_str(), state, || {
+            let filter = Filter { experiments: vec![experiment.to_string()], ..Filter::default() };
+            let (mut selection, _) = self.ask(|index| Selection::read(index, &filter))?;
+            let (plan, plan_problem) = self.plan(experiment);
+            if let Some(plan) = &plan {
+                selection.note_missing(std::slice::from_ref(plan), &filter);
+            }
+            let evaluation = evaluate(&selection, Unit::Task);
+            Ok(Evaluated { selection, evaluation, plan: plan.map(planned), plan_problem })
+        })
+    }
+
+    /// An experiment in one line.
+    pub(crate) fn overall(&self, experiment: &Name) -> Result<Arc<Overall>, Trouble> {
+        let state = self.state(&*self.snapshot()?, experiment);
+        self.overall.get(experiment.as_str(), state, || {
+            let evaluated = self.evaluated(experiment)?;
+            Ok(Overall { group: evaluated.evaluation.overall.clone(), plan: evaluated.plan.clone() })
+        })
+    }
+
+    /// The same if it is known already.
+    pub(crate) fn known_overall(&self, experiment: &Name) -> Result<Option<Arc<Overall>>, Trouble> {
+        let state = self.state(&*self.snapshot()?, experiment);
+        Ok(self.overall.known(experiment.as_str(), state))
+    }
+
+    /// Whether somebody carries an experiment out now.
+    pub(crate) fn is_running(&self, experiment: &Name) -> bool {
+        sessions(&self.ledger.experiment(experiment)).is_ok_and(|(_, busy)| busy)
+    }
+
+    /// What an experiment is doing.
+    pub(crate) fn doing(&self, experiment: &Name, overall: &Group, plan: Option<&Planned>) -> State {
+        let settled = overall.outcomes.keys().all(|outcome| outcome.is_settled());
+        match plan {
+            _ if self.is_running(experiment) => State::Running,
+            None => State::Unplanned,
+            Some(_) if overall.missing == 0 && settled => State::Complete,
+            Some(_) => State::Incomplete,
+        }
+    }
+
+    /// Where an experiment stands while it runs, from sums alone: no trial is looked at.
+    pub(crate) fn progress(&self, experiment: &Name) -> Result<Progress, Trouble> {
+        let snapshot = self.snapshot()?;
+        let summary = snapshot.summary(experiment.as_str());
+        let plan = self.planned_trials(experiment)?;
+        let live = self.places.jobs.join(experiment.as_str()).join(LIVE);
+        let attempts = under_way(&live);
+        let is_running = self.is_running(experiment);
+        let recorded = summary.map_or(0, |summary| summary.trials.count);
+        Ok(Progress {
+            state: match plan {
+                _ if is_running => State::Running,
+                None => State::Unplanned,
+                Some(planned) if recorded >= planned => State::Complete,
+                Some(_) => State::Incomplete,
+            }
+            .name(),
+            planned: plan,
+            recorded,
+            outcomes: Outcome::ALL
+                .into_iter()
+                .filter_map(|outcome| Some((outcome.name(), summary?.trials.of(outcome))))
+                .filter(|(_, count)| *count > 0)
+                .collect(),
+            mean_reward: summary.and_then(|summary| summary.trials.mean_reward),
+            cost_usd: summary.map_or(0.0, |summary| summary.cost_usd),
+            without_cost: summary.map_or(0, |summary| summary.trials.without_cost),
+            running: attempts.len(),
+            under_way: attempts
+                .iter()
+                .take(SHOWN_ATTEMPTS)
+                .map(|attempt| Attempt {
+                    stem: aec_ledger::layout::stem(&attempt.trial_id, attempt.attempt),
+                    silent_seconds: attempt.silent_seconds.map(in_steps),
+                })
+                .collect(),
+        })
+    }
+
+    /// How many trials the plan has. Plans are read once; they can be long.
+    fn planned_trials(&self, experiment: &Name) -> Result<Option<usize>, Trouble> {
+        let state = self.plan_state(experiment);
+        let known = self.plans.get(experiment.as_str(), state, || {
+            let (plan, _) = self.plan(experiment);
+            Ok::<_, Trouble>(plan.map(|plan| planned(plan).trials))
+        })?;
+        Ok(*known)
+    }
+
+    fn plan_state(&self, experiment: &Name) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let plan = self.ledger.experiment(experiment).run().join("plan.json");
+        if let Ok(found) = std::fs::symlink_metadata(plan) {
+            (found.mtime(), found.mtime_nsec(), found.len(), found.ino()).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+/// Below ten seconds nobody is silent; after that, every ten seconds are told.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds since an event")]
+fn in_steps(seconds: f64) -> u64 {
+    (seconds.max(0.0) as u64) / 10 * 10
+}
+
+fn planned(plan: Plan) -> Planned {
+    let trials = plan.tasks.len() * plan.agents.len() * plan.repetitions as usize;
+    Planned {
+        trials,
+        repetitions: plan.repetitions,
+        dataset: plan.dataset.map(|dataset| dataset.id),
+        name: plan.name,
+        description: plan.description,
+    }
+}

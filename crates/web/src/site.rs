@@ -1,0 +1,164 @@
+//! What the pages are made from: where things lie, what was read of them, and how many may read at once.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use aec_author::library::Library;
+use aec_ledger::layout::Ledger;
+use aec_report::compare::Comparison;
+use aec_report::leaderboard::Leaderboard;
+use aec_task::catalogue::Catalogue;
+use tokio::sync::{Semaphore, watch};
+
+use crate::cache::Cache;
+use crate::records::{Evaluated, Overall, Snapshot};
+use crate::respond::Trouble;
+use crate::trace::TraceMap;
+
+/// Pages that are made at once; each may read files and add up trials.
+const WORKERS: usize = 8;
+
+/// Pages that wait to be made.
+const WAITING: usize = 64;
+
+/// Streams of events at once.
+pub(crate) const STREAMS: usize = 32;
+
+/// How old a look at the ledger may be.
+const LEDGER_AGE: Duration = Duration::from_secs(1);
+
+/// How old the list of tasks may be.
+const TASKS_AGE: Duration = Duration::from_secs(3);
+
+/// How old the list of templates may be: reading and checking all of them takes a while, and they seldom change.
+const TEMPLATES_AGE: Duration = Duration::from_secs(15);
+
+/// Where things lie.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The project's name.
+    pub name: String,
+    /// The project.
+    pub root: PathBuf,
+    /// Trial records.
+    pub ledger: PathBuf,
+    /// Raw trial outputs, and attempts under way.
+    pub jobs: PathBuf,
+    /// Tasks.
+    pub tasks: PathBuf,
+    /// The project's own templates.
+    pub templates: PathBuf,
+    /// Dataset manifests.
+    pub datasets: PathBuf,
+    /// What audits found.
+    pub audits: PathBuf,
+}
+
+/// What the pages are made from.
+pub(crate) struct Site {
+    pub(crate) places: Places,
+    pub(crate) ledger: Ledger,
+    pub(crate) snapshot: Timed<Snapshot>,
+    pub(crate) evaluated: Cache<Evaluated>,
+    pub(crate) overall: Cache<Overall>,
+    pub(crate) plans: Cache<Option<usize>>,
+    pub(crate) boards: Cache<Result<Leaderboard, Vec<(String, usize)>>>,
+    pub(crate) comparisons: Cache<Comparison>,
+    /// Every `EXPERIMENT/AGENT`.
+    pub(crate) sides: Cache<Vec<String>>,
+    pub(crate) traces: Cache<TraceMap>,
+    pub(crate) catalogue: Timed<Catalogue>,
+    pub(crate) library: Timed<Library>,
+    pub(crate) workers: Arc<Semaphore>,
+    pub(crate) waiting: Arc<Semaphore>,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) stopped: watch::Receiver<bool>,
+}
+
+impl Site {
+    pub(crate) fn new(places: Places, stopped: watch::Receiver<bool>) -> Self {
+        Self {
+            ledger: Ledger::new(&places.ledger),
+            places,
+            snapshot: Timed::new(LEDGER_AGE),
+            // Each holds every trial of its experiment.
+            evaluated: Cache::new(4),
+            overall: Cache::new(1024),
+            plans: Cache::new(1024),
+            boards: Cache::new(16),
+            comparisons: Cache::new(16),
+            sides: Cache::new(1),
+            traces: Cache::new(256),
+            catalogue: Timed::new(TASKS_AGE),
+            library: Timed::new(TEMPLATES_AGE),
+            workers: Arc::new(Semaphore::new(WORKERS)),
+            waiting: Arc::new(Semaphore::new(WAITING)),
+            streams: Arc::new(Semaphore::new(STREAMS)),
+            stopped,
+        }
+    }
+
+    /// The tasks of the project.
+    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
+        self.catalogue.get(|| Catalogue::load(&self.places.tasks))
+    }
+
+    /// The templates at hand.
+    pub(crate) fn library(&self) -> Arc<Library> {
+        self.library.get(|| Library::load(std::slice::from_ref(&self.places.templates)))
+    }
+
+    /// Does work that waits for disks, on a thread of its own, with so many others at once and no more.
+    pub(crate) async fn work<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, Trouble> {
+        let busy = || Trouble::busy("too many pages are being made at once");
+        let waiting = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| busy())?;
+        let worker = Arc::clone(&self.workers).acquire_owned().await.map_err(|_| busy())?;
+        drop(waiting);
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work(&self);
+            drop(worker);
+            done
+        });
+        done.await.map_err(|_| {
+            Trouble::internal(
+                "making this page failed",
+                "report this with the address; it is a bug in aec-bench",
+            )
+        })
+    }
+}
+
+/// Something that is read again when it is too old.
+pub(crate) struct Timed<T> {
+    age: Duration,
+    value: Mutex<Option<(Instant, Arc<T>)>>,
+}
+
+impl<T> Timed<T> {
+    fn new(age: Duration) -> Self {
+        Self { age, value: Mutex::default() }
+    }
+
+    pub(crate) fn get(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let made: Result<Arc<T>, std::convert::Infallible> = self.try_get(|| Ok(make()));
+        match made {
+            Ok(value) => value,
+        }
+    }
+
+    pub(crate) fn try_get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, known)) = &*value
+            && at.elapsed() < self.age
+        {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arc::new(make()?);
+        *value = Some((Instant::now(), Arc::clone(&made)));
+        Ok(made)
+    }
+}

@@ -1,0 +1,278 @@
+//! Trajectories in parts: a page reads so many events from a place in the file, however long the file is.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
+use std::path::Path;
+
+use aec_base::digest::Digest;
+use aec_base::file::{Links, open_regular};
+use aec_report::html::{TraceEntry, clip};
+use aec_run::trajectory::{Event, EventRole};
+use serde_json::Value;
+
+/// Events of one part.
+pub(crate) const PART: usize = 200;
+
+/// Characters of one text; a longer one keeps its head and tail, and the whole file is one link away.
+const TEXT: usize = 20_000;
+
+/// Bytes of a part; the event that goes beyond is its last one.
+const PART_BYTES: u64 = 1_000_000;
+
+/// An event that takes more bytes is not looked into.
+const LONGEST_LINE: usize = 8 * 1024 * 1024;
+
+/// A trajectory is looked at so far.
+const LONGEST_FILE: u64 = 4 * 1024 * 1024 * 1024;
+
+/// Where the events of a trajectory lie.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TraceMap {
+    /// How many there are.
+    pub(crate) events: usize,
+    /// The first event of each part, and where it begins.
+    parts: Vec<(usize, u64)>,
+    /// When the first one happened, in milliseconds.
+    start: Option<i64>,
+}
+
+/// Some events of a trajectory.
+#[derive(Debug, Default)]
+pub(crate) struct Part {
+    pub(crate) entries: Vec<TraceEntry>,
+    /// Events that were read, those that are not shown included.
+    pub(crate) read: usize,
+    /// Where the next event begins.
+    pub(crate) offset: u64,
+}
+
+/// A line of a file: its beginning, and how long it is with its line break. Only a complete line has one.
+struct Line {
+    bytes: Vec<u8>,
+    length: u64,
+    complete: bool,
+}
+
+/// Reads a line and keeps at most so many bytes of it.
+fn line(reader: &mut impl BufRead, most: usize) -> io::Result<Option<Line>> {
+    let mut line = Line { bytes: Vec::new(), length: 0, complete: false };
+    loop {
+        let piece = match reader.fill_buf() {
+            Ok(piece) => piece,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if piece.is_empty() {
+            return Ok((line.length > 0).then_some(line));
+        }
+        let end = piece.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(piece.len(), |end| end + 1);
+        let room = most.saturating_sub(line.bytes.len());
+        line.bytes.extend_from_slice(&piece[..end.unwrap_or(piece.len()).min(room)]);
+        line.length += length as u64;
+        reader.consume(length);
+        if end.is_some() {
+            line.complete = true;
+            return Ok(Some(line));
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    open_regular(path, LONGEST_FILE, Links::Refuse)
+        .map(|(file, _)| file)
+        .map_err(|error| io::Error::new(error.io_kind(), error.to_string()))
+}
+
+impl TraceMap {
+    /// Looks through a file once. A content that is not what its digest says is an error.
+    pub(crate) fn read(path: &Path, digest: Option<Digest>) -> io::Result<Self> {
+        let mut reader = BufReader::with_capacity(256 * 1024, aec_base::digest::Reading::new(open(path)?));
+        let (mut parts, mut events, mut offset, mut start) = (Vec::<(usize, u64)>::new(), 0, 0, None);
+        while let Some(line) = line(&mut reader, if events == 0 { LONGEST_LINE } else { 0 })? {
+            if !line.complete && digest.is_none() {
+                break;
+            }
+            let is_full =
+                |(first, place): &(usize, u64)| events - first >= PART || offset - place >= PART_BYTES;
+            if parts.last().is_none_or(is_full) {
+                parts.push((events, offset));
+            }
+            if events == 0 {
+                start = moment(&line.bytes);
+            }
+            events += 1;
+            offset += line.length;
+        }
+        if digest.is_some_and(|digest| digest != reader.into_inner().finish()) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the content is not what its digest says",
+            ));
+        }
+        Ok(Self { events, parts, start })
+    }
+
+    /// The part that an event is in: the number of its first event, and its events.
+    pub(crate) fn part(&self, path: &Path, event: usize) -> io::Result<(usize, Part)> {
+        let at = self.parts.partition_point(|(first, _)| *first <= event).saturating_sub(1);
+        let Some((first, offset)) = self.parts.get(at) else { return Ok((0, Part::default())) };
+        let next = self.parts.get(at + 1).map_or(self.events, |(next, _)| *next);
+        Ok((*first, read_part(path, *offset, next - first, self.start)?))
+    }
+
+    /// The first event of the part before one.
+    pub(crate) fn before(&self, first: usize) -> Option<usize> {
+        let at = self.parts.partition_point(|(known, _)| *known < first);
+        self.parts.get(at.checked_sub(1)?).map(|(first, _)| *first)
+    }
+}
+
+/// When the first event of a file happened, in milliseconds.
+pub(crate) fn start(path: &Path) -> Option<i64> {
+    let mut reader = BufReader::new(open(path).ok()?);
+    let first = line(&mut reader, LONGEST_LINE).ok()??;
+    moment(&first.bytes)
+}
+
+fn moment(line: &[u8]) -> Option<i64> {
+    Some(serde_json::from_slice::<Event>(line).ok()?.timestamp?.to_milliseconds())
+}
+
+/// Complete events from a place in a file on, at most so many and as many as a page can show.
+pub(crate) fn read_part(path: &Path, offset: u64, most: usize, start: Option<i64>) -> io::Result<Part> {
+    let mut file = open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut reader = BufReader::with_capacity(64 * 1024, file);
+    let mut part = Part { offset, ..Part::default() };
+    while part.read < most && part.offset - offset < PART_BYTES {
+        let Some(line) = line(&mut reader, LONGEST_LINE)? else { break };
+        if !line.complete {
+            break;
+        }
+        part.read += 1;
+        part.offset += line.length;
+        let entry = match serde_json::from_slice::<Event>(&line.bytes) {
+            Ok(event) => entry(event, start),
+            Err(_) => Some(note(line.length)),
+        };
+        part.entries.extend(entry);
+    }
+    Ok(part)
+}
+
+fn note(bytes: u64) -> TraceEntry {
+    TraceEntry {
+        role: "note".to_owned(),
+        text: Some(format!("an event of {bytes} bytes is torn or too long to be shown")),
+        ..TraceEntry::default()
+    }
+}
+
+/// An event as the reader shows it; the bookkeeping of model calls is left out, but for what failed.
+fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
+    let short = |text: Option<String>| text.map(|text| clip(&text, TEXT).into_owned());
+    let role = match event.role {
+        EventRole::System => "system",
+        EventRole::User => "user",
+        EventRole::Assistant => "assistant",
+        EventRole::ToolCall => "tool_call",
+        EventRole::ToolResult => "tool_result",
+        EventRole::Note => "note",
+        EventRole::ModelCall => return failed_call(&event),
+    };
+    let now = event.timestamp.as_ref().map(aec_base::timestamp::Timestamp::to_milliseconds);
+    Some(TraceEntry {
+        role: role.to_owned(),
+        step: event.step,
+        text: short(event.content),
+        reasoning: short(event.reasoning),
+        tool: short(event.tool_name),
+        arguments: short(event.arguments.map(|arguments| match arguments {
+            Value::String(text) => text,
+            other => serde_json::to_string_pretty(&other).unwrap_or_default(),
+        })),
+        stdout: short(event.stdout),
+        stderr: short(event.stderr.filter(|text| !text.is_empty())),
+        exit_code: event.exit_code,
+        duration_ms: event.duration_ms,
+        offset_ms: now.zip(start).and_then(|(now, start)| u64::try_from(now - start).ok()),
+    })
+}
+
+fn failed_call(event: &Event) -> Option<TraceEntry> {
+    let Some(aec_model::event::CallEvent::Failed { attempt, failure, elapsed_ms, .. }) = &event.call else {
+        return None;
+    };
+    let text = format!("model call failed at attempt {attempt}: {failure}");
+    Some(TraceEntry {
+        role: "model_call".to_owned(),
+        step: event.step,
+        text: Some(clip(&text, TEXT).into_owned()),
+        duration_ms: Some(*elapsed_ms),
+        ..TraceEntry::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(lines: &[String]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("trajectory.jsonl");
+        std::fs::write(&path, lines.concat()).unwrap();
+        (directory, path)
+    }
+
+    fn said(number: usize) -> String {
+        format!(
+            "{{\"step\":1,\"role\":\"note\",\"content\":\"n{number}\",\"timestamp\":\"2026-01-01T00:00:{:02}Z\"}}\n",
+            number % 60
+        )
+    }
+
+    #[test]
+    fn a_long_trace_is_read_part_by_part() {
+        let lines: Vec<String> = (0..PART * 2 + 5).map(said).collect();
+        let (_kept, path) = file(&lines);
+        let digest = Digest::of(lines.concat().as_bytes());
+        let map = TraceMap::read(&path, Some(digest)).unwrap();
+        assert_eq!((map.events, map.parts.len()), (PART * 2 + 5, 3));
+        assert_eq!((map.before(0), map.before(PART), map.before(PART * 2)), (None, Some(0), Some(PART)));
+        let (from, part) = map.part(&path, PART + 7).unwrap();
+        assert_eq!((from, part.entries.len()), (PART, PART));
+        assert_eq!(part.entries[0].text.as_deref(), Some(format!("n{PART}").as_str()));
+        assert_eq!(part.entries[0].offset_ms, Some(PART as u64 % 60 * 1000));
+        let (from, last) = map.part(&path, usize::MAX).unwrap();
+        assert_eq!((from, last.entries.len(), last.offset), (PART * 2, 5, lines.concat().len() as u64));
+        assert!(TraceMap::read(&path, Some(Digest::of(b"another"))).is_err());
+    }
+
+    #[test]
+    fn torn_and_endless_lines_are_told_and_not_kept_in_memory() {
+        let endless = format!("{{\"role\":\"note\",\"content\":\"{}\"}}\n", "x".repeat(LONGEST_LINE));
+        let lines = [said(0), "not json\n".to_owned(), endless, said(1), "{\"role\":\"no".to_owned()];
+        let (_kept, path) = file(&lines);
+        let map = TraceMap::read(&path, None).unwrap();
+        assert_eq!(map.events, 4, "what has no end yet is no event");
+        let part = map.part(&path, 0).unwrap().1;
+        let texts: Vec<&str> = part.entries.iter().map(|entry| entry.text.as_deref().unwrap()).collect();
+        assert_eq!((texts.len(), texts[0]), (3, "n0"), "the long one is the last of its part");
+        assert!(texts[1].contains("9 bytes") && texts[2].contains("torn or too long"), "{texts:?}");
+        let (first, part) = map.part(&path, 3).unwrap();
+        assert_eq!((first, part.entries[0].text.as_deref()), (3, Some("n1")));
+        let next = read_part(&path, part.offset, PART, None).unwrap();
+        assert_eq!((next.read, next.offset), (0, part.offset));
+    }
+
+    #[test]
+    fn a_part_with_long_texts_ends_early() {
+        let long = format!("{{\"role\":\"note\",\"content\":\"{}\"}}\n", "x".repeat(100_000));
+        let (_kept, path) = file(&vec![long; 100]);
+        let map = TraceMap::read(&path, None).unwrap();
+        let (first, part) = map.part(&path, 15).unwrap();
+        assert_eq!((first, part.read, map.parts.len()), (10, 10, 10));
+        assert!(part.entries[0].text.as_ref().unwrap().len() < 21_000);
+    }
+}

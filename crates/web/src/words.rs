@@ -1,0 +1,106 @@
+//! Numbers in words, the same on every page. What is not known is a dash.
+
+use aec_report::group::Group;
+use aec_report::html::thousands;
+use aec_report::stats::Interval;
+
+/// What is not known.
+pub(crate) const UNKNOWN: &str = "–";
+
+/// A reward or share.
+pub(crate) fn share(value: Option<f64>) -> String {
+    // Adding zero turns a negative zero into zero.
+    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.3}", value + 0.0))
+}
+
+/// A difference with its sign.
+pub(crate) fn signed(value: Option<f64>) -> String {
+    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:+.3}", value + 0.0))
+}
+
+/// An interval.
+pub(crate) fn span(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| UNKNOWN.to_owned(), |span| format!("{:.3} – {:.3}", span.low, span.high))
+}
+
+/// An interval of a difference.
+pub(crate) fn signed_span(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| UNKNOWN.to_owned(), |span| format!("{:+.3} to {:+.3}", span.low, span.high))
+}
+
+/// Dollars.
+pub(crate) fn dollars(value: Option<f64>) -> String {
+    finite(value).map_or_else(
+        || UNKNOWN.to_owned(),
+        |value| match value {
+            0.0 => "$0".to_owned(),
+            small if small.abs() < 1.0 => format!("${small:.4}"),
+            large => format!("${large:.2}"),
+        },
+    )
+}
+
+/// Dollars of which some may not be known.
+pub(crate) fn cost(known: f64, without: usize) -> String {
+    match without {
+        0 => dollars(Some(known)),
+        _ if known > 0.0 => format!("{}+", dollars(Some(known))),
+        _ => UNKNOWN.to_owned(),
+    }
+}
+
+/// Dollars of a group.
+pub(crate) fn cost_of(group: &Group) -> String {
+    cost(group.took.cost_usd, group.took.without_cost)
+}
+
+/// Seconds.
+pub(crate) fn seconds(value: Option<f64>) -> String {
+    finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.1} s"))
+}
+
+/// A count.
+pub(crate) fn count(value: usize) -> String {
+    thousands(value as u64)
+}
+
+/// A count that may not be known.
+pub(crate) fn maybe(value: Option<u64>) -> String {
+    value.map_or_else(|| UNKNOWN.to_owned(), thousands)
+}
+
+/// A length in bytes.
+pub(crate) fn bytes(size: u64) -> String {
+    match size {
+        0..1_000 => format!("{size} B"),
+        1_000..1_000_000 => format!("{}.{} kB", size / 1_000, size % 1_000 / 100),
+        _ => format!("{}.{} MB", thousands(size / 1_000_000), size % 1_000_000 / 100_000),
+    }
+}
+
+/// A moment to the second, as people read it.
+pub(crate) fn moment(timestamp: &str) -> String {
+    let short = timestamp.get(..19).unwrap_or(timestamp);
+    short.replacen('T', " ", 1)
+}
+
+fn finite(value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_said_plainly() {
+        assert_eq!((share(Some(-0.0)).as_str(), share(Some(f64::NAN)).as_str()), ("0.000", UNKNOWN));
+        assert_eq!(
+            [dollars(Some(0.0)), dollars(Some(0.25)), dollars(Some(12.5))],
+            ["$0", "$0.2500", "$12.50"]
+        );
+        assert_eq!([cost(0.0, 0), cost(0.0, 1), cost(2.0, 1)], ["$0", UNKNOWN, "$2.00+"]);
+        assert_eq!([bytes(999), bytes(1_234), bytes(12_345_678)], ["999 B", "1.2 kB", "12.3 MB"]);
+        assert_eq!(moment("2026-01-02T03:04:05.678Z"), "2026-01-02 03:04:05");
+    }
+}
