@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use aec_sandbox::python;
 
@@ -16,8 +17,31 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
-/// A Python with the packages that the script needs, made once below the target directory.
-fn interpreter() -> Result<PathBuf, String> {
+/// The browser of this machine; without one the test is skipped, and says so.
+pub(crate) fn chromium() -> Option<PathBuf> {
+    let found = BROWSERS.iter().find_map(|name| on_path(name));
+    if found.is_none() {
+        eprintln!("SKIPPED: no Chromium on PATH ({})", BROWSERS.join(", "));
+    }
+    found
+}
+
+/// A Python with the packages that the scripts need; without one the test is skipped, and says so.
+pub(crate) fn interpreter() -> Option<PathBuf> {
+    // Two tests must not make it at the same time.
+    static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let make = || match make_interpreter() {
+        Ok(python) => Some(python),
+        Err(why) => {
+            eprintln!("SKIPPED: no Python with playwright: {why}");
+            None
+        }
+    };
+    MADE.get_or_init(make).clone()
+}
+
+/// Made once below the target directory.
+fn make_interpreter() -> Result<PathBuf, String> {
     let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/requirements.txt");
     let wanted = std::fs::read_to_string(&requirements).unwrap();
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser-venv");
@@ -38,17 +62,7 @@ fn interpreter() -> Result<PathBuf, String> {
 
 #[test]
 fn the_pages_work_in_a_browser() {
-    let Some(browser) = BROWSERS.iter().find_map(|name| on_path(name)) else {
-        eprintln!("SKIPPED: no Chromium on PATH ({})", BROWSERS.join(", "));
-        return;
-    };
-    let python = match interpreter() {
-        Ok(python) => python,
-        Err(why) => {
-            eprintln!("SKIPPED: no Python with playwright: {why}");
-            return;
-        }
-    };
+    let Some((browser, python)) = chromium().zip(interpreter()) else { return };
     let project = Project::hostile();
     let web = Web::start(&project);
     let run = SlowRun::start(&project);

@@ -10,4 +10,5 @@ mod attacks;
 mod browser;
 mod live;
 mod pages;
+mod report_page;
 mod world;
