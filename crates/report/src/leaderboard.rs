@@ -89,15 +89,14 @@ pub fn leaderboard(selection: &Selection, unit: Unit) -> Leaderboard {
     }
 }
 
-/// Agents with the same mean share a place. A place is open to an agent unless an interval rules it out.
+/// Agents with the same mean share a place. A place is open to an agent unless an interval rules it out; where there is
+/// no interval, nothing is ruled out.
 fn rank(rows: &mut [Row]) {
     let means: Vec<Option<f64>> = rows.iter().map(|row| row.group.mean_reward).collect();
     let spans: Vec<Option<Interval>> = rows
         .iter()
         .map(|row| {
-            row.group
-                .interval
-                .or_else(|| row.group.mean_reward.map(|mean| Interval { low: mean, high: mean }))
+            row.group.interval.or_else(|| row.group.mean_reward.map(|_| Interval { low: 0.0, high: 1.0 }))
         })
         .collect();
     let ranked = means.iter().flatten().count();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use aec_base::digest::Digest;
 use aec_ledger::index::Filter;
 use aec_run::plan::Plan;
 
@@ -22,12 +23,11 @@ impl Selection {
         for trial in self.trials.iter().filter(|trial| is_this(trial)) {
             *recorded.entry((trial.task, trial.agent)).or_default() += 1;
         }
+        let places: HashMap<(&str, Digest), usize> =
+            self.tasks.iter().enumerate().map(|(at, task)| ((task.id.as_str(), task.revision), at)).collect();
         let mut missing = Vec::new();
         for planned in &plan.tasks {
-            let known = self
-                .tasks
-                .iter()
-                .position(|task| task.id == planned.task_id && task.revision == planned.revision);
+            let known = places.get(&(planned.task_id.as_str(), planned.revision)).copied();
             let task = known.map_or_else(
                 || Task {
                     id: planned.task_id.clone(),

@@ -325,7 +325,9 @@ fn power(by_task: &Pairs, estimate: Option<&Estimate>, question: &Question) -> P
         alpha: goal.alpha,
         power: goal.power,
         minimal_detectable_effect: estimate.and_then(|estimate| {
-            minimal_detectable_effect(estimate.standard_error?, estimate.degrees_of_freedom, goal)
+            // Differences that are all the same say nothing about how much they scatter.
+            let error = estimate.standard_error.filter(|error| *error > 0.0)?;
+            minimal_detectable_effect(error, estimate.degrees_of_freedom, goal)
         }),
         detect: question.detect,
         repetitions_needed: design.and_then(|design| repetitions_needed(&design, question.detect, goal)),
