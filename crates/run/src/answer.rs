@@ -126,13 +126,23 @@ fn refuse_secrets(
             continue;
         }
         let mut search = redactor.search();
-        let content = fs_err::File::open(contents.path(file.digest))?;
-        aec_base::digest::copy(content, file.size, |piece| {
-            search.feed(piece);
-            Ok(())
-        })?;
-        if search.found() {
-            fs_err::remove_file(contents.path(file.digest))?;
+        let found = match fs_err::File::open(contents.path(file.digest)) {
+            Ok(content) => {
+                aec_base::digest::copy(content, file.size, |piece| {
+                    search.feed(piece);
+                    Ok(())
+                })?;
+                search.found()
+            }
+            // It was frozen a moment ago. Only another trial that left the same, and was refused for it, takes it away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(error.into()),
+        };
+        if found {
+            match fs_err::remove_file(contents.path(file.digest)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+                _ => {}
+            }
             return Err(AnswerError::Unfit(format!(
                 "the file `{path}` holds the value of a secret of this machine"
             )));
