@@ -30,7 +30,7 @@ fn project() -> TestEnv {
         }
         record.task.task_id = format!("structural/beam-{:02}", number / 2 % 30);
         record.task.task_revision = Digest::of(record.task.task_id.as_bytes());
-        record.task.family = HOSTILE.to_owned();
+        record.task.family = HOSTILE.into();
         record.task.difficulty = Some(["easy", "medium", "hard"][number as usize / 2 % 3].to_owned());
         record.repetition = number / 60 + 1;
         record.inputs.instruction = HOSTILE.into();
