@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use aec_ledger::record::TrialRecord;
 use serde::Serialize;
-use serde_json::Value;
 
+use crate::html::Field;
 use crate::selection::is_full;
+use crate::shown;
 
 /// Wrong answers that are quoted for each field at most.
 const QUOTED: usize = 3;
@@ -17,45 +18,19 @@ pub struct Marks {
     family: String,
     agent: String,
     trial: String,
-    fields: Vec<Mark>,
-}
-
-#[derive(Clone, Debug)]
-struct Mark {
-    name: String,
-    score: f64,
-    status: String,
-    expected: String,
-    got: String,
+    fields: Vec<Field>,
 }
 
 impl Marks {
     /// Reads them; a record whose verifier says nothing about fields has none.
     pub fn of(record: &TrialRecord) -> Option<Self> {
-        let breakdown = record.evaluation.as_ref()?.breakdown.as_ref()?;
-        let fields = breakdown.get("fields")?.as_object()?;
-        let text = |field: &Value, key: &str| match field.get(key) {
-            Some(Value::String(text)) => text.clone(),
-            None | Some(Value::Null) => String::new(),
-            Some(other) => other.to_string(),
-        };
-        let mark = |(name, field): (&String, &Value)| {
-            let score = field.get("score").unwrap_or(field).as_f64()?;
-            let status = text(field, "status");
-            let known = if is_full(score) { "correct" } else { "wrong" };
-            Some(Mark {
-                name: name.clone(),
-                score,
-                status: if status.is_empty() { known.to_owned() } else { status },
-                expected: text(field, "expected"),
-                got: text(field, "got"),
-            })
-        };
+        let told = record.evaluation.as_ref()?.breakdown.as_ref()?.get("fields")?.is_object();
+        let fields = told.then(|| shown::fields(record))?;
         Some(Self {
             family: record.task.family.clone(),
             agent: record.agent.name.to_string(),
             trial: record.trial_id.to_string(),
-            fields: fields.iter().filter_map(mark).collect(),
+            fields: fields.into_iter().filter(|field| field.score.is_some()).collect(),
         })
     }
 }
@@ -117,7 +92,8 @@ pub fn fields(marks: &[Marks]) -> Vec<FamilyFields> {
         family.0 += 1;
         for mark in &one.fields {
             let sum = family.1.entry(&mark.name).or_default();
-            sum.scores += mark.score;
+            let score = mark.score.unwrap_or_default();
+            sum.scores += score;
             let row = sum.row.get_or_insert_with(|| FieldRow {
                 name: mark.name.clone(),
                 asked: 0,
@@ -127,7 +103,7 @@ pub fn fields(marks: &[Marks]) -> Vec<FamilyFields> {
                 by_agent: BTreeMap::new(),
                 untrusted_examples: Vec::new(),
             });
-            let right = is_full(mark.score);
+            let right = is_full(score);
             row.asked += 1;
             row.correct += usize::from(right);
             *row.statuses.entry(mark.status.clone()).or_default() += 1;

@@ -14,6 +14,7 @@ pub mod leaderboard;
 mod missing;
 pub mod page;
 pub mod selection;
+pub mod shown;
 pub mod sizing;
 pub mod stats;
 pub mod trace;

@@ -9,14 +9,13 @@ use aec_base::problem::Problem;
 use aec_ledger::index::{Filter, Index, IndexError};
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::TrialRecord;
-use aec_run::trajectory::{Event, EventRole};
-use serde_json::Value;
 
 use crate::evaluate::{Evaluation, evaluate};
 use crate::glance::each_record;
 use crate::group::Group;
-use crate::html::{self, Budget, Document, Field, GroupKind, Trace, TraceEntry, wanted_traces};
-use crate::selection::{Selection, is_full};
+use crate::html::{self, Budget, Document, Field, GroupKind, Trace, wanted_traces};
+use crate::selection::Selection;
+use crate::shown::{entry, fields};
 use crate::trace::{TraceFacts, read_events};
 
 /// An answer is shown so far.
@@ -147,34 +146,6 @@ impl Shown {
     }
 }
 
-/// The parts of an answer, in the order of the verifier. A part may be a table of facts or a score alone.
-fn fields(record: &TrialRecord) -> Vec<Field> {
-    let breakdown = record.evaluation.as_ref().and_then(|evaluation| evaluation.breakdown.as_ref());
-    let Some(Value::Object(fields)) = breakdown.and_then(|breakdown| breakdown.get("fields")) else {
-        return Vec::new();
-    };
-    let text = |field: &Value, key: &str| match field.get(key) {
-        Some(Value::String(text)) => text.clone(),
-        None | Some(Value::Null) => String::new(),
-        Some(other) => other.to_string(),
-    };
-    let field = |(name, field): (&String, &Value)| {
-        let met = field.get("met").and_then(Value::as_bool);
-        let score = field.get("score").unwrap_or(field).as_f64().or_else(|| met.map(f64::from));
-        let known = score.map_or("", |score| if is_full(score) { "correct" } else { "wrong" });
-        let (status, got) = (text(field, "status"), text(field, "got"));
-        Field {
-            name: name.clone(),
-            score,
-            status: if status.is_empty() { known.to_owned() } else { status },
-            expected: text(field, "expected"),
-            got: if got.is_empty() { text(field, "value") } else { got },
-            message: text(field, "message"),
-        }
-    };
-    fields.iter().map(field).collect()
-}
-
 /// The page without its trials.
 fn skeleton(source: &PageSource<'_>, tool: &str) -> Document {
     let (selection, evaluation) = (source.selection, source.evaluation);
@@ -288,35 +259,5 @@ fn trace(
         trial,
         answer: answer.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         entries: events.into_iter().filter_map(|event| entry(event, start)).collect(),
-    })
-}
-
-/// An event as the page shows it; the bookkeeping of model calls is left out.
-fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
-    let role = match event.role {
-        EventRole::System => "system",
-        EventRole::User => "user",
-        EventRole::Assistant => "assistant",
-        EventRole::ToolCall => "tool_call",
-        EventRole::ToolResult => "tool_result",
-        EventRole::Note => "note",
-        EventRole::ModelCall => return None,
-    };
-    let now = event.timestamp.as_ref().map(aec_base::timestamp::Timestamp::to_milliseconds);
-    Some(TraceEntry {
-        role: role.to_owned(),
-        step: event.step,
-        text: event.content,
-        reasoning: event.reasoning,
-        tool: event.tool_name,
-        arguments: event.arguments.map(|arguments| match arguments {
-            Value::String(text) => text,
-            other => serde_json::to_string_pretty(&other).unwrap_or_default(),
-        }),
-        stdout: event.stdout,
-        stderr: event.stderr.filter(|text| !text.is_empty()),
-        exit_code: event.exit_code,
-        duration_ms: event.duration_ms,
-        offset_ms: now.zip(start).and_then(|(now, start)| u64::try_from(now - start).ok()),
     })
 }

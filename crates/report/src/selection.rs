@@ -236,6 +236,9 @@ struct Reader {
     experiments: Names<Experiment>,
     tasks: Names<Task>,
     agents: Names<Agent>,
+    /// The numbers that the index has for tasks and agents, and ours.
+    known_tasks: HashMap<i64, usize>,
+    known_agents: HashMap<i64, usize>,
     trials: Vec<Trial>,
     /// What attempts took that are not the latest of their trial.
     earlier: HashMap<(usize, Box<str>), Took>,
@@ -249,27 +252,33 @@ impl Reader {
             |known| known.id == brief.experiment_id && known.dataset.as_deref() == brief.dataset_id,
             || Experiment { id: brief.experiment_id.to_owned(), dataset: own(brief.dataset_id) },
         );
-        let task = self.tasks.number(
-            (brief.task_id, brief.task_revision),
-            |known| known.id == brief.task_id && known.revision == brief.task_revision,
-            || Task {
-                id: brief.task_id.to_owned(),
-                revision: brief.task_revision,
-                discipline: brief.domain.to_owned(),
-                difficulty: own(brief.difficulty),
-                family: brief.family.to_owned(),
-            },
-        );
-        let agent = self.agents.number(
-            (brief.agent, brief.agent_digest),
-            |known| known.name == brief.agent && known.digest == brief.agent_digest,
-            || Agent {
-                name: brief.agent.to_owned(),
-                harness: brief.adapter.to_owned(),
-                model: own(brief.model),
-                digest: brief.agent_digest,
-            },
-        );
+        let shared = brief.task;
+        let task = *self.known_tasks.entry(shared.number).or_insert_with(|| {
+            self.tasks.number(
+                (&shared.id, shared.revision),
+                |known| known.id == shared.id && known.revision == shared.revision,
+                || Task {
+                    id: shared.id.clone(),
+                    revision: shared.revision,
+                    discipline: shared.domain.clone(),
+                    difficulty: shared.difficulty.clone(),
+                    family: shared.family.clone(),
+                },
+            )
+        });
+        let shared = brief.agent;
+        let agent = *self.known_agents.entry(shared.number).or_insert_with(|| {
+            self.agents.number(
+                (&shared.name, shared.digest),
+                |known| known.name == shared.name && known.digest == shared.digest,
+                || Agent {
+                    name: shared.name.clone(),
+                    harness: shared.adapter.clone(),
+                    model: shared.model.clone(),
+                    digest: shared.digest,
+                },
+            )
+        });
         let took = Took::of(brief);
         let id: Box<str> = brief.trial_id.into();
         if !brief.is_latest {

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use aec_base::digest::Digest;
 use aec_base::file::{Links, open_regular};
-use aec_report::html::{TraceEntry, clip};
-use aec_run::trajectory::{Event, EventRole};
-use serde_json::Value;
+use aec_report::html::TraceEntry;
+use aec_report::shown::entry;
+use aec_run::trajectory::Event;
 
 /// Events of one part.
 pub(crate) const PART: usize = 200;
@@ -153,7 +153,7 @@ pub(crate) fn read_part(path: &Path, offset: u64, most: usize, start: Option<i64
         part.read += 1;
         part.offset += line.length;
         let entry = match serde_json::from_slice::<Event>(&line.bytes) {
-            Ok(event) => entry(event, start),
+            Ok(event) => entry(event, start).map(|entry| entry.clipped(TEXT)),
             Err(_) => Some(note(line.length)),
         };
         part.entries.extend(entry);
@@ -167,51 +167,6 @@ fn note(bytes: u64) -> TraceEntry {
         text: Some(format!("an event of {bytes} bytes is torn or too long to be shown")),
         ..TraceEntry::default()
     }
-}
-
-/// An event as the reader shows it; the bookkeeping of model calls is left out, but for what failed.
-fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
-    let short = |text: Option<String>| text.map(|text| clip(&text, TEXT).into_owned());
-    let role = match event.role {
-        EventRole::System => "system",
-        EventRole::User => "user",
-        EventRole::Assistant => "assistant",
-        EventRole::ToolCall => "tool_call",
-        EventRole::ToolResult => "tool_result",
-        EventRole::Note => "note",
-        EventRole::ModelCall => return failed_call(&event),
-    };
-    let now = event.timestamp.as_ref().map(aec_base::timestamp::Timestamp::to_milliseconds);
-    Some(TraceEntry {
-        role: role.to_owned(),
-        step: event.step,
-        text: short(event.content),
-        reasoning: short(event.reasoning),
-        tool: short(event.tool_name),
-        arguments: short(event.arguments.map(|arguments| match arguments {
-            Value::String(text) => text,
-            other => serde_json::to_string_pretty(&other).unwrap_or_default(),
-        })),
-        stdout: short(event.stdout),
-        stderr: short(event.stderr.filter(|text| !text.is_empty())),
-        exit_code: event.exit_code,
-        duration_ms: event.duration_ms,
-        offset_ms: now.zip(start).and_then(|(now, start)| u64::try_from(now - start).ok()),
-    })
-}
-
-fn failed_call(event: &Event) -> Option<TraceEntry> {
-    let Some(aec_model::event::CallEvent::Failed { attempt, failure, elapsed_ms, .. }) = &event.call else {
-        return None;
-    };
-    let text = format!("model call failed at attempt {attempt}: {failure}");
-    Some(TraceEntry {
-        role: "model_call".to_owned(),
-        step: event.step,
-        text: Some(clip(&text, TEXT).into_owned()),
-        duration_ms: Some(*elapsed_ms),
-        ..TraceEntry::default()
-    })
 }
 
 #[cfg(test)]

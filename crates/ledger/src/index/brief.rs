@@ -1,16 +1,18 @@
-//! Many rows at little cost: the columns that statistics need, borrowed from the database.
+//! Many rows at little cost: the columns that statistics need, borrowed from the database; what rows share is read once.
+
+use std::collections::HashMap;
 
 use aec_base::digest::Digest;
 use aec_judge::verdict::Outcome;
-use rusqlite::Row;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
 
 use super::query::Filter;
+use super::row::foreign;
 use super::{Index, IndexError};
 
-const COLUMNS: &str = "experiment_id, trial_id, attempt, repetition, task_id, task_revision, domain, difficulty, \
-    family, agent, agent_digest, adapter, model, dataset_id, outcome, fault_kind, reward, cost_usd, tokens_in, \
-    tokens_out, model_calls, total_seconds, latest, visibility";
+const COLUMNS: &str = "experiment_id, trial_id, attempt, repetition, task_number, agent_number, dataset_id, outcome, \
+    fault_kind, reward, cost_usd, tokens_in, tokens_out, model_calls, total_seconds, latest";
 
 /// What statistics need of one attempt.
 #[derive(Clone, Copy, Debug)]
@@ -24,25 +26,9 @@ pub struct Brief<'a> {
     /// The repetition, from 1.
     pub repetition: u32,
     /// The task.
-    pub task_id: &'a str,
-    /// Digest of the task's files.
-    pub task_revision: Digest,
-    /// Discipline.
-    pub domain: &'a str,
-    /// How hard the task is, if it says.
-    pub difficulty: Option<&'a str>,
-    /// Who may see the task, if it says.
-    pub visibility: Option<&'a str>,
-    /// The task's family.
-    pub family: &'a str,
-    /// The agent's name.
-    pub agent: &'a str,
-    /// Digest of harness, model, parameters and prompt.
-    pub agent_digest: Digest,
-    /// The harness.
-    pub adapter: &'a str,
-    /// The model.
-    pub model: Option<&'a str>,
+    pub task: &'a SharedTask,
+    /// The agent.
+    pub agent: &'a SharedAgent,
     /// The dataset.
     pub dataset_id: Option<&'a str>,
     /// What became of it.
@@ -65,54 +51,133 @@ pub struct Brief<'a> {
     pub is_latest: bool,
 }
 
+/// What attempts at one task share.
+#[derive(Clone, Debug)]
+pub struct SharedTask {
+    /// One number for all that is here: the same number is the same task.
+    pub number: i64,
+    /// The task.
+    pub id: String,
+    /// Digest of the task's files.
+    pub revision: Digest,
+    /// Discipline.
+    pub domain: String,
+    /// How hard the task is, if it says.
+    pub difficulty: Option<String>,
+    /// The task's family.
+    pub family: String,
+}
+
+/// What attempts of one agent share.
+#[derive(Clone, Debug)]
+pub struct SharedAgent {
+    /// One number for all that is here: the same number is the same agent.
+    pub number: i64,
+    /// The agent's name.
+    pub name: String,
+    /// Digest of harness, model, parameters and prompt.
+    pub digest: Digest,
+    /// The harness.
+    pub adapter: String,
+    /// The model.
+    pub model: Option<String>,
+}
+
 impl Index {
     /// Shows every row that a filter takes, in no particular order and whatever the filter's limit.
     pub fn each(&self, filter: &Filter, mut take: impl FnMut(&Brief<'_>)) -> Result<(), IndexError> {
+        // One view of the tables, whoever writes meanwhile.
+        let view = self.connection.unchecked_transaction()?;
+        let (tasks, agents) = (tasks(&view)?, agents(&view)?);
         let conditions = filter.conditions();
-        let sql = format!("SELECT {COLUMNS} FROM records{}", conditions.text());
-        let mut query = self.connection.prepare(&sql)?;
+        let table = if self.is_wide(filter)? { "records NOT INDEXED" } else { "records" };
+        let sql = format!("SELECT {COLUMNS} FROM {table}{}", conditions.text());
+        let mut query = view.prepare(&sql)?;
         let mut rows = query.query(rusqlite::params_from_iter(conditions.values))?;
         while let Some(row) = rows.next()? {
-            take(&brief(row)?);
+            let number = |at: usize| row.get::<_, i64>(at);
+            let task = tasks.get(&number(4)?).ok_or_else(|| foreign(4, "there is no such task"))?;
+            let agent = agents.get(&number(5)?).ok_or_else(|| foreign(5, "there is no such agent"))?;
+            take(&brief(row, task, agent)?);
         }
         Ok(())
     }
+
+    /// Whether a filter on experiments takes so many rows that going through all of them is quicker than jumping from
+    /// one to the next.
+    fn is_wide(&self, filter: &Filter) -> Result<bool, IndexError> {
+        if filter.experiments.is_empty() {
+            return Ok(false);
+        }
+        let (mut all, mut taken) = (0, 0);
+        for one in self.summaries()? {
+            all += one.attempts;
+            taken += if filter.experiments.iter().any(|id| id == one.experiment_id.as_str()) {
+                one.attempts
+            } else {
+                0
+            };
+        }
+        Ok(taken > all / 4)
+    }
 }
 
-fn brief<'a>(row: &'a Row<'_>) -> rusqlite::Result<Brief<'a>> {
-    let text = |at: usize| row.get_ref(at)?.as_str().map_err(|error| super::row::foreign(at, error));
+fn tasks(connection: &Connection) -> rusqlite::Result<HashMap<i64, SharedTask>> {
+    let mut query = connection
+        .prepare("SELECT task_number, task_id, task_revision, domain, difficulty, family FROM tasks")?;
+    let tasks = query.query_map([], |row| {
+        Ok(SharedTask {
+            number: row.get(0)?,
+            id: row.get(1)?,
+            revision: row.get::<_, [u8; 32]>(2)?.into(),
+            domain: row.get(3)?,
+            difficulty: row.get(4)?,
+            family: row.get(5)?,
+        })
+    })?;
+    tasks.map(|task| task.map(|task| (task.number, task))).collect()
+}
+
+fn agents(connection: &Connection) -> rusqlite::Result<HashMap<i64, SharedAgent>> {
+    let mut query =
+        connection.prepare("SELECT agent_number, agent, agent_digest, adapter, model FROM agents")?;
+    let agents = query.query_map([], |row| {
+        Ok(SharedAgent {
+            number: row.get(0)?,
+            name: row.get(1)?,
+            digest: row.get::<_, [u8; 32]>(2)?.into(),
+            adapter: row.get(3)?,
+            model: row.get(4)?,
+        })
+    })?;
+    agents.map(|agent| agent.map(|agent| (agent.number, agent))).collect()
+}
+
+fn brief<'a>(row: &'a Row<'_>, task: &'a SharedTask, agent: &'a SharedAgent) -> rusqlite::Result<Brief<'a>> {
+    let text = |at: usize| row.get_ref(at)?.as_str().map_err(|error| foreign(at, error));
     let maybe = |at: usize| match row.get_ref(at)? {
         ValueRef::Null => Ok(None),
-        value => value.as_str().map(Some).map_err(|error| super::row::foreign(at, error)),
+        value => value.as_str().map(Some).map_err(|error| foreign(at, error)),
     };
-    let digest = |at: usize| row.get::<_, [u8; 32]>(at).map(Digest::from);
     let tokens = |at: usize| row.get::<_, Option<i64>>(at).map(|count| count.map(i64::cast_unsigned));
-    let outcome = text(14)?;
+    let outcome = text(7)?;
     let known = Outcome::ALL.into_iter().find(|known| known.name() == outcome);
     Ok(Brief {
         experiment_id: text(0)?,
         trial_id: text(1)?,
         attempt: row.get(2)?,
         repetition: row.get(3)?,
-        task_id: text(4)?,
-        task_revision: digest(5)?,
-        domain: text(6)?,
-        difficulty: maybe(7)?,
-        family: text(8)?,
-        agent: text(9)?,
-        agent_digest: digest(10)?,
-        adapter: text(11)?,
-        model: maybe(12)?,
-        dataset_id: maybe(13)?,
-        outcome: known.ok_or_else(|| super::row::foreign(14, format!("{outcome} is not an outcome")))?,
-        fault_kind: maybe(15)?,
-        reward: row.get(16)?,
-        cost_usd: row.get(17)?,
-        tokens_in: tokens(18)?,
-        tokens_out: tokens(19)?,
-        model_calls: row.get::<_, i64>(20)?.cast_unsigned(),
-        total_seconds: row.get(21)?,
-        is_latest: row.get(22)?,
-        visibility: maybe(23)?,
+        task,
+        agent,
+        dataset_id: maybe(6)?,
+        outcome: known.ok_or_else(|| foreign(7, format!("{outcome} is not an outcome")))?,
+        fault_kind: maybe(8)?,
+        reward: row.get(9)?,
+        cost_usd: row.get(10)?,
+        tokens_in: tokens(11)?,
+        tokens_out: tokens(12)?,
+        model_calls: row.get::<_, i64>(13)?.cast_unsigned(),
+        total_seconds: row.get(14)?,
+        is_latest: row.get(15)?,
     })
 }

@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use crate::layout::Ledger;
 use crate::record::TrialRecord;
 
-pub use brief::Brief;
+pub use brief::{Brief, SharedAgent, SharedTask};
 pub use query::{Attempts, FIELDS, Filter, FindError, Order, Summary, Totals};
 pub use refresh::Refreshed;
 pub use row::Row;

@@ -8,7 +8,7 @@ use aec_judge::verdict::Outcome;
 use rusqlite::types::Value;
 use serde::Serialize;
 
-use super::row::{COLUMNS, Row, name, outcome, timestamp};
+use super::row::{AGENTS, COLUMNS, Row, TASKS, name, outcome, timestamp};
 use super::{Index, IndexError};
 use crate::layout::parse_record_name;
 use crate::read::RecordFile;
@@ -185,6 +185,19 @@ impl Conditions {
         self.sql.push(sql.replace("{}", &format!("?{}", self.values.len())));
     }
 
+    /// A condition on a column, wherever it lies: `{column}` stands for it.
+    fn on(&mut self, column: &str, sql: &str, value: &str) {
+        let sql = sql.replace("{column}", column);
+        let shared = [("task", TASKS.as_slice()), ("agent", AGENTS.as_slice())];
+        match shared.into_iter().find(|(_, columns)| columns.contains(&column)) {
+            Some((one, _)) => {
+                let among = format!("{one}_number IN (SELECT {one}_number FROM {one}s WHERE {sql})");
+                self.push(&among, value);
+            }
+            None => self.push(&sql, value),
+        }
+    }
+
     pub(super) fn text(&self) -> String {
         if self.sql.is_empty() { String::new() } else { format!(" WHERE {}", self.sql.join(" AND ")) }
     }
@@ -211,7 +224,7 @@ impl Filter {
         ];
         for (column, value) in equal {
             if let Some(value) = value {
-                conditions.push(&format!("{column} = {{}}"), value);
+                conditions.on(column, "{column} = {}", value);
             }
         }
         if let Some(outcome) = self.outcome {
@@ -222,12 +235,13 @@ impl Filter {
         }
         if let Some(prefix) = &self.task_prefix {
             let dotted = prefix.replace('/', ".");
-            conditions.push("substr(replace(task_id, '/', '.'), 1, length({})) = {}", &dotted);
+            conditions.on("task_id", "substr(replace({column}, '/', '.'), 1, length({})) = {}", &dotted);
         }
         for (field, value) in &self.fields {
             match FIELDS.iter().find(|(known, _)| known == field) {
-                Some((_, column)) => conditions
-                    .push(&format!("({column} = {{}} OR ({column} IS NULL AND {{}} = 'unknown'))"), value),
+                Some((_, column)) => {
+                    conditions.on(column, "({column} = {} OR ({column} IS NULL AND {} = 'unknown'))", value);
+                }
                 None => conditions.sql.push("0".to_owned()),
             }
         }
@@ -260,9 +274,11 @@ impl Index {
             Order::Id => "experiment_id, trial_id, attempt",
         };
         let limit = filter.limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default();
+        let columns = [COLUMNS.as_slice(), TASKS.as_slice(), AGENTS.as_slice()].concat().join(", ");
+        // A cross join keeps the order of the tables: rows come in the order of the records.
         let sql = format!(
-            "SELECT {} FROM records{} ORDER BY {order}{limit}",
-            COLUMNS.join(", "),
+            "SELECT {columns} FROM records CROSS JOIN tasks USING (task_number) \
+             CROSS JOIN agents USING (agent_number){} ORDER BY {order}{limit}",
             conditions.text()
         );
         let mut query = self.connection.prepare(&sql)?;

@@ -79,24 +79,21 @@ pub struct Row {
     pub size: u64,
 }
 
-/// The columns in the order in which [`Row::values`] and [`Row::take`] have them.
-pub(super) const COLUMNS: [&str; 32] = [
+/// The columns of a task, which many records share.
+pub(super) const TASKS: [&str; 6] =
+    ["task_id", "task_revision", "domain", "difficulty", "visibility", "family"];
+
+/// The columns of an agent, which many records share.
+pub(super) const AGENTS: [&str; 4] = ["agent", "agent_digest", "adapter", "model"];
+
+/// The columns that every record has for itself. [`Row::take`] wants them first, then those of its task and its agent.
+pub(super) const COLUMNS: [&str; 22] = [
     "experiment_id",
     "trial_id",
     "attempt",
     "repetition",
     "key",
     "plan",
-    "task_id",
-    "task_revision",
-    "domain",
-    "difficulty",
-    "visibility",
-    "family",
-    "agent",
-    "agent_digest",
-    "adapter",
-    "model",
     "dataset_id",
     "outcome",
     "fault_boundary",
@@ -164,13 +161,8 @@ impl Row {
         }
     }
 
-    /// The values of all columns.
+    /// The values of its own columns.
     pub(super) fn values(&self) -> [Value; COLUMNS.len()] {
-        let text = |text: &str| Value::Text(text.to_owned());
-        let maybe = |text: &Option<String>| text.clone().map_or(Value::Null, Value::Text);
-        let digest = |digest: Digest| Value::Blob(digest.bytes().to_vec());
-        let real = |number: Option<f64>| number.map_or(Value::Null, Value::Real);
-        let whole = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         [
             text(self.experiment_id.as_str()),
             text(self.trial_id.as_str()),
@@ -178,21 +170,11 @@ impl Row {
             Value::Integer(self.repetition.into()),
             digest(self.key),
             digest(self.plan),
-            text(&self.task_id),
-            digest(self.task_revision),
-            text(&self.domain),
-            maybe(&self.difficulty),
-            maybe(&self.visibility),
-            text(&self.family),
-            text(self.agent.as_str()),
-            digest(self.agent_digest),
-            text(&self.adapter),
-            maybe(&self.model),
-            maybe(&self.dataset_id),
+            maybe(self.dataset_id.as_ref()),
             text(self.outcome.name()),
-            maybe(&self.fault_boundary),
-            maybe(&self.fault_kind),
-            maybe(&self.fault_message),
+            maybe(self.fault_boundary.as_ref()),
+            maybe(self.fault_kind.as_ref()),
+            maybe(self.fault_message.as_ref()),
             real(self.reward),
             real(self.cost_usd),
             self.tokens_in.map_or(Value::Null, whole),
@@ -207,11 +189,34 @@ impl Row {
         ]
     }
 
-    /// A row of a query that selects all columns.
+    /// The values of its task's columns.
+    pub(super) fn task_values(&self) -> [Value; TASKS.len()] {
+        [
+            text(&self.task_id),
+            digest(self.task_revision),
+            text(&self.domain),
+            maybe(self.difficulty.as_ref()),
+            maybe(self.visibility.as_ref()),
+            text(&self.family),
+        ]
+    }
+
+    /// The values of its agent's columns.
+    pub(super) fn agent_values(&self) -> [Value; AGENTS.len()] {
+        [
+            text(self.agent.as_str()),
+            digest(self.agent_digest),
+            text(&self.adapter),
+            maybe(self.model.as_ref()),
+        ]
+    }
+
+    /// A row of a query that selects all columns: its own, its task's, its agent's.
     pub(super) fn take(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         let digest = |at: usize| row.get::<_, [u8; 32]>(at).map(Digest::from);
         let count = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
         let tokens = |at: usize| row.get::<_, Option<i64>>(at).map(|count| count.map(i64::cast_unsigned));
+        let (task, agent) = (COLUMNS.len(), COLUMNS.len() + TASKS.len());
         Ok(Self {
             experiment_id: name(row, 0)?,
             trial_id: name(row, 1)?,
@@ -219,37 +224,57 @@ impl Row {
             repetition: row.get(3)?,
             key: digest(4)?,
             plan: digest(5)?,
-            task_id: row.get(6)?,
-            task_revision: digest(7)?,
-            domain: row.get(8)?,
-            difficulty: row.get(9)?,
-            visibility: row.get(10)?,
-            family: row.get(11)?,
-            agent: name(row, 12)?,
-            agent_digest: digest(13)?,
-            adapter: row.get(14)?,
-            model: row.get(15)?,
-            dataset_id: row.get(16)?,
-            outcome: outcome(row, 17)?,
-            fault_boundary: row.get(18)?,
-            fault_kind: row.get(19)?,
-            fault_message: row.get(20)?,
-            reward: row.get(21)?,
-            cost_usd: row.get(22)?,
-            tokens_in: tokens(23)?,
-            tokens_out: tokens(24)?,
-            model_calls: count(25)?,
-            timestamp: Timestamp::try_from(row.get::<_, String>(26)?).map_err(|error| foreign(26, error))?,
-            total_seconds: row.get(27)?,
-            agent_seconds: row.get(28)?,
-            completeness: match row.get::<_, String>(29)?.as_str() {
+            task_id: row.get(task)?,
+            task_revision: digest(task + 1)?,
+            domain: row.get(task + 2)?,
+            difficulty: row.get(task + 3)?,
+            visibility: row.get(task + 4)?,
+            family: row.get(task + 5)?,
+            agent: name(row, agent)?,
+            agent_digest: digest(agent + 1)?,
+            adapter: row.get(agent + 2)?,
+            model: row.get(agent + 3)?,
+            dataset_id: row.get(6)?,
+            outcome: outcome(row, 7)?,
+            fault_boundary: row.get(8)?,
+            fault_kind: row.get(9)?,
+            fault_message: row.get(10)?,
+            reward: row.get(11)?,
+            cost_usd: row.get(12)?,
+            tokens_in: tokens(13)?,
+            tokens_out: tokens(14)?,
+            model_calls: count(15)?,
+            timestamp: Timestamp::try_from(row.get::<_, String>(16)?).map_err(|error| foreign(16, error))?,
+            total_seconds: row.get(17)?,
+            agent_seconds: row.get(18)?,
+            completeness: match row.get::<_, String>(19)?.as_str() {
                 "complete" => Completeness::Complete,
                 _ => Completeness::Partial,
             },
-            record: digest(30)?,
-            size: count(31)?,
+            record: digest(20)?,
+            size: count(21)?,
         })
     }
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn maybe(text: Option<&String>) -> Value {
+    text.cloned().map_or(Value::Null, Value::Text)
+}
+
+fn digest(digest: Digest) -> Value {
+    Value::Blob(digest.bytes().to_vec())
+}
+
+fn real(number: Option<f64>) -> Value {
+    number.map_or(Value::Null, Value::Real)
+}
+
+fn whole(number: u64) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
 pub(super) fn name(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Name> {

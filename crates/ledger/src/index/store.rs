@@ -1,34 +1,44 @@
 //! The database: its tables, how it is opened, made anew and written.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use aec_base::digest::Digest;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::types::Value;
+use rusqlite::{CachedStatement, Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::IndexError;
-use super::row::{COLUMNS, Row, moment};
+use super::row::{AGENTS, COLUMNS, Row, TASKS, moment};
 
 /// The format of the tables. Another one is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// `records` has one row per readable record file; `latest` marks the highest attempt of each trial. `record_counts` holds
+/// `records` has one row per readable record file; `latest` marks the highest attempt of each trial. What many records
+/// share lies in `tasks` and `agents`, once: rows are narrow, and tables over all of them quick. `record_counts` holds
 /// everything that totals need, `record_times` is the order of lists. `totals` keeps the sums of every experiment that is
 /// `counted`, because adding up a hundred thousand rows takes as long as everything else together.
 const TABLES: &str = "
     CREATE TABLE records (
         experiment_id TEXT NOT NULL, trial_id TEXT NOT NULL, attempt INTEGER NOT NULL, repetition INTEGER NOT NULL,
-        key BLOB NOT NULL, plan BLOB NOT NULL, task_id TEXT NOT NULL, task_revision BLOB NOT NULL,
-        domain TEXT NOT NULL, difficulty TEXT, visibility TEXT, family TEXT NOT NULL, agent TEXT NOT NULL,
-        agent_digest BLOB NOT NULL, adapter TEXT NOT NULL, model TEXT, dataset_id TEXT, outcome TEXT NOT NULL,
+        task_number INTEGER NOT NULL, agent_number INTEGER NOT NULL, dataset_id TEXT, outcome TEXT NOT NULL,
         fault_boundary TEXT, fault_kind TEXT, fault_message TEXT, reward REAL, cost_usd REAL, tokens_in INTEGER,
         tokens_out INTEGER, model_calls INTEGER NOT NULL, timestamp TEXT NOT NULL, total_seconds REAL NOT NULL,
         agent_seconds REAL, completeness TEXT NOT NULL, record BLOB NOT NULL, size INTEGER NOT NULL,
-        moment INTEGER NOT NULL, latest INTEGER NOT NULL
+        moment INTEGER NOT NULL, latest INTEGER NOT NULL, key BLOB NOT NULL, plan BLOB NOT NULL
+    );
+    CREATE TABLE tasks (
+        task_number INTEGER PRIMARY KEY, same BLOB NOT NULL UNIQUE, task_id TEXT NOT NULL,
+        task_revision BLOB NOT NULL, domain TEXT NOT NULL, difficulty TEXT, visibility TEXT, family TEXT NOT NULL
+    );
+    CREATE TABLE agents (
+        agent_number INTEGER PRIMARY KEY, same BLOB NOT NULL UNIQUE, agent TEXT NOT NULL,
+        agent_digest BLOB NOT NULL, adapter TEXT NOT NULL, model TEXT
     );
     CREATE UNIQUE INDEX record_names ON records (experiment_id, trial_id, attempt);
     CREATE INDEX record_counts ON records (experiment_id, latest, outcome, reward, cost_usd, moment);
@@ -123,10 +133,12 @@ fn prepare(connection: &Connection) -> Result<(), IndexError> {
         VERSION => {}
         other => return Err(IndexError::Version(other)),
     }
-    for table in ["records", "directories", "totals", "broken"] {
+    for table in ["records", "tasks", "agents", "directories", "totals", "broken"] {
         connection.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
     }
-    connection.prepare(&insertion())?;
+    for statement in [insertion(), shared("tasks", &TASKS), shared("agents", &AGENTS)] {
+        connection.prepare(&statement)?;
+    }
     Ok(())
 }
 
@@ -148,7 +160,8 @@ fn create(connection: &Connection) -> rusqlite::Result<()> {
 pub(super) fn empty(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(
-        "DELETE FROM records; DELETE FROM directories; DELETE FROM totals; DELETE FROM broken;",
+        "DELETE FROM records; DELETE FROM tasks; DELETE FROM agents; DELETE FROM directories; DELETE FROM totals; \
+         DELETE FROM broken;",
     )?;
     transaction.commit()
 }
@@ -191,14 +204,49 @@ fn is_damage(error: &IndexError) -> bool {
 }
 
 fn insertion() -> String {
-    let places: Vec<String> = (1..=COLUMNS.len()).map(|number| format!("?{number}")).collect();
+    let places: Vec<String> = (1..=COLUMNS.len() + 3).map(|number| format!("?{number}")).collect();
     format!(
-        "INSERT OR REPLACE INTO records ({}, moment, latest) VALUES ({}, ?{}, NOT EXISTS (SELECT 1 FROM records \
-         WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt > ?3))",
+        "INSERT OR REPLACE INTO records ({}, task_number, agent_number, moment, latest) \
+         VALUES ({}, NOT EXISTS (SELECT 1 FROM records WHERE experiment_id = ?1 AND trial_id = ?2 AND attempt > ?3))",
         COLUMNS.join(", "),
         places.join(", "),
-        COLUMNS.len() + 1
     )
+}
+
+/// Adds what is not there yet; `same` tells rows apart, because no value is also a value.
+fn shared(table: &str, columns: &[&str]) -> String {
+    let places: Vec<String> = (1..=columns.len()).map(|number| format!("?{}", number + 1)).collect();
+    format!("INSERT OR IGNORE INTO {table} (same, {}) VALUES (?1, {})", columns.join(", "), places.join(", "))
+}
+
+/// The numbers of what many records share.
+struct Numbers<'a> {
+    insert: CachedStatement<'a>,
+    find: CachedStatement<'a>,
+    known: HashMap<Digest, i64>,
+}
+
+impl<'a> Numbers<'a> {
+    fn new(transaction: &'a Transaction<'_>, table: &str, columns: &[&str]) -> rusqlite::Result<Self> {
+        let number = format!("{}_number", table.trim_end_matches('s'));
+        Ok(Self {
+            insert: transaction.prepare_cached(&shared(table, columns))?,
+            find: transaction.prepare_cached(&format!("SELECT {number} FROM {table} WHERE same = ?1"))?,
+            known: HashMap::new(),
+        })
+    }
+
+    fn number<const N: usize>(&mut self, values: [Value; N]) -> rusqlite::Result<i64> {
+        let same = Digest::of(format!("{values:?}").as_bytes());
+        if let Some(number) = self.known.get(&same) {
+            return Ok(*number);
+        }
+        let name = Value::Blob(same.bytes().to_vec());
+        self.insert.execute(rusqlite::params_from_iter(std::iter::once(name.clone()).chain(values)))?;
+        let number = self.find.query_row([name], |row| row.get(0))?;
+        self.known.insert(same, number);
+        Ok(number)
+    }
 }
 
 /// Inserts rows in one transaction.
@@ -212,9 +260,13 @@ pub(super) fn insert(connection: &mut Connection, rows: &[Row]) -> rusqlite::Res
         let mut directory = transaction.prepare_cached(
             "INSERT INTO directories (experiment_id) VALUES (?1) ON CONFLICT DO UPDATE SET counted = 0",
         )?;
+        let mut tasks = Numbers::new(&transaction, "tasks", &TASKS)?;
+        let mut agents = Numbers::new(&transaction, "agents", &AGENTS)?;
         let mut experiment = None;
         for row in rows {
-            let values = row.values().into_iter().chain([moment(&row.timestamp).into()]);
+            let numbers = [tasks.number(row.task_values())?, agents.number(row.agent_values())?];
+            let shared = numbers.into_iter().chain([moment(&row.timestamp)]).map(Value::Integer);
+            let values = row.values().into_iter().chain(shared);
             record.execute(rusqlite::params_from_iter(values))?;
             if row.attempt > 1 {
                 earlier.execute(params![row.experiment_id.as_str(), row.trial_id.as_str(), row.attempt])?;

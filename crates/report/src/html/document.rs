@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use super::text::clip;
+
 /// A report of one experiment or several.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Document {
@@ -205,6 +207,21 @@ pub struct Field {
     pub message: String,
 }
 
+impl Field {
+    /// The same with texts of at most so many characters.
+    #[must_use]
+    pub fn clipped(self, limit: usize) -> Self {
+        Self {
+            name: short(self.name, limit),
+            score: self.score,
+            status: short(self.status, limit),
+            expected: short(self.expected, limit),
+            got: short(self.got, limit),
+            message: short(self.message, limit),
+        }
+    }
+}
+
 /// What an agent did in a trial.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Trace {
@@ -241,6 +258,27 @@ pub struct TraceEntry {
     pub duration_ms: Option<u64>,
     /// Milliseconds since the trial began.
     pub offset_ms: Option<u64>,
+}
+
+impl TraceEntry {
+    /// The same with texts of at most so many characters; a longer one keeps its head and tail.
+    #[must_use]
+    pub fn clipped(self, limit: usize) -> Self {
+        let short = |text: Option<String>| text.map(|text| short(text, limit));
+        Self {
+            text: short(self.text),
+            reasoning: short(self.reasoning),
+            tool: short(self.tool),
+            arguments: short(self.arguments),
+            stdout: short(self.stdout),
+            stderr: short(self.stderr),
+            ..self
+        }
+    }
+}
+
+fn short(text: String, limit: usize) -> String {
+    if text.len() <= limit { text } else { clip(&text, limit).into_owned() }
 }
 
 /// A measure over the steps of a training run.

@@ -64,8 +64,8 @@ fn sides(site: &Site) -> Result<Vec<String>, Trouble> {
         let mut found: BTreeSet<(String, String)> = BTreeSet::new();
         let mut last = (String::new(), String::new());
         index.each(&Filter::default(), |brief| {
-            if last.0 != brief.experiment_id || last.1 != brief.agent {
-                last = (brief.experiment_id.to_owned(), brief.agent.to_owned());
+            if last.0 != brief.experiment_id || last.1 != brief.agent.name {
+                last = (brief.experiment_id.to_owned(), brief.agent.name.clone());
                 found.insert(last.clone());
             }
         })?;

@@ -5,10 +5,11 @@ use std::time::Duration;
 use aec_ledger::index::FindError;
 use aec_ledger::read::RecordFile;
 use aec_ledger::record::{OutputSource, TrialRecord};
+use aec_report::html::Field;
 use aec_report::trace::TraceFacts;
 use similar::{ChangeTag, TextDiff};
 
-use super::marks::{Mark, marks};
+use super::marks::marks;
 use super::trial::{self, answer_text};
 use super::{Page, ROWS};
 use crate::href::{self, Asked, Href, record_file};
@@ -124,14 +125,14 @@ fn facts(
     html.raw("</tbody></table></div>\n");
 }
 
-fn fields(html: &mut Html, first: &[Mark], second: &[Mark]) {
+fn fields(html: &mut Html, first: &[Field], second: &[Field]) {
     let others = second.iter().filter(|mark| !first.iter().any(|known| known.name == mark.name));
     let rows: Vec<Vec<Cell>> = first
         .iter()
         .chain(others)
         .take(ROWS)
         .map(|mark| {
-            let of = |marks: &[Mark]| -> [Cell; 2] {
+            let of = |marks: &[Field]| -> [Cell; 2] {
                 match marks.iter().find(|other| other.name == mark.name) {
                     Some(found) => [
                         Cell::Result(Class::of(found.score), words::share(found.score)),

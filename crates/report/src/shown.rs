@@ -1,0 +1,79 @@
+//! What pages show of a trial: the events of its trace and the parts of its answer, in the words of the page.
+
+use aec_ledger::record::TrialRecord;
+use aec_model::event::CallEvent;
+use aec_run::trajectory::{Event, EventRole};
+use serde_json::Value;
+
+use crate::html::{Field, TraceEntry};
+use crate::selection::is_full;
+
+/// An event as the page shows it; the bookkeeping of model calls is left out, but for what failed.
+pub fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
+    let role = match event.role {
+        EventRole::System => "system",
+        EventRole::User => "user",
+        EventRole::Assistant => "assistant",
+        EventRole::ToolCall => "tool_call",
+        EventRole::ToolResult => "tool_result",
+        EventRole::Note => "note",
+        EventRole::ModelCall => return failed_call(&event),
+    };
+    let now = event.timestamp.as_ref().map(aec_base::timestamp::Timestamp::to_milliseconds);
+    Some(TraceEntry {
+        role: role.to_owned(),
+        step: event.step,
+        text: event.content,
+        reasoning: event.reasoning,
+        tool: event.tool_name,
+        arguments: event.arguments.map(|arguments| match arguments {
+            Value::String(text) => text,
+            other => serde_json::to_string_pretty(&other).unwrap_or_default(),
+        }),
+        stdout: event.stdout,
+        stderr: event.stderr.filter(|text| !text.is_empty()),
+        exit_code: event.exit_code,
+        duration_ms: event.duration_ms,
+        offset_ms: now.zip(start).and_then(|(now, start)| u64::try_from(now - start).ok()),
+    })
+}
+
+fn failed_call(event: &Event) -> Option<TraceEntry> {
+    let Some(CallEvent::Failed { attempt, failure, elapsed_ms, .. }) = &event.call else { return None };
+    Some(TraceEntry {
+        role: "model_call".to_owned(),
+        step: event.step,
+        text: Some(format!("model call failed at attempt {attempt}: {failure}")),
+        duration_ms: Some(*elapsed_ms),
+        ..TraceEntry::default()
+    })
+}
+
+/// The parts of an answer, in the order of the verifier. A part may be a table of facts or a score alone.
+pub fn fields(record: &TrialRecord) -> Vec<Field> {
+    let breakdown = record.evaluation.as_ref().and_then(|evaluation| evaluation.breakdown.as_ref());
+    let Some(Value::Object(fields)) = breakdown.and_then(|breakdown| breakdown.get("fields")) else {
+        return Vec::new();
+    };
+    fields.iter().map(|(name, told)| field(name, told)).collect()
+}
+
+fn field(name: &str, told: &Value) -> Field {
+    let text = |key: &str| match told.get(key) {
+        Some(Value::String(text)) => text.clone(),
+        None | Some(Value::Null) => String::new(),
+        Some(other) => other.to_string(),
+    };
+    let met = told.get("met").and_then(Value::as_bool).map(f64::from);
+    let score = told.get("score").unwrap_or(told).as_f64().or(met);
+    let known = score.map_or("", |score| if is_full(score) { "correct" } else { "wrong" });
+    let (status, got) = (text("status"), text("got"));
+    Field {
+        name: name.to_owned(),
+        score,
+        status: if status.is_empty() { known.to_owned() } else { status },
+        expected: text("expected"),
+        got: if got.is_empty() { text("value") } else { got },
+        message: text("message"),
+    }
+}
