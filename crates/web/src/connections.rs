@@ -108,7 +108,7 @@ impl Server {
         let site = Arc::new(Site::new(self.places, stopped.clone()));
         let guard = Arc::new(self.guard);
         // The first look at a ledger or library takes longest; it does not have to wait for somebody who asks.
-        tokio::spawn(Arc::clone(&site).work(|site| (site.snapshot().is_ok(), site.library())));
+        tokio::spawn(Arc::clone(&site).work(routes::warm));
         let mut stop = pin!(stop);
         loop {
             let connection = Arc::clone(&connections).acquire_owned();

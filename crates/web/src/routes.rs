@@ -46,6 +46,17 @@ fn advice(status: StatusCode) -> String {
     .to_owned()
 }
 
+/// Makes the pages that add up the whole ledger, so that they are ready when somebody asks. What cannot be made is told
+/// to whoever does.
+pub(crate) fn warm(site: &Site) {
+    if let Some(asked) = Asked::read("/", None) {
+        for page in [pages::experiments::page, pages::leaderboard::page, pages::compare::page] {
+            let _made = page(site, &asked);
+        }
+    }
+    let _read = site.library();
+}
+
 /// Whoever may not see pages sees no name of anything either.
 fn refusal(site: &Site, trouble: &Trouble) -> Answer {
     let outside = matches!(
