@@ -18,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 mod dataset;
 mod dev;
 mod ledger;
+mod prime;
 mod report;
 mod runs;
 mod web;
@@ -25,6 +26,7 @@ mod web;
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
 pub(crate) use ledger::*;
+pub(crate) use prime::*;
 pub(crate) use report::*;
 pub(crate) use runs::*;
 pub(crate) use web::*;
@@ -127,6 +129,9 @@ pub(crate) enum Command {
     Report(ReportCommand),
     /// Show experiments, traces, tasks and datasets in a browser, and runs as they go on
     Web(WebArguments),
+    /// Train on tasks: environment packages, hosted evaluations, training runs
+    #[command(subcommand)]
+    Prime(PrimeCommand),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Try set-ups out without a provider

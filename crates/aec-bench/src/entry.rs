@@ -13,7 +13,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
     Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GatewayCommand, GenerateCommand,
-    LedgerCommand, LibraryCommand, ModelsCommand, ReportCommand, RunsCommand, TaskCommand, TemplateCommand,
+    LedgerCommand, LibraryCommand, ModelsCommand, PrimeCommand, ReportCommand, RunsCommand, TaskCommand,
+    TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -169,6 +170,7 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Evaluate(arguments) => commands::evaluate::evaluate(context, &arguments),
         Command::Report(command) => report(context, command),
         Command::Web(arguments) => commands::web::web(context, &arguments),
+        Command::Prime(command) => prime(context, command),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
@@ -176,6 +178,12 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::AgentEntry(arguments) => commands::agent_entry::agent_entry(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
+    }
+}
+
+fn prime(context: &Context, command: PrimeCommand) -> Result<Outcome, Failure> {
+    match command {
+        PrimeCommand::Export(arguments) => commands::prime_export::export(context, &arguments),
     }
 }
 
@@ -254,6 +262,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Report(ReportCommand::Compare(_)) => "report compare",
         Command::Report(ReportCommand::Fields(_)) => "report fields",
         Command::Web(_) => "web",
+        Command::Prime(PrimeCommand::Export(_)) => "prime export",
         Command::Ledger(LedgerCommand::List(_)) => "ledger list",
         Command::Ledger(LedgerCommand::Show(_)) => "ledger show",
         Command::Ledger(LedgerCommand::Export(_)) => "ledger export",

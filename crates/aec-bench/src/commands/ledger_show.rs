@@ -149,6 +149,7 @@ fn reward_text(record: &TrialRecord) -> String {
     let judged = record.evaluation.as_ref().map(|evaluation| match evaluation.judged {
         Judged::Native => "judged natively",
         Judged::Room => "judged in a clean room",
+        Judged::Elsewhere => "judged elsewhere",
     });
     match (record.reward(), judged) {
         (Some(reward), Some(judged)) => format!("{reward} ({judged})"),

@@ -36,6 +36,7 @@ pub(crate) mod models;
 pub(crate) mod models_check;
 pub(crate) mod plan;
 pub(crate) mod planning;
+pub(crate) mod prime_export;
 pub(crate) mod quickstart;
 pub(crate) mod report;
 pub(crate) mod report_behavioral;

@@ -1,0 +1,10 @@
+//! The loop through Prime: tasks leave as environment packages, are evaluated and trained elsewhere, and their rollouts
+//! come back into the ledger.
+
+pub mod package;
+mod runtime;
+
+use aec_base::document::Family;
+
+/// Problems of packages and of the service are `H…`.
+pub const FAMILY: Family = Family('H');
