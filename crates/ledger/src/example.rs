@@ -192,8 +192,8 @@ fn environment() -> EnvironmentFacts {
         compute_backend: "local".to_owned(),
         sandbox: Some(Level::Namespaces),
         held: Some(Held { cpus, memory, storage, pids }),
-        limits: Limits { cpus: 2, memory_mb: 4096, storage_mb: 10_240, pids: 512 },
-        timeout_sec: 600,
+        limits: Some(Limits { cpus: 2, memory_mb: 4096, storage_mb: 10_240, pids: 512 }),
+        timeout_sec: Some(600),
         network: false,
         tool_versions: BTreeMap::from_iter([("aec-bench".to_owned(), "0.1.0".to_owned())]),
     }

@@ -194,10 +194,10 @@ pub struct EnvironmentFacts {
     pub sandbox: Option<Level>,
     /// Which limits held; absent likewise.
     pub held: Option<Held>,
-    /// What the agent might take.
-    pub limits: Limits,
-    /// Seconds that the agent might take.
-    pub timeout_sec: u64,
+    /// What the agent might take; absent when it worked elsewhere.
+    pub limits: Option<Limits>,
+    /// Seconds that the agent might take; absent likewise.
+    pub timeout_sec: Option<u64>,
     /// Whether the agent could reach a network.
     pub network: bool,
     /// Versions of what took part.

@@ -199,5 +199,6 @@ fn sandbox_text(record: &TrialRecord) -> String {
         .sandbox
         .map_or_else(|| "elsewhere".to_owned(), |level| format!("{level:?}").to_lowercase());
     let network = if environment.network { "network" } else { "no network" };
-    format!("{level} ({}, {network}, {} s at most)", environment.compute_backend, environment.timeout_sec)
+    let time = environment.timeout_sec.map(|seconds| format!(", {seconds} s at most")).unwrap_or_default();
+    format!("{level} ({}, {network}{time})", environment.compute_backend)
 }
