@@ -17,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod dataset;
 mod dev;
+mod import;
 mod ledger;
 mod prime;
 mod report;
@@ -25,6 +26,7 @@ mod web;
 
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
+pub(crate) use import::*;
 pub(crate) use ledger::*;
 pub(crate) use prime::*;
 pub(crate) use report::*;
@@ -122,6 +124,8 @@ pub(crate) enum Command {
     /// List, show, check, export and annotate the records of trials
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Bring results of other programs into the ledger
+    Import(ImportArguments),
     /// Say what an experiment shows: means with intervals, by everything that tells trials apart
     Evaluate(EvaluateArguments),
     /// Rank, compare and explain: leaderboard, traces, behaviour, fields

@@ -167,6 +167,7 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             commands::gateway_serve::serve(context, &arguments)
         }
         Command::Ledger(command) => ledger(context, command),
+        Command::Import(arguments) => commands::import::import(context, &arguments),
         Command::Evaluate(arguments) => commands::evaluate::evaluate(context, &arguments),
         Command::Report(command) => report(context, command),
         Command::Web(arguments) => commands::web::web(context, &arguments),
@@ -254,6 +255,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Runs(RunsCommand::Keygen(_)) => "runs keygen",
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
+        Command::Import(_) => "import",
         Command::Evaluate(_) => "evaluate",
         Command::Report(ReportCommand::Summary(_)) => "report summary",
         Command::Report(ReportCommand::Leaderboard(_)) => "report leaderboard",

@@ -7,7 +7,7 @@ const GROUPS: [(&str, &[&str]); 10] = [
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
     ("Run", &["plan", "run", "runs", "models", "gateway"]),
-    ("Keep", &["ledger"]),
+    ("Keep", &["ledger", "import"]),
     ("Read", &["evaluate", "report", "web"]),
     ("Train", &["prime"]),
     ("Files", &["schema"]),

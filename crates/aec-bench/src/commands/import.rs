@@ -12,7 +12,8 @@ use aec_ledger::layout::Ledger;
 use aec_prime::FAMILY;
 use aec_prime::import::{ImportError, ImportSetup, Imported, Importer, Origin, Sample};
 use aec_prime::rollouts::problem::{Problem as RowProblem, ProblemKind};
-use aec_prime::rollouts::reader::{Rows, Source, open};
+use aec_prime::rollouts::reader::{Source, open};
+use aec_prime::rollouts::rows::Rows;
 use aec_prime::rollouts::run::Run;
 use aec_task::catalogue::Catalogue;
 use aec_task::task::Task;
@@ -116,7 +117,12 @@ impl ImportDesk {
     }
 
     /// Brings all rollouts of a file in.
-    pub(crate) fn bring(&self, context: &Context, origin: Origin, source: Source) -> Result<Outcome, Failure> {
+    pub(crate) fn bring(
+        &self,
+        context: &Context,
+        origin: Origin,
+        source: Source,
+    ) -> Result<Outcome, Failure> {
         let run = source.run.clone().unwrap_or_default();
         let redactor = context.redactor();
         let mut importer = self.importer(&redactor, origin.clone(), run.clone())?;
@@ -199,10 +205,14 @@ pub(crate) fn take_rows<R: std::io::BufRead>(
 }
 
 fn row_problem(problem: &RowProblem) -> Problem {
-    let told = Problem::warning(problem.kind.to_string()).id(FAMILY.number(23)).in_file(&problem.file);
+    let told = Problem::warning(problem.kind.to_string()).id(FAMILY.number(23));
     let told = match problem.line {
-        Some(line) => told.at(Place { line: usize::try_from(line).unwrap_or(usize::MAX), column: None }),
-        None => told,
+        Some(line) => told.at(Place {
+            file: problem.file.clone(),
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            column: 1,
+        }),
+        None => told.in_file(&problem.file),
     };
     match problem.kind {
         ProblemKind::Torn => told.fix("the other rows were taken; finish the evaluation and import it again"),

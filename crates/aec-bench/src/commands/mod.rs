@@ -21,6 +21,7 @@ pub(crate) mod gateway_serve;
 pub(crate) mod generate_replay;
 pub(crate) mod generate_suite;
 pub(crate) mod generate_task;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod ledger;
 pub(crate) mod ledger_annotate;

@@ -78,6 +78,11 @@ impl<'a> KnownTasks<'a> {
         Self { tasks, memory: Memory::default() }
     }
 
+    /// Whether a task of this id is here.
+    pub fn knows(&self, id: &str) -> bool {
+        self.tasks.contains_key(id)
+    }
+
     /// The task of an id, with what is known of it here.
     pub fn get(&self, id: &str) -> Option<(&'a Task, &KnownTask)> {
         let (task, known) = self.tasks.get(id)?;

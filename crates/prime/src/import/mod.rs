@@ -210,7 +210,7 @@ impl<'a> Importer<'a> {
     /// Which attempt at its task a rollout is, as they come: the same order gives the same numbers.
     fn repetition(&mut self, rollout: &Rollout) -> u32 {
         let mut hasher = Hasher::default();
-        hasher.part(record::task_id(rollout).as_bytes());
+        hasher.part(record::task_id(rollout, &self.setup.run, &self.known_tasks).as_bytes());
         hasher.part(record::model(rollout, &self.setup.run).unwrap_or_default().as_bytes());
         let count = self.repetitions.entry(hasher.finish()).or_default();
         *count += 1;

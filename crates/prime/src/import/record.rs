@@ -22,7 +22,7 @@ use super::check::{Answer, KnownTask, KnownTasks, Verification, answer, check};
 use super::{Case, ImportSetup};
 use crate::rollouts::conversation::{conversation_lines, event_lines, events};
 use crate::rollouts::outcome;
-use crate::rollouts::rollout::Rollout;
+use crate::rollouts::rollout::{IdSource, Rollout};
 use crate::rollouts::run::Run;
 use crate::rollouts::stop::StopKind;
 
@@ -40,10 +40,18 @@ pub(super) struct Maker<'a, 'b> {
     pub(super) contents: ContentStore,
 }
 
-/// The id of a rollout's task, or a name that tells it from others of the same run.
-pub(super) fn task_id(rollout: &Rollout) -> String {
-    let known = rollout.task.task_id.clone();
-    known.unwrap_or_else(|| format!("prime/{}", rollout.example_id.as_deref().unwrap_or("unknown")))
+/// The id of a rollout's task, or a name that tells it from others of the same environment. Packages of ours say which
+/// task it is; elsewhere the answer or the label of an example may mean anything.
+pub(super) fn task_id(rollout: &Rollout, run: &Run, tasks: &KnownTasks<'_>) -> String {
+    let task = &rollout.task;
+    let sure = |id: &&String| task.id_source == Some(IdSource::Info) || tasks.knows(id);
+    match task.task_id.as_ref().filter(sure) {
+        Some(id) => id.clone(),
+        None => {
+            let environment = run.environment.as_deref().unwrap_or("environment");
+            format!("prime/{environment}/{}", rollout.example_id.as_deref().unwrap_or("unknown"))
+        }
+    }
 }
 
 /// The model of a rollout.
@@ -55,7 +63,7 @@ impl Maker<'_, '_> {
     /// The record of a rollout. Its contents are in the store when this returns.
     pub(super) fn record(&self, case: &Case) -> io::Result<(TrialRecord, Verification)> {
         let rollout = &case.sample.rollout;
-        let task_id = task_id(rollout);
+        let task_id = task_id(rollout, &self.setup.run, self.tasks);
         let known = self.tasks.get(&task_id);
         let answer = answer(rollout, known.map(|(_, known)| known));
         let (verification, judged) = check(rollout, known, answer.as_ref(), self.setup.judge, &self.contents);
@@ -146,6 +154,11 @@ impl Maker<'_, '_> {
         if verifier_failed {
             let message = "the verifier failed where the rollout was made".to_owned();
             let failed = Fault { boundary: Boundary::Verifier, kind: None, message, retryable: true };
+            return (Outcome::VerifierFault, Some(failed));
+        }
+        if let Some(reward) = rollout.reward.filter(|reward| !(0.0..=1.0).contains(reward)) {
+            let message = format!("the sample's reward is {reward}, which is not from 0 to 1");
+            let failed = Fault { boundary: Boundary::Verifier, kind: None, message, retryable: false };
             return (Outcome::VerifierFault, Some(failed));
         }
         let outcome = match (&fault, rollout.reward) {

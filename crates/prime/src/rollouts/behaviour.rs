@@ -93,11 +93,11 @@ fn count_calls(rollout: &mut Rollout, completion: &[Message]) {
 }
 
 fn submission(call: &ToolCall, is_accepted: bool) -> Submission {
-    let object = call.parsed.as_ref().and_then(serde_json::Value::as_object);
+    let object = call.object().unwrap_or_default();
     Submission {
         arguments: call.arguments.clone(),
-        text: object.and_then(|object| first_text(object, &["content", "answer", "text"])),
-        path: object.and_then(|object| first_text(object, &["path"])),
+        text: first_text(&object, &["content", "answer", "text"]),
+        path: first_text(&object, &["path"]),
         is_accepted,
     }
 }

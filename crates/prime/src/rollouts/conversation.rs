@@ -1,5 +1,6 @@
 //! A rollout as the events of a trajectory and as the lines of a conversation. The same rollout gives the same bytes.
 
+use aec_run::trajectory::{Event, EventRole};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -11,68 +12,6 @@ use crate::rollouts::tool_result::ToolResult;
 
 /// A summary is this long.
 const SUMMARY: usize = 200;
-
-/// One event, with the keys and the order of keys of `trajectory.jsonl`. Absent keys are left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Event {
-    /// 0 before the first answer, then the number of the turn.
-    pub step: u32,
-    /// What kind of event.
-    pub role: EventRole,
-    /// Text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<String>,
-    /// What the model thought.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<String>,
-    /// Which tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_name: Option<String>,
-    /// Which call of a tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<String>,
-    /// The command line of a tool call that has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// Arguments of a tool call: an object, or the text that should have been one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Value>,
-    /// What a tool printed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stdout: Option<String>,
-    /// What a tool complained of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stderr: Option<String>,
-    /// Exit code of a tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// The beginning of a long output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_summary: Option<String>,
-    /// Anything else: `images`, how many pictures a message had, and `is_error`, that a tool failed without an exit
-    /// code.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub metadata: Map<String, Value>,
-}
-
-/// The kind of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventRole {
-    /// Standing instructions.
-    System,
-    /// The prompt, or what the environment says.
-    #[default]
-    User,
-    /// What the model says.
-    Assistant,
-    /// The model calls a tool.
-    ToolCall,
-    /// What the tool returned.
-    ToolResult,
-    /// How it ended, if it did not end by itself.
-    Note,
-}
 
 /// The events of a rollout.
 pub fn events(rollout: &Rollout) -> Vec<Event> {

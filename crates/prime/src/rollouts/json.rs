@@ -34,10 +34,19 @@ pub struct Parsed {
     pub notes: Vec<Note>,
 }
 
-/// Reads one row.
+/// Reads one row. Numbers of tokens are passed over.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, ProblemKind> {
     let text = std::str::from_utf8(bytes).map_err(|_| ProblemKind::NotText)?;
-    let (outcome, mut notes) = parse_strictly(text);
+    parse_from(text, Place::Row)
+}
+
+/// Reads JSON that a row holds as text. Nothing is passed over.
+pub(crate) fn parse_text(text: &str) -> Option<Value> {
+    parse_from(text, Place::Elsewhere).ok().map(|parsed| parsed.value)
+}
+
+fn parse_from(text: &str, place: Place) -> Result<Parsed, ProblemKind> {
+    let (outcome, notes) = parse_strictly(text, place);
     let error = match outcome {
         Ok(value) => return Ok(Parsed { value, notes }),
         Err(error) => error,
@@ -49,8 +58,7 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, ProblemKind> {
     if let Cow::Borrowed(_) = repaired.text {
         return Err(problem(&error));
     }
-    let (outcome, found) = parse_strictly(&repaired.text);
-    notes = found;
+    let (outcome, mut notes) = parse_strictly(&repaired.text, place);
     notes.extend((repaired.numbers > 0).then_some(Note::NotANumber { count: repaired.numbers }));
     notes.extend((repaired.surrogates > 0).then_some(Note::HalfSurrogate { count: repaired.surrogates }));
     outcome.map(|value| Parsed { value, notes }).map_err(|error| problem(&error))
@@ -67,10 +75,10 @@ fn problem(error: &serde_json::Error) -> ProblemKind {
     }
 }
 
-fn parse_strictly(text: &str) -> (serde_json::Result<Value>, Vec<Note>) {
+fn parse_strictly(text: &str, place: Place) -> (serde_json::Result<Value>, Vec<Note>) {
     let shared = Shared::default();
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let seed = Seed { shared: &shared, place: Place::Row };
+    let seed = Seed { shared: &shared, place };
     let outcome = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     let notes = shared.duplicates.into_inner().into_iter().map(|key| Note::DuplicateKey { key }).collect();
     (outcome, notes)

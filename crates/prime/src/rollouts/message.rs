@@ -7,11 +7,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
 
+use crate::rollouts::json::parse_text;
 use crate::rollouts::problem::Note;
 use crate::rollouts::value::{Object, first_text, id, kind, take, text};
 
 /// One message.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// Who speaks.
     pub role: Role,
@@ -76,7 +77,7 @@ impl Role {
 }
 
 /// A call of a tool.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolCall {
     /// Names the call; another turn may use the same name again.
     pub id: String,
@@ -84,16 +85,18 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as the model wrote them.
     pub arguments: String,
-    /// The arguments as JSON, if that is what they are.
-    pub parsed: Option<Value>,
 }
 
 impl ToolCall {
-    /// A call whose arguments are read as JSON if they can be.
+    /// A call.
     pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        let arguments = arguments.into();
-        let parsed = serde_json::from_str(&arguments).ok();
-        Self { id: id.into(), name: name.into(), arguments, parsed }
+        Self { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+
+    /// The arguments as JSON, if that is what they are. They are read anew each time: as values they take many times
+    /// the memory that they take as text.
+    pub fn parsed(&self) -> Option<Value> {
+        parse_text(&self.arguments)
     }
 
     /// Whether this is a call of some tool. A server of tools puts its own name in front: `files_submit_answer`.
@@ -107,7 +110,10 @@ impl ToolCall {
         if self.arguments.trim().is_empty() {
             return Some(Object::new());
         }
-        self.parsed.as_ref()?.as_object().cloned()
+        match self.parsed() {
+            Some(Value::Object(object)) => Some(object),
+            _ => None,
+        }
     }
 }
 
@@ -148,7 +154,7 @@ fn list_in(text: &str) -> Option<Vec<Value>> {
     if !text.starts_with('[') {
         return None;
     }
-    let items: Vec<Value> = serde_json::from_str(text).ok()?;
+    let Some(Value::Array(items)) = parse_text(text) else { return None };
     (!items.is_empty() && items.iter().all(|item| item.get("role").is_some_and(Value::is_string)))
         .then_some(items)
 }
@@ -245,8 +251,8 @@ fn read_reasoning(object: &Object) -> Option<String> {
 fn read_tool_calls(calls: Value, notes: &mut Vec<Note>) -> Vec<ToolCall> {
     let items = match calls {
         Value::Array(items) => items,
-        Value::String(text) => match serde_json::from_str(&text) {
-            Ok(Value::Array(items)) => items,
+        Value::String(text) => match parse_text(&text) {
+            Some(Value::Array(items)) => items,
             _ => vec![Value::String(text)],
         },
         other => vec![other],
@@ -256,7 +262,7 @@ fn read_tool_calls(calls: Value, notes: &mut Vec<Note>) -> Vec<ToolCall> {
 
 fn read_tool_call(item: Value, notes: &mut Vec<Note>) -> Option<ToolCall> {
     let written = match &item {
-        Value::String(text) => crate::rollouts::json::parse(text.as_bytes()).ok().map(|parsed| parsed.value),
+        Value::String(text) => parse_text(text),
         _ => None,
     };
     let Value::Object(mut object) = written.unwrap_or(item) else {
@@ -294,7 +300,7 @@ pub(crate) fn read_tools(value: Value, notes: &mut Vec<Note>) -> Vec<Tool> {
     };
     let mut tools = Vec::new();
     for item in items {
-        let written = item.as_str().and_then(|text| serde_json::from_str(text).ok());
+        let written = item.as_str().and_then(parse_text);
         let item = written.unwrap_or(item);
         let Value::Object(mut object) = item else {
             notes.push(passed_over("tool_defs", &item));

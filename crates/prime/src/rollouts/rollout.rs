@@ -27,6 +27,8 @@ pub struct Rollout {
     pub task: Task,
     /// The model, where a row says it.
     pub model: Option<String>,
+    /// The version of verifiers that made it, where a row says it.
+    pub verifiers: Option<String>,
     /// The whole conversation: the prompt, then what followed.
     pub messages: Vec<Message>,
     /// How many of the messages are the prompt.

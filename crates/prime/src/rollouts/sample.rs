@@ -15,6 +15,24 @@ use crate::rollouts::value::{Object, count, first_text, flag, id, number, object
 /// The metric that our own packages score with.
 const REWARD_METRIC: &str = "aec_bench_reward";
 
+/// Numbers of a row that are no metrics.
+const NO_METRICS: [&str; 14] = [
+    "advantage",
+    "cost",
+    "cost_usd",
+    "example_id",
+    "generation_ms",
+    "id",
+    "latency_ms",
+    "num_steps",
+    "reward",
+    "rollout_number",
+    "score",
+    "scoring_ms",
+    "total_ms",
+    "total_time",
+];
+
 /// Whether an object can be such a row.
 pub(crate) fn is_sample(row: &Object) -> bool {
     row.contains_key("completion") || row.contains_key("prompt")
@@ -36,7 +54,10 @@ pub(crate) fn read(mut row: Object, mut notes: Vec<Note>) -> Rollout {
     let tools = take(&mut row, "tool_defs")
         .or_else(|| take(&mut row, "oai_tools"))
         .map_or_else(Vec::new, |value| read_tools(value, &mut notes));
-    let metrics = read_metrics(take(&mut row, "metrics"), &mut notes);
+    let metrics = match take(&mut row, "metrics") {
+        None => loose_metrics(&row),
+        given => read_metrics(given, &mut notes),
+    };
     let usage = object(&row, "token_usage").or_else(|| object(&row, "usage"));
     let mut rollout = Rollout {
         sample_id: id(&row, "sample_id").or_else(|| id(&row, "trajectory_id")),
@@ -78,6 +99,12 @@ fn read_task(row: &Object, info: Option<&Object>) -> Task {
         _ => None,
     };
     Task::read(info, text(row, "answer"), label)
+}
+
+/// What the environment measured, where a row has no table of it: up to 0.1.9 every other number is a metric.
+fn loose_metrics(row: &Object) -> BTreeMap<String, f64> {
+    let numbers = row.iter().filter(|(name, _)| !NO_METRICS.contains(&name.as_str()));
+    numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect()
 }
 
 pub(crate) fn read_metrics(value: Option<Value>, notes: &mut Vec<Note>) -> BTreeMap<String, f64> {
@@ -131,16 +158,16 @@ fn read_error(row: &Object) -> Option<RolloutError> {
 fn read_timing(row: &Object) -> Timing {
     let empty = Object::new();
     let timing = object(row, "timing").unwrap_or(&empty);
-    let thousandth =
-        |object: &Object, key: &str| number(object, key).map(|milliseconds| milliseconds / 1000.0);
+    // Up to 0.1.9 the row itself has the times, up to 0.1.12 they are milliseconds.
+    let milliseconds = |key: &str| number(timing, key).or_else(|| number(row, key)).map(|time| time / 1000.0);
     Timing {
         started: number(timing, "start_time"),
         total: number(timing, "total")
-            .or_else(|| thousandth(timing, "total_ms"))
+            .or_else(|| milliseconds("total_ms"))
             .or_else(|| number(row, "total_time"))
-            .or_else(|| thousandth(row, "latency_ms")),
-        generation: seconds(timing, "generation").or_else(|| thousandth(timing, "generation_ms")),
-        scoring: seconds(timing, "scoring").or_else(|| thousandth(timing, "scoring_ms")),
+            .or_else(|| milliseconds("latency_ms")),
+        generation: seconds(timing, "generation").or_else(|| milliseconds("generation_ms")),
+        scoring: seconds(timing, "scoring").or_else(|| milliseconds("scoring_ms")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::rollouts::json::parse_text;
 use crate::rollouts::value::{Object, count, first_text, id, object, text};
 
 /// The task of a rollout.
@@ -121,8 +122,8 @@ pub(crate) fn read_info(value: Option<Value>) -> Result<Option<Object>, Value> {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(object)) => Ok(Some(object)),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
-        Some(Value::String(text)) => match crate::rollouts::json::parse(text.as_bytes()) {
-            Ok(crate::rollouts::json::Parsed { value: Value::Object(object), .. }) => Ok(Some(object)),
+        Some(Value::String(text)) => match parse_text(&text) {
+            Some(Value::Object(object)) => Ok(Some(object)),
             _ => Err(Value::String(text)),
         },
         Some(other) => Err(other),

@@ -3,8 +3,6 @@
 //! Writers keep only the text that the model saw. A failure is counted only where that text leaves no doubt, so the
 //! number of failures is a lower bound.
 
-use serde_json::Value;
-
 use crate::rollouts::message::{Message, ToolCall};
 use crate::rollouts::python;
 use crate::rollouts::value::Object;
@@ -25,37 +23,48 @@ pub struct ToolResult {
 impl ToolResult {
     /// What a result says; `call` is the call that it answers.
     pub fn read(message: &Message, call: Option<&ToolCall>) -> Self {
-        let whole = || Self { stdout: message.text.clone(), is_failed: message.is_error, ..Self::default() };
-        let Some(object) = object_in(&message.text) else {
-            let mut result = whole();
-            if let Some(call) = call {
-                result.exit_code = is_command(call).then(|| exit_code_in(&message.text)).flatten();
-                result.is_failed |=
-                    result.exit_code.is_some_and(|code| code != 0) || is_complaint(&message.text, call);
+        let mut result =
+            Self { stdout: message.text.clone(), is_failed: message.is_error, ..Self::default() };
+        let Some(call) = call else { return result };
+        // Other tools return what is in files, which may say anything.
+        if ["run_command", "bash", "shell"].into_iter().any(|tool| call.is_of(tool)) {
+            match Ended::read(&message.text) {
+                Some(Ended { stdout, stderr, exit_code }) => {
+                    result = Self { stdout, stderr, exit_code: Some(exit_code), ..result };
+                }
+                None => result.exit_code = exit_code_in(&message.text),
             }
-            return result;
-        };
-        let code = object.get("exit_code").or_else(|| object.get("returncode")).and_then(Value::as_i64);
-        let exit_code = code.and_then(|code| i32::try_from(code).ok());
-        let says_error = object.get("error").and_then(Value::as_str).is_some_and(|error| !error.is_empty())
-            || object.get("is_error").and_then(Value::as_bool) == Some(true);
-        let is_failed = message.is_error || says_error || exit_code.is_some_and(|code| code != 0);
-        let text = |key: &str| object.get(key).and_then(Value::as_str).map(str::to_owned);
-        let is_outcome = exit_code.is_some()
-            && object
-                .keys()
-                .all(|key| matches!(key.as_str(), "exit_code" | "returncode" | "stdout" | "stderr"));
-        if is_outcome {
-            let (stdout, stderr) = (text("stdout").unwrap_or_default(), text("stderr").unwrap_or_default());
-            return Self { stdout, stderr, exit_code, is_failed };
         }
-        Self { exit_code, is_failed, ..whole() }
+        result.is_failed |=
+            result.exit_code.is_some_and(|code| code != 0) || is_complaint(&message.text, call);
+        result
     }
 }
 
-/// Whether a call runs a command. Other tools return what is in files, which may say anything.
-fn is_command(call: &ToolCall) -> bool {
-    ["run_command", "bash", "shell"].into_iter().any(|tool| call.is_of(tool))
+/// How a command ended, as an object in JSON or as Python shows one.
+struct Ended {
+    stdout: String,
+    stderr: String,
+    exit_code: i32,
+}
+
+impl Ended {
+    fn read(text: &str) -> Option<Self> {
+        if !text.starts_with('{') {
+            return None;
+        }
+        let object: Object = serde_json::from_str(text).ok().or_else(|| python::dictionary(text))?;
+        let keys = ["exit_code", "stdout", "stderr"];
+        if !object.keys().all(|key| keys.contains(&key.as_str())) {
+            return None;
+        }
+        let said = |key: &str| object.get(key)?.as_str().map(str::to_owned);
+        Some(Self {
+            stdout: said("stdout")?,
+            stderr: said("stderr")?,
+            exit_code: i32::try_from(object.get("exit_code")?.as_i64()?).ok()?,
+        })
+    }
 }
 
 /// The exit code in the last line of a command's output, as our own tools put it: `[exit code 2]`.
@@ -65,14 +74,6 @@ fn exit_code_in(text: &str) -> Option<i32> {
     said.split(',').next()?.parse().ok()
 }
 
-/// The object that a result is, in JSON or as Python shows it.
-fn object_in(text: &str) -> Option<Object> {
-    if !text.trim_start().starts_with('{') {
-        return None;
-    }
-    serde_json::from_str(text).ok().or_else(|| python::dictionary(text))
-}
-
 /// Whether a text is what Python or verifiers say when a call goes wrong.
 fn is_complaint(text: &str, call: &ToolCall) -> bool {
     let text = text.trim();
@@ -80,12 +81,11 @@ fn is_complaint(text: &str, call: &ToolCall) -> bool {
     if text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) == Some(call.name.as_str()) {
         return true;
     }
-    if call.object().is_none() {
-        // Arguments that are no object never reach the tool: the decoder or the environment says why.
-        let is_decoder = text.contains(": line ") && text.contains("(char ");
-        if is_decoder || text.starts_with("Expected tool arguments to be a dict") {
-            return true;
-        }
+    // Arguments that are no object never reach the tool: the decoder or the environment says why.
+    let is_about_arguments = text.starts_with("Expected tool arguments to be a dict")
+        || (text.ends_with(')') && text.contains(": line ") && text.contains("(char "));
+    if is_about_arguments && call.object().is_none() {
+        return true;
     }
     // A function that was called with the wrong arguments; Python names it, with its class before it if it has one.
     let first_line = text.lines().next().unwrap_or_default();
@@ -145,9 +145,13 @@ mod tests {
                 "{text}"
             );
         }
-        let call = ToolCall::new("c", "read_file", "{}");
-        let message = Message { text: "[exit code 2]".to_owned(), ..Message::default() };
-        assert!(!ToolResult::read(&message, Some(&call)).is_failed);
+        for text in ["[exit code 2]", "{'exit_code': 2, 'stdout': '', 'stderr': ''}"] {
+            let call = ToolCall::new("c", "read_file", "{}");
+            let message = Message { text: text.to_owned(), ..Message::default() };
+            assert!(!ToolResult::read(&message, Some(&call)).is_failed);
+            assert!(!ToolResult::read(&message, None).is_failed);
+            assert!(ToolResult::read(&Message { is_error: true, ..message }, None).is_failed);
+        }
     }
 
     #[test]
@@ -166,9 +170,9 @@ mod tests {
             ("the error: none", "{}", false),
             ("[Errno 2] No such file or directory: 'x'", "{}", true),
             ("no such file: x", "{}", false),
-            (r#"{"error": "no such file"}"#, "{}", true),
-            (r#"{"error": null}"#, "{}", false),
-            (r#"{"error": ""}"#, "{}", false),
+            (r#"{"error": "a file may say this"}"#, "{}", false),
+            (r#"{"exit_code": 1}"#, "{}", false),
+            (r#"{"exit_code": 1, "stdout": "", "stderr": "", "more": 1}"#, "{}", false),
             ("{not json", "{}", false),
             ("", "{}", false),
         ] {

@@ -65,6 +65,7 @@ fn read_with(mut trace: Object, mut notes: Vec<Note>, episode_error: Option<Roll
         example_id: data.and_then(|data| id(data, "idx")),
         task: read_task(&trace, data, config),
         model: config.and_then(|config| text(config, "model")),
+        verifiers: object(&trace, "verifiers").and_then(|verifiers| text(verifiers, "version")),
         prompt_messages: tree.prompt_messages,
         messages: tree.messages,
         branches: tree.branches,
