@@ -17,14 +17,18 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod dataset;
 mod dev;
+mod import;
 mod ledger;
+mod prime;
 mod report;
 mod runs;
 mod web;
 
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
+pub(crate) use import::*;
 pub(crate) use ledger::*;
+pub(crate) use prime::*;
 pub(crate) use report::*;
 pub(crate) use runs::*;
 pub(crate) use web::*;
@@ -120,6 +124,8 @@ pub(crate) enum Command {
     /// List, show, check, export and annotate the records of trials
     #[command(subcommand)]
     Ledger(LedgerCommand),
+    /// Bring results of other programs into the ledger
+    Import(ImportArguments),
     /// Say what an experiment shows: means with intervals, by everything that tells trials apart
     Evaluate(EvaluateArguments),
     /// Rank, compare and explain: leaderboard, traces, behaviour, fields
@@ -127,6 +133,9 @@ pub(crate) enum Command {
     Report(ReportCommand),
     /// Show experiments, traces, tasks and datasets in a browser, and runs as they go on
     Web(WebArguments),
+    /// Train on tasks: environment packages, hosted evaluations, training runs
+    #[command(subcommand)]
+    Prime(PrimeCommand),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Try set-ups out without a provider

@@ -13,7 +13,8 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
     Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GatewayCommand, GenerateCommand,
-    LedgerCommand, LibraryCommand, ModelsCommand, ReportCommand, RunsCommand, TaskCommand, TemplateCommand,
+    LedgerCommand, LibraryCommand, ModelsCommand, PrimeCommand, ReportCommand, RunsCommand, TaskCommand,
+    TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -166,9 +167,11 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             commands::gateway_serve::serve(context, &arguments)
         }
         Command::Ledger(command) => ledger(context, command),
+        Command::Import(arguments) => commands::import::import(context, &arguments),
         Command::Evaluate(arguments) => commands::evaluate::evaluate(context, &arguments),
         Command::Report(command) => report(context, command),
         Command::Web(arguments) => commands::web::web(context, &arguments),
+        Command::Prime(command) => prime(context, command),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
@@ -176,6 +179,12 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::AgentEntry(arguments) => commands::agent_entry::agent_entry(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
+    }
+}
+
+fn prime(context: &Context, command: PrimeCommand) -> Result<Outcome, Failure> {
+    match command {
+        PrimeCommand::Export(arguments) => commands::prime_export::export(context, &arguments),
     }
 }
 
@@ -246,6 +255,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Runs(RunsCommand::Keygen(_)) => "runs keygen",
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
+        Command::Import(_) => "import",
         Command::Evaluate(_) => "evaluate",
         Command::Report(ReportCommand::Summary(_)) => "report summary",
         Command::Report(ReportCommand::Leaderboard(_)) => "report leaderboard",
@@ -254,6 +264,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Report(ReportCommand::Compare(_)) => "report compare",
         Command::Report(ReportCommand::Fields(_)) => "report fields",
         Command::Web(_) => "web",
+        Command::Prime(PrimeCommand::Export(_)) => "prime export",
         Command::Ledger(LedgerCommand::List(_)) => "ledger list",
         Command::Ledger(LedgerCommand::Show(_)) => "ledger show",
         Command::Ledger(LedgerCommand::Export(_)) => "ledger export",

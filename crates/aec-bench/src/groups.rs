@@ -2,13 +2,14 @@
 
 use clap::Command;
 
-const GROUPS: [(&str, &[&str]); 9] = [
+const GROUPS: [(&str, &[&str]); 10] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
     ("Run", &["plan", "run", "runs", "models", "gateway"]),
-    ("Keep", &["ledger"]),
+    ("Keep", &["ledger", "import"]),
     ("Read", &["evaluate", "report", "web"]),
+    ("Train", &["prime"]),
     ("Files", &["schema"]),
     ("Develop", &["dev"]),
     ("Shell", &["completions", "man", "help"]),

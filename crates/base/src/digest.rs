@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read};
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,10 +131,10 @@ impl From<Digest> for String {
     }
 }
 
-impl TryFrom<String> for Digest {
-    type Error = &'static str;
+impl FromStr for Digest {
+    type Err = &'static str;
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
         const WRONG: &str = "is not sha256: and 64 hexadecimal digits";
         let hex =
             text.strip_prefix("sha256:").filter(|hex| hex.len() == 64 && hex.is_ascii()).ok_or(WRONG)?;
@@ -146,6 +147,14 @@ impl TryFrom<String> for Digest {
             *byte = u8::from_str_radix(pair, 16).map_err(|_| WRONG)?;
         }
         Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
     }
 }
 

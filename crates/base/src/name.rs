@@ -43,6 +43,22 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
+    /// The text itself if it is a name, else the nearest one: what names are not made of becomes `-`, and the beginning
+    /// of a digest tells such names apart.
+    pub fn nearest(text: &str) -> Self {
+        const TAG: usize = 8;
+        if check(text).is_ok() {
+            return Self(text.to_owned());
+        }
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+        let letters = text.chars().map(|letter| if plain(letter) { letter } else { '-' });
+        let head: String =
+            letters.skip_while(|letter| !letter.is_ascii_alphanumeric()).take(MAX_NAME - TAG - 1).collect();
+        let tag = &crate::digest::Digest::of(text.as_bytes()).hex()[..TAG];
+        let head = head.trim_end_matches('-');
+        Self(if head.is_empty() { tag.to_owned() } else { format!("{head}-{tag}") })
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -97,6 +113,29 @@ impl fmt::Display for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_name_is_a_name_and_tells_texts_apart() {
+        assert_eq!(Name::nearest("Qwen3.5-4B").as_str(), "Qwen3.5-4B");
+        let texts = [
+            "Qwen/Qwen3.5-4B",
+            "Qwen.Qwen3/5-4B",
+            "",
+            "..",
+            "\u{1d465}",
+            "-a",
+            "a.",
+            &"x".repeat(500),
+            "../a",
+        ];
+        let mut seen = std::collections::BTreeSet::new();
+        for text in texts {
+            let name = Name::nearest(text);
+            assert_eq!(check(name.as_str()), Ok(()), "{text:?}");
+            assert!(seen.insert(name.as_str().to_owned()), "{text:?} is not told apart");
+        }
+        assert!(seen.iter().any(|name| name.starts_with("Qwen-Qwen3-5-4B-")));
+    }
 
     #[test]
     fn the_grammar() {

@@ -72,6 +72,8 @@ pub enum Judged {
     Native,
     /// By the task's own verifier in a clean room.
     Room,
+    /// By whoever ran the trial; not repeated here.
+    Elsewhere,
 }
 
 /// A verdict with its evidence.

@@ -58,6 +58,11 @@ impl VerifierFiles {
         self.files.values().map(|(bytes, _)| bytes.len()).sum()
     }
 
+    /// Every file: path, content, whether it may be run.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &[u8], bool)> {
+        self.files.iter().map(|(path, (bytes, executable))| (path.as_str(), bytes.as_slice(), *executable))
+    }
+
     /// The content of one file.
     pub fn get(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(|(bytes, _)| bytes.as_slice())
@@ -76,7 +81,7 @@ impl VerifierFiles {
     }
 
     /// Whether this is the standard verifier, letter for letter, run the standard way.
-    pub(crate) fn is_standard(&self) -> bool {
+    pub fn is_standard(&self) -> bool {
         self.get("verify.py") == Some(scorer::STANDARD_VERIFY_PY.as_bytes())
             && self.get("answers.json").is_some()
             && self.plain_python().is_some()

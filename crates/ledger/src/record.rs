@@ -194,10 +194,10 @@ pub struct EnvironmentFacts {
     pub sandbox: Option<Level>,
     /// Which limits held; absent likewise.
     pub held: Option<Held>,
-    /// What the agent might take.
-    pub limits: Limits,
-    /// Seconds that the agent might take.
-    pub timeout_sec: u64,
+    /// What the agent might take; absent when it worked elsewhere.
+    pub limits: Option<Limits>,
+    /// Seconds that the agent might take; absent likewise.
+    pub timeout_sec: Option<u64>,
     /// Whether the agent could reach a network.
     pub network: bool,
     /// Versions of what took part.
@@ -322,10 +322,10 @@ pub struct Evaluation {
     pub breakdown: Option<Value>,
     /// How the verdict was reached.
     pub judged: Judged,
-    /// Digest of the verifier's files.
-    pub verifier: Digest,
-    /// Digest of the submission that was judged.
-    pub submission: Digest,
+    /// Digest of the verifier's files; absent when others judged and do not say.
+    pub verifier: Option<Digest>,
+    /// Digest of the submission that was judged; absent likewise.
+    pub submission: Option<Digest>,
     /// How well the verifier was kept apart; absent when the native twin judged.
     pub sandbox: Option<Level>,
     /// Which limits held; absent likewise.

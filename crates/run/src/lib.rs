@@ -16,7 +16,7 @@ pub mod parameters;
 pub mod plan;
 pub mod planning;
 mod queue;
-mod recording;
+pub mod recording;
 pub mod room;
 pub mod salvage;
 pub mod session;

@@ -274,12 +274,8 @@ impl Plan {
     }
 
     fn trial(&self, task: usize, agent: usize, repetition: u32) -> PlannedTrial {
-        let mut hasher = Hasher::default();
-        hasher.part(self.tasks[task].task_id.as_bytes());
-        hasher.part(self.tasks[task].revision.bytes());
-        hasher.part(self.agents[agent].digest.bytes());
-        hasher.part(&repetition.to_le_bytes());
-        let key = hasher.finish();
+        let planned = &self.tasks[task];
+        let key = trial_key(&planned.task_id, planned.revision, self.agents[agent].digest, repetition);
         PlannedTrial { id: trial_id(&self.experiment_id, key), key, task, agent, repetition }
     }
 
@@ -321,6 +317,16 @@ impl Plan {
         }
         if problems.is_empty() { Ok(plan) } else { Err(problems) }
     }
+}
+
+/// What tells a trial from others, whatever its experiment: task, agent and repetition.
+pub fn trial_key(task_id: &str, revision: Digest, agent: Digest, repetition: u32) -> Digest {
+    let mut hasher = Hasher::default();
+    hasher.part(task_id.as_bytes());
+    hasher.part(revision.bytes());
+    hasher.part(agent.bytes());
+    hasher.part(&repetition.to_le_bytes());
+    hasher.finish()
 }
 
 /// The id of a trial: a UUID of version 8, made from a digest.

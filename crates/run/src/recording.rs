@@ -110,8 +110,8 @@ impl Known<'_> {
                 compute_backend: self.plan.conditions.backend.name().to_owned(),
                 sandbox: self.room.map(|(level, _)| level),
                 held: self.room.map(|(_, held)| held),
-                limits: self.limits,
-                timeout_sec: self.timeout_sec,
+                limits: Some(self.limits),
+                timeout_sec: Some(self.timeout_sec),
                 network: self.task.task.environment.allow_internet,
                 tool_versions: self.tool_versions,
             },
@@ -121,7 +121,7 @@ impl Known<'_> {
                 input_files: self.task.files.iter().map(|file| file.facts.clone()).collect(),
             },
             outputs,
-            evaluation: self.verdict.as_ref().map(|verdict| evaluation(verdict, self.source)),
+            evaluation: self.verdict.as_ref().map(|verdict| evaluation_of(verdict, self.source)),
             cost: self.cost,
             adaptation: adaptation(self.task),
             artefacts,
@@ -247,7 +247,8 @@ fn task_facts(task: &PreparedTask) -> TaskFacts {
     }
 }
 
-fn evaluation(verdict: &Verdict, source: Option<OutputSource>) -> Evaluation {
+/// A verdict as records have it.
+pub fn evaluation_of(verdict: &Verdict, source: Option<OutputSource>) -> Evaluation {
     let detail = |key: &str| verdict.details.as_ref().and_then(|details| details.get(key)?.as_bool());
     Evaluation {
         reward: verdict.reward,
@@ -259,8 +260,8 @@ fn evaluation(verdict: &Verdict, source: Option<OutputSource>) -> Evaluation {
         },
         breakdown: verdict.details.clone(),
         judged: verdict.judged,
-        verifier: verdict.verifier,
-        submission: verdict.submission,
+        verifier: Some(verdict.verifier),
+        submission: Some(verdict.submission),
         sandbox: verdict.level,
         held: verdict.held,
         exit_code: verdict.exit_code,

@@ -296,6 +296,11 @@ fn keep_plan(directory: &ExperimentDirectory, plan: &Plan) -> io::Result<()> {
     write_atomic(&directory.run().join("plan.json"), text.as_bytes())
 }
 
+/// Locks a whole experiment for somebody who records in it without carrying out a plan.
+pub fn lock_whole(directory: &ExperimentDirectory) -> Result<Vec<File>, Vec<Problem>> {
+    lock(directory, None)
+}
+
 /// The whole experiment, or one shard of it beside others of the same count.
 fn lock(directory: &ExperimentDirectory, shard: Option<Shard>) -> Result<Vec<File>, Vec<Problem>> {
     let open = |name: &str| {
@@ -385,7 +390,7 @@ fn host_name() -> String {
 }
 
 /// The moment of the start and the process, so that ids sort by time and no two are the same.
-fn new_id(started: &Timestamp) -> String {
+pub fn new_id(started: &Timestamp) -> String {
     let moment: String = started.as_str().chars().filter(char::is_ascii_digit).collect();
     format!("{moment}-{:x}", std::process::id())
 }

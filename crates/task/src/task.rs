@@ -110,6 +110,14 @@ pub struct Tool {
     pub returns_image: bool,
 }
 
+impl Tool {
+    /// Where its file lies below `/workspace`.
+    pub fn place(&self) -> &str {
+        let inside = self.source.strip_prefix("environment/").unwrap_or(&self.source);
+        inside.strip_prefix("workspace/").unwrap_or(inside)
+    }
+}
+
 /// A task with the file it came from, for whoever has more to say about it.
 pub struct LoadedTask {
     /// The task.
@@ -324,6 +332,20 @@ pub fn primary_output(instruction: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tools_lie_where_they_are_staged() {
+        for (source, staged) in [
+            ("tools/a.py", "tools/a.py"),
+            ("environment/a.py", "a.py"),
+            ("environment/workspace/b/a.py", "b/a.py"),
+            ("workspace/a.py", "a.py"),
+        ] {
+            let (name, description) = ("a".to_owned(), String::new());
+            let tool = Tool { name, source: source.to_owned(), description, returns_image: false };
+            assert_eq!(tool.place(), staged);
+        }
+    }
 
     #[test]
     fn the_last_workspace_path_is_the_output() {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 11] = [
+const ROOMS: [&str; 12] = [
     "aec-base",
     "aec-sandbox",
     "aec-task",
@@ -15,6 +15,7 @@ const ROOMS: [&str; 11] = [
     "aec-ledger",
     "aec-run",
     "aec-report",
+    "aec-prime",
     "aec-web",
     "aec-bench",
 ];

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aec_base::digest::Digest;
 use aec_base::name::Name;
-use aec_base::problem::{Problem, Severity};
+use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text;
@@ -16,7 +16,6 @@ use aec_task::dataset::reference::parse_version;
 use aec_task::dataset::store::{Store, already_there};
 use aec_task::dataset::{FAMILY, suite_output};
 use aec_task::id::TaskId;
-use aec_task::selection::Selection;
 use aec_task::suite::SuiteFile;
 use aec_task::task::Task;
 use indexmap::IndexMap;
@@ -24,7 +23,7 @@ use semver::Version;
 use serde::Serialize;
 
 use crate::arguments::DatasetCreateArguments;
-use crate::commands::selection::{concerns, missing};
+use crate::commands::selection::{NamedTasks, refuse_broken};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -123,52 +122,9 @@ fn choose<'a>(
     if let Some(file) = &arguments.from_suite_output {
         return of_suite_output(project, &context.absolute(file)?, catalogue);
     }
-    of_selection(project, arguments, catalogue)
-}
-
-/// A problem that kept a wanted task out stops everything: a dataset that lacks it could never be mended. One
-/// that says nothing of its task may have hidden any.
-fn refuse_broken(catalogue: &Catalogue, wanted: impl Fn(&TaskId) -> bool) -> Result<Vec<Problem>, Failure> {
-    let (broken, warnings): (Vec<Problem>, Vec<Problem>) = catalogue
-        .problems
-        .iter()
-        .filter(|problem| problem.counts() && (problem.about.is_none() || concerns(problem, &wanted)))
-        .cloned()
-        .partition(|problem| problem.severity == Severity::Error);
-    if broken.is_empty() { Ok(warnings) } else { Err(broken.into()) }
-}
-
-fn of_selection<'a>(
-    project: &Project,
-    arguments: &DatasetCreateArguments,
-    catalogue: &'a Catalogue,
-) -> Result<Chosen<'a>, Failure> {
-    let filters = arguments.selection.filters()?;
-    let include = arguments.task.iter().chain(&arguments.pattern).cloned().collect();
-    let table = arguments.selection.table(include);
-    let selection = Selection::prepare(&table, &project.settings.path(Setting::Datasets))?;
-    let warnings = refuse_broken(catalogue, |id| selection.may_take(id))?;
-    let absent = missing(&selection, &catalogue.tasks);
-    if !absent.is_empty() {
-        return Err(absent.into());
-    }
-    let takes = |task: &Task| selection.takes(task) && filters.iter().all(|filter| filter.takes(task));
-    // A task that was named and is not taken would be missed too late.
-    for query in &arguments.task {
-        let named = catalogue.find(query)?;
-        if !named.iter().any(|task| takes(task)) {
-            return Err(Problem::error(format!(
-                "`{}` was named, and a filter leaves it out",
-                text::printable(query)
-            ))
-            .id(FAMILY.number(32))
-            .why("filters intersect, and only active tasks are taken by default")
-            .fix("drop the filter, or pass --lifecycle any")
-            .into());
-        }
-    }
-    let tasks = catalogue.tasks.iter().filter(|task| takes(task)).collect();
-    Ok(Chosen { tasks, source: Source::manual(), warnings })
+    let named =
+        NamedTasks::choose(project, (&arguments.task, &arguments.pattern), &arguments.selection, catalogue)?;
+    Ok(Chosen { tasks: named.tasks, source: Source::manual(), warnings: named.warnings })
 }
 
 fn of_suite<'a>(

@@ -149,6 +149,7 @@ fn reward_text(record: &TrialRecord) -> String {
     let judged = record.evaluation.as_ref().map(|evaluation| match evaluation.judged {
         Judged::Native => "judged natively",
         Judged::Room => "judged in a clean room",
+        Judged::Elsewhere => "judged elsewhere",
     });
     match (record.reward(), judged) {
         (Some(reward), Some(judged)) => format!("{reward} ({judged})"),
@@ -198,5 +199,6 @@ fn sandbox_text(record: &TrialRecord) -> String {
         .sandbox
         .map_or_else(|| "elsewhere".to_owned(), |level| format!("{level:?}").to_lowercase());
     let network = if environment.network { "network" } else { "no network" };
-    format!("{level} ({}, {network}, {} s at most)", environment.compute_backend, environment.timeout_sec)
+    let time = environment.timeout_sec.map(|seconds| format!(", {seconds} s at most")).unwrap_or_default();
+    format!("{level} ({}, {network}{time})", environment.compute_backend)
 }

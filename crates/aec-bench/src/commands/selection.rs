@@ -1,10 +1,11 @@
 //! The selection flags that several commands share, as filters.
 
-use aec_base::problem::Problem;
+use aec_base::problem::{Problem, Severity};
 use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text;
 use aec_task::catalogue::Catalogue;
+use aec_task::dataset::FAMILY;
 use aec_task::file::{Difficulty, Lifecycle, Visibility};
 use aec_task::id::TaskId;
 use aec_task::selection::{Selection, SelectionTable};
@@ -63,6 +64,63 @@ pub(crate) fn tasks_of_dataset(
     problems.retain(|problem| problem.counts() && concerns(problem, |id| selection.may_take(id)));
     problems.extend(missing(&selection, &tasks));
     Ok((tasks.into_iter().filter(|task| selection.takes(task)).collect(), problems))
+}
+
+/// The tasks that flags name, and what may have hidden some.
+pub(crate) struct NamedTasks<'a> {
+    pub(crate) tasks: Vec<&'a Task>,
+    /// What stands in the catalogue and may have hidden tasks.
+    pub(crate) warnings: Vec<Problem>,
+}
+
+impl<'a> NamedTasks<'a> {
+    /// Tasks by ids or directories of ids, by patterns, and by the selection flags. A task that was named and is not
+    /// taken is an error: it would be missed too late.
+    pub(crate) fn choose(
+        project: &Project,
+        (ids, patterns): (&[String], &[String]),
+        flags: &SelectionArguments,
+        catalogue: &'a Catalogue,
+    ) -> Result<Self, Failure> {
+        let filters = flags.filters()?;
+        let table = flags.table(ids.iter().chain(patterns).cloned().collect());
+        let selection = Selection::prepare(&table, &project.settings.path(Setting::Datasets))?;
+        let warnings = refuse_broken(catalogue, |id| selection.may_take(id))?;
+        let absent = missing(&selection, &catalogue.tasks);
+        if !absent.is_empty() {
+            return Err(absent.into());
+        }
+        let takes = |task: &Task| selection.takes(task) && filters.iter().all(|filter| filter.takes(task));
+        for query in ids {
+            let named = catalogue.find(query)?;
+            if !named.iter().any(|task| takes(task)) {
+                return Err(Problem::error(format!(
+                    "`{}` was named, and a filter leaves it out",
+                    text::printable(query)
+                ))
+                .id(FAMILY.number(32))
+                .why("filters intersect, and only active tasks are taken by default")
+                .fix("drop the filter, or pass --lifecycle any")
+                .into());
+            }
+        }
+        Ok(Self { tasks: catalogue.tasks.iter().filter(|task| takes(task)).collect(), warnings })
+    }
+}
+
+/// A problem that kept a wanted task out stops everything: what is made without it could never be mended. One that
+/// says nothing of its task may have hidden any.
+pub(crate) fn refuse_broken(
+    catalogue: &Catalogue,
+    wanted: impl Fn(&TaskId) -> bool,
+) -> Result<Vec<Problem>, Failure> {
+    let (broken, warnings): (Vec<Problem>, Vec<Problem>) = catalogue
+        .problems
+        .iter()
+        .filter(|problem| problem.counts() && (problem.about.is_none() || concerns(problem, &wanted)))
+        .cloned()
+        .partition(|problem| problem.severity == Severity::Error);
+    if broken.is_empty() { Ok(warnings) } else { Err(broken.into()) }
 }
 
 /// Whether a problem of the catalogue is about a task that is wanted.

@@ -75,7 +75,10 @@ fn the_documented_example_runs_as_written() {
     assert_eq!(records.len(), 12);
     for record in records.values() {
         assert_eq!(record.dataset_id.as_deref(), Some("electrical-v1@1.0.0"));
-        assert_eq!((record.environment.timeout_sec, record.environment.limits.memory_mb), (1200, 8192));
+        assert_eq!(
+            (record.environment.timeout_sec.unwrap(), record.environment.limits.unwrap().memory_mb),
+            (1200, 8192)
+        );
         assert_eq!(record.environment.compute_backend, "local");
         assert!(["electrical/drop-a", "electrical/drop-b"].contains(&record.task.task_id.as_str()));
         let prompt = record.inputs.system_prompt.as_deref().unwrap();
@@ -231,12 +234,15 @@ fn limits_of_the_experiment_hold_and_are_recorded() {
     let line = format!("run civil --model {model} --harness tool_loop");
     project.data(&format!("{line} -e small"));
     let record = project.record("small");
-    assert_eq!((record.environment.limits.memory_mb, record.environment.timeout_sec), (512, 60));
+    assert_eq!(
+        (record.environment.limits.unwrap().memory_mb, record.environment.timeout_sec.unwrap()),
+        (512, 60)
+    );
     let trajectory = project.job_file(&record, "trajectory.jsonl");
     assert!(!trajectory.contains("fits\\n"), "{trajectory}");
     project.data(&format!("{line} -e large --memory-mb 1024"));
     let record = project.record("large");
-    assert_eq!(record.environment.limits.memory_mb, 1024);
+    assert_eq!(record.environment.limits.unwrap().memory_mb, 1024);
     let trajectory = project.job_file(&record, "trajectory.jsonl");
     assert!(trajectory.contains("fits\\n"), "{trajectory}");
 
@@ -254,7 +260,10 @@ fn limits_of_the_experiment_hold_and_are_recorded() {
     let data = project.data("run --config e.yaml");
     assert_eq!(data["all"]["outcomes"], json!({ "scored": 1 }), "what it left is judged");
     let record = project.record("short");
-    assert_eq!((record.environment.timeout_sec, record.environment.limits.memory_mb), (1, 256));
+    assert_eq!(
+        (record.environment.timeout_sec.unwrap(), record.environment.limits.unwrap().memory_mb),
+        (1, 256)
+    );
     assert_eq!(record.fault.as_ref().unwrap().kind.as_deref(), Some("timeout"));
     assert_eq!(record.reward(), Some(0.0));
     assert!(record.timing.agent_seconds.unwrap() < 30.0);
@@ -360,7 +369,10 @@ fn a_locked_plan_is_carried_out_as_it_is_or_not_at_all() {
     assert_eq!(data["plan"], locked["plan"]);
     for record in project.records("x").values() {
         assert_eq!(record.plan.to_string(), locked["plan"].as_str().unwrap());
-        assert_eq!((record.environment.timeout_sec, record.environment.limits.memory_mb), (30, 300));
+        assert_eq!(
+            (record.environment.timeout_sec.unwrap(), record.environment.limits.unwrap().memory_mb),
+            (30, 300)
+        );
     }
 }
 

@@ -28,7 +28,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
 }
 
 /// What the model must know about being asked this way. The experiment's own prompt comes first.
-pub(crate) fn system_prompt(own: Option<&str>, output_path: &str) -> String {
+pub fn system_prompt(own: Option<&str>, output_path: &str) -> String {
     let note = format!(
         "You have no tools and cannot write files. Your reply is saved as {output_path} exactly as you write it, and that \
          file is what is judged. Reply with the content of the file and nothing else."

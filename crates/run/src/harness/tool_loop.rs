@@ -227,7 +227,7 @@ fn name_calls(reply: &mut Reply, turn: u32) {
 }
 
 /// What the model must know about its surroundings. The experiment's own prompt comes first.
-fn system_prompt(own: Option<&str>, output_path: &str, tools: &[&str]) -> String {
+pub fn system_prompt(own: Option<&str>, output_path: &str, tools: &[&str]) -> String {
     let note = format!(
         "You work in /workspace, where the files of the task are. Your answer belongs into {output_path}: write that \
          file, or hand in its whole content with {SUBMIT}. Only files count, what you say beside them does not, unless \

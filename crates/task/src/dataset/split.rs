@@ -30,6 +30,12 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainShare(f64);
 
+impl Default for TrainShare {
+    fn default() -> Self {
+        Self(0.8)
+    }
+}
+
 impl TrainShare {
     /// Checks a share.
     pub fn new(share: f64) -> Option<Self> {

@@ -36,7 +36,7 @@ impl Declared {
             }
             declared.push(Self {
                 name,
-                place: place(&tool.source).to_owned(),
+                place: tool.place().to_owned(),
                 description: tool.description.clone(),
                 returns_image: tool.returns_image,
             });
@@ -49,12 +49,6 @@ impl Declared {
         let program = if self.place.ends_with(".sh") { "bash" } else { "python3" };
         format!("{program} {} {arguments}", quoted(&format!("{root}/{}", self.place)))
     }
-}
-
-/// Where a tool's file lies in the workspace.
-pub(crate) fn place(source: &str) -> &str {
-    let inside = source.strip_prefix("environment/").unwrap_or(source);
-    inside.strip_prefix("workspace/").unwrap_or(inside)
 }
 
 fn valid(name: &str) -> String {
@@ -98,18 +92,6 @@ mod tests {
         assert_eq!(given[0].len(), 64);
         assert_eq!((given[1].len(), &given[1][62..]), (64, "_2"));
         assert_eq!(&given[2..], ["task_bash", "task_bash_2"]);
-    }
-
-    #[test]
-    fn files_are_found_where_they_are_staged() {
-        for (source, staged) in [
-            ("tools/a.py", "tools/a.py"),
-            ("environment/a.py", "a.py"),
-            ("environment/workspace/b/a.py", "b/a.py"),
-            ("workspace/a.py", "a.py"),
-        ] {
-            assert_eq!(place(source), staged);
-        }
     }
 
     #[test]

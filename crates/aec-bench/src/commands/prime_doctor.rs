@@ -1,0 +1,158 @@
+//! `aec-bench prime doctor`: whether this machine and this account are ready for Prime.
+
+use aec_base::problem::Problem;
+use aec_prime::service::account;
+use aec_sandbox::host::{self, Trial};
+use aec_sandbox::python;
+use serde::Serialize;
+
+use super::prime::Service;
+use crate::arguments::PrimeDoctorArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Serialize)]
+struct Data {
+    checks: Vec<Check>,
+}
+
+#[derive(Serialize)]
+struct Check {
+    check: &'static str,
+    ok: bool,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<&'static str>,
+    /// Whether something of the loop works without it.
+    #[serde(skip)]
+    optional: bool,
+}
+
+pub(crate) fn doctor(context: &Context, arguments: &PrimeDoctorArguments) -> Result<Outcome, Failure> {
+    let mut checks = vec![python_check(context), confinement_check(), cli_check(context)];
+    let service = Service::open(context)?;
+    let settings = service.client.settings();
+    let has_key = settings.api_key.is_some();
+    checks.push(Check {
+        check: "key",
+        ok: has_key,
+        detail: if has_key {
+            format!("context `{}`, {}", settings.context, settings.base_url)
+        } else {
+            "no key for Prime".to_owned()
+        },
+        fix: (!has_key).then_some("run `prime login`, or set PRIME_API_KEY"),
+        optional: false,
+    });
+    if has_key {
+        checks.push(account_check(&service));
+    }
+    if arguments.check_inference {
+        checks.push(inference_check(&service));
+    }
+    let data = Data { checks };
+    let problems = data
+        .checks
+        .iter()
+        .filter(|check| !check.ok && !check.optional)
+        .map(|check| {
+            let problem = Problem::error(format!("{}: {}", check.check, check.detail));
+            check.fix.map_or_else(|| problem.clone(), |fix| problem.clone().fix(fix))
+        })
+        .collect();
+    let outcome = Outcome::new(context.format, &data, || {
+        let mut table = Table::new(["CHECK", "OK", "DETAIL"]);
+        for check in &data.checks {
+            table.row([check.check, if check.ok { "yes" } else { "no" }, &check.detail]);
+        }
+        table.render()
+    })?;
+    Ok(outcome.problems(problems))
+}
+
+fn python_check(context: &Context) -> Check {
+    let found = python::find(context.search_path().as_deref());
+    let ok = found.as_ref().is_some_and(|python| python.recent_enough);
+    Check {
+        check: "python",
+        ok,
+        detail: found.map_or_else(
+            || "no python3 on PATH".to_owned(),
+            |python| python.program.display().to_string(),
+        ),
+        fix: (!ok).then_some("install Python 3.10 or newer; `prime smoke` loads packages with it"),
+        optional: false,
+    }
+}
+
+fn confinement_check() -> Check {
+    let trial = host::try_room();
+    let ok = matches!(trial, Trial::Works { .. });
+    Check {
+        check: "confinement",
+        ok,
+        detail: if ok {
+            "tools and verifiers of packages run in namespaces of their own".to_owned()
+        } else {
+            "this machine allows no namespaces".to_owned()
+        },
+        fix: (!ok).then_some("allow user namespaces, or load packages with confinement=none"),
+        optional: true,
+    }
+}
+
+/// The program is only needed for what this one does not do.
+fn cli_check(context: &Context) -> Check {
+    let path = context.search_path().unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|place| place.join("prime")).find(|place| place.is_file());
+    Check {
+        check: "prime CLI",
+        ok: found.is_some(),
+        detail: found.map_or_else(
+            || "not on PATH; only `prime login` needs it".to_owned(),
+            |place| place.display().to_string(),
+        ),
+        fix: None,
+        optional: true,
+    }
+}
+
+fn account_check(service: &Service) -> Check {
+    match service.runtime.block_on(account::whoami(&service.client)) {
+        Ok(account) => Check {
+            check: "account",
+            ok: true,
+            detail: account.slug.or(account.name).unwrap_or(account.id),
+            fix: None,
+            optional: false,
+        },
+        Err(error) => Check {
+            check: "account",
+            ok: false,
+            detail: error.to_string(),
+            fix: Some("run `prime login`, or set PRIME_API_KEY"),
+            optional: false,
+        },
+    }
+}
+
+fn inference_check(service: &Service) -> Check {
+    match service.runtime.block_on(account::models(&service.client)) {
+        Ok(models) => Check {
+            check: "inference",
+            ok: !models.is_empty(),
+            detail: format!("{} models at {}", models.len(), service.client.settings().inference_url),
+            fix: None,
+            optional: false,
+        },
+        Err(error) => Check {
+            check: "inference",
+            ok: false,
+            detail: error.to_string(),
+            fix: Some("check the key and PRIME_INFERENCE_URL"),
+            optional: false,
+        },
+    }
+}

@@ -1,0 +1,204 @@
+//! `aec-bench prime export`, and the package that other commands of `prime` make first.
+
+use std::path::PathBuf;
+
+use aec_base::digest::Digest;
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_base::settings::Setting;
+use aec_base::text::{count, printable};
+use aec_prime::FAMILY;
+use aec_prime::package::lane::HarnessMode;
+use aec_prime::package::manifest::{PackageManifest, PackagedSide};
+use aec_prime::package::{PackageName, PackageSpec, WriteError, Written, assemble, write};
+use aec_task::catalogue::Catalogue;
+use aec_task::dataset::reference::DatasetRef;
+use aec_task::dataset::store::Store;
+use aec_task::dataset::verify::verify;
+use aec_task::task::Task;
+use serde::Serialize;
+
+use crate::arguments::{PackageArguments, PrimeExportArguments};
+use crate::commands::selection::NamedTasks;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+/// A package that was written, and what is in it.
+pub(crate) struct ExportedPackage {
+    pub(crate) name: PackageName,
+    pub(crate) manifest: PackageManifest,
+    pub(crate) written: Written,
+    pub(crate) project: Project,
+    pub(crate) warnings: Vec<Problem>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct PackageData {
+    name: String,
+    module: String,
+    version: String,
+    harness: &'static str,
+    dataset: Option<String>,
+    path: PathBuf,
+    digest: Digest,
+    files: usize,
+    bytes: u64,
+    replaced: bool,
+    train: usize,
+    eval: usize,
+    tasks: Vec<TaskData>,
+}
+
+#[derive(Serialize)]
+struct TaskData {
+    task_id: String,
+    task_revision: Digest,
+    difficulty: Option<String>,
+    side: PackagedSide,
+    lane: &'static str,
+    lane_reason: String,
+    verifier: Digest,
+    standard_verifier: bool,
+}
+
+pub(crate) fn export(context: &Context, arguments: &PrimeExportArguments) -> Result<Outcome, Failure> {
+    let exported = export_package(context, &arguments.package)?;
+    let data = exported.data();
+    let remark = format!(
+        "Wrote {} with {}: {} to train on, {} held out.",
+        printable(&data.path.to_string_lossy()),
+        count(data.tasks.len(), "task"),
+        data.train,
+        data.eval
+    );
+    let next = format!("Next: aec-bench prime smoke --name {}", data.name);
+    let outcome = Outcome::new(context.format, &data, || data.table())?.remark(remark).remark(next);
+    Ok(outcome.problems(exported.warnings))
+}
+
+/// Writes the package that the arguments describe.
+pub(crate) fn export_package(
+    context: &Context,
+    arguments: &PackageArguments,
+) -> Result<ExportedPackage, Failure> {
+    let name = parse_name(&arguments.name)?;
+    let version = parse_version(&arguments.package_version)?;
+    let project = context.project(arguments.tasks_root.overrides(context)?)?;
+    let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
+    refuse_drift(&project, arguments.selection.dataset.as_deref())?;
+    let ids = (arguments.task.as_slice(), arguments.pattern.as_slice());
+    let named = NamedTasks::choose(&project, ids, &arguments.selection, &catalogue)?;
+    let tasks: Vec<Task> = named.tasks.into_iter().cloned().collect();
+    let spec = PackageSpec {
+        version,
+        harness: harness(&arguments.harness_mode),
+        dataset: arguments.selection.dataset.clone(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        name,
+    };
+    let assembled = assemble(&spec, &tasks)?;
+    let below = match &arguments.output_dir {
+        Some(directory) => context.absolute(directory)?,
+        None => project.settings.path(Setting::Prime).join("environments"),
+    };
+    let written = write(&spec.name, &assembled, &below).map_err(failed)?;
+    let manifest = assembled.manifest;
+    Ok(ExportedPackage { name: spec.name, manifest, written, project, warnings: named.warnings })
+}
+
+/// A dataset is a promise about its tasks: what has changed since is not exported under its name.
+fn refuse_drift(project: &Project, dataset: Option<&str>) -> Result<(), Failure> {
+    let Some(dataset) = dataset else { return Ok(()) };
+    let manifest = Store::new(project.settings.path(Setting::Datasets)).read(&DatasetRef::parse(dataset)?)?;
+    let verification = verify(&project.root, &manifest);
+    if verification.is_clean { Ok(()) } else { Err(verification.problems.into()) }
+}
+
+fn parse_name(text: &str) -> Result<PackageName, Failure> {
+    PackageName::parse(text).map_err(|why| {
+        let what = format!("`{}` is not a name for an environment", printable(text));
+        let problem = Problem::error(what).id(FAMILY.number(6)).why(why);
+        Failure::usage(problem.fix("write small letters, digits and dashes, such as aec-voltage-drop"))
+    })
+}
+
+/// Versions as Python packages have them, in their plainest form.
+fn parse_version(text: &str) -> Result<String, Failure> {
+    let parts: Vec<&str> = text.split('.').collect();
+    let is_number =
+        |part: &&str| !part.is_empty() && part.len() < 10 && part.bytes().all(|byte| byte.is_ascii_digit());
+    if parts.len() <= 3 && parts.iter().all(is_number) {
+        return Ok(text.to_owned());
+    }
+    let what = format!("`{}` is not a version for a package", printable(text));
+    Err(Failure::usage(Problem::error(what).id(FAMILY.number(7)).fix("write numbers such as 0.1.0")))
+}
+
+fn harness(name: &str) -> HarnessMode {
+    // The argument parser has checked the word.
+    HarnessMode::ALL.into_iter().find(|mode| mode.name() == name).unwrap_or_default()
+}
+
+fn failed(error: WriteError) -> Failure {
+    match error {
+        WriteError::NotAPackage(place) => Problem::error("the place of the package is taken")
+            .id(FAMILY.number(8))
+            .why("what is there is no environment package, and is left alone")
+            .fix("move it away, or choose another --name or --output-dir")
+            .in_file(place)
+            .into(),
+        WriteError::Io(error) => error.into(),
+    }
+}
+
+impl ExportedPackage {
+    pub(crate) fn data(&self) -> PackageData {
+        let (manifest, written) = (&self.manifest, &self.written);
+        let on = |side: PackagedSide| manifest.tasks.iter().filter(|task| task.side == side).count();
+        PackageData {
+            name: self.name.as_str().to_owned(),
+            module: manifest.name.clone(),
+            version: manifest.version.clone(),
+            harness: manifest.harness.name(),
+            dataset: manifest.dataset.clone(),
+            path: self.project.shown(&written.place).to_path_buf(),
+            digest: written.digest,
+            files: written.files,
+            bytes: written.bytes,
+            replaced: written.replaced,
+            train: on(PackagedSide::Train),
+            eval: on(PackagedSide::Eval),
+            tasks: manifest
+                .tasks
+                .iter()
+                .map(|task| TaskData {
+                    task_id: task.task_id.clone(),
+                    task_revision: task.task_revision,
+                    difficulty: task.difficulty.clone(),
+                    side: task.side,
+                    lane: task.lane.name(),
+                    lane_reason: task.lane_reason.clone(),
+                    verifier: task.verifier.digest,
+                    standard_verifier: task.verifier.standard,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl PackageData {
+    fn table(&self) -> String {
+        let mut table = Table::new(["TASK", "DIFFICULTY", "SIDE", "LANE", "WHY"]);
+        for task in &self.tasks {
+            let side = match task.side {
+                PackagedSide::Train => "train",
+                PackagedSide::Eval => "eval",
+            };
+            let difficulty = task.difficulty.as_deref().unwrap_or("unknown");
+            table.row([task.task_id.as_str(), difficulty, side, task.lane, &task.lane_reason]);
+        }
+        table.render()
+    }
+}

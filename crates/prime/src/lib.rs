@@ -1,0 +1,12 @@
+//! The loop through Prime: tasks leave as environment packages, are evaluated and trained elsewhere, and their rollouts
+//! come back into the ledger.
+
+pub mod import;
+pub mod package;
+pub mod rollouts;
+mod runtime;
+
+use aec_base::document::Family;
+
+/// Problems of packages and of the service are `H…`.
+pub const FAMILY: Family = Family('H');

@@ -1,0 +1,104 @@
+//! Lanes: whether a task is one question and one answer, or work in a workspace.
+
+use std::path::Path;
+
+use aec_task::task::Task;
+use serde::{Deserialize, Serialize};
+
+/// How a task is worked on in an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lane {
+    /// One prompt, one answer.
+    SingleTurn,
+    /// A workspace with files and commands, over several turns.
+    Stateful,
+}
+
+impl Lane {
+    /// Its name in files and arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SingleTurn => "single-turn",
+            Self::Stateful => "stateful",
+        }
+    }
+}
+
+/// Which lane an environment takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HarnessMode {
+    /// What the tasks need: a workspace for all as soon as one needs it, because a package loads as one environment.
+    #[default]
+    Auto,
+    /// One prompt, one answer; an error for a task that needs more.
+    SingleTurn,
+    /// A workspace for all.
+    Stateful,
+}
+
+impl HarnessMode {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::SingleTurn, Self::Stateful];
+
+    /// Its name in files and arguments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::SingleTurn => "single-turn",
+            Self::Stateful => "stateful",
+        }
+    }
+}
+
+/// The lane that a task needs at least, and why.
+pub fn lane(task: &Task, workspace: &[&str]) -> (Lane, String) {
+    let has = |name: &str| task.path.join(name).is_file();
+    let reason = if let Some(file) = POLICIES.iter().find(|name| has(name)) {
+        format!("{file} asks for a workspace and limits")
+    } else if let Some(tool) = task.tools().first() {
+        format!("it offers the tool `{}`", tool.name)
+    } else if let Some(file) = workspace.first() {
+        format!("the agent gets {file}")
+    } else if let Some(file) = COMPOSE.iter().find(|name| has(&format!("environment/{name}"))) {
+        format!("environment/{file} describes services")
+    } else if task.agent.outputs.len() > 1 {
+        format!("the answer is {} files", task.agent.outputs.len())
+    } else {
+        return (Lane::SingleTurn, "a prompt and one file to write".to_owned());
+    };
+    (Lane::Stateful, reason)
+}
+
+/// Files that say how long documents are worked on; the first one that exists counts.
+const POLICIES: [&str; 2] = ["lambda-rlm.toml", "rlm.toml"];
+const COMPOSE: [&str; 2] = ["docker-compose.yaml", "docker-compose.yml"];
+
+/// Limits of a policy file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guardrails {
+    /// Turns.
+    pub max_turns: Option<u32>,
+    /// Tokens over all turns.
+    pub max_total_tokens: Option<u64>,
+}
+
+/// The limits that a task's policy file sets, and what is wrong with the file.
+pub fn guardrails(task: &Path) -> Result<Guardrails, String> {
+    let Some(name) = POLICIES.iter().find(|name| task.join(name).is_file()) else {
+        return Ok(Guardrails::default());
+    };
+    let text = fs_err::read_to_string(task.join(name)).map_err(|error| error.to_string())?;
+    let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
+    let number = |key: &str| match table.get("guardrails").and_then(|guardrails| guardrails.get(key)) {
+        None => Ok(None),
+        Some(toml::Value::Integer(number)) if *number > 0 => Ok(Some(number.unsigned_abs())),
+        Some(other) => Err(format!("{name}: guardrails.{key} is {other}, not a number above 0")),
+    };
+    let turns = number("max_iterations")?;
+    Ok(Guardrails {
+        max_turns: turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
+        max_total_tokens: number("token_budget")?,
+    })
+}

@@ -1,0 +1,27 @@
+//! Environment packages: tasks with their verifiers as a Python package that `verifiers` loads.
+
+mod assemble;
+pub mod lane;
+pub mod manifest;
+mod project;
+pub mod select;
+mod write;
+
+pub use assemble::{Assembled, Selected, assemble};
+pub use project::{PackageName, module_of};
+pub use write::{WriteError, Written, write};
+
+/// What a package is to be.
+#[derive(Clone, Debug)]
+pub struct PackageSpec {
+    /// Its name.
+    pub name: PackageName,
+    /// Its version.
+    pub version: String,
+    /// How it is loaded unless its caller says otherwise.
+    pub harness: lane::HarnessMode,
+    /// The dataset that the tasks come from.
+    pub dataset: Option<String>,
+    /// The version of this program.
+    pub tool_version: String,
+}

@@ -1,0 +1,110 @@
+//! A rollout as the events of a trajectory and as the lines of a conversation. The same rollout gives the same bytes.
+
+use aec_run::trajectory::{Event, EventRole};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::rollouts::chat::{ChatMessage, Thoughts};
+use crate::rollouts::message::{Message, Role, ToolCall, answered_calls};
+use crate::rollouts::outcome;
+use crate::rollouts::rollout::Rollout;
+use crate::rollouts::tool_result::ToolResult;
+
+/// A summary is this long.
+const SUMMARY: usize = 200;
+
+/// The events of a rollout.
+pub fn events(rollout: &Rollout) -> Vec<Event> {
+    let mut events = events_of(&rollout.messages, rollout.prompt_messages);
+    if let Some(fault) = outcome::fault(rollout) {
+        let step = events.last().map_or(0, |event| event.step);
+        let content = Some(fault.message);
+        events.push(Event { step, role: EventRole::Note, content, ..Event::default() });
+    }
+    events
+}
+
+/// The events of some messages, of which the first ones are the prompt.
+pub fn events_of(messages: &[Message], prompt_messages: usize) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut step = 0;
+    for (at, (message, call)) in messages.iter().zip(answered_calls(messages)).enumerate() {
+        // What the prompt makes the model say is no turn.
+        step += u32::from(message.role == Role::Assistant && at >= prompt_messages);
+        let mut metadata = Map::new();
+        if message.images > 0 {
+            metadata.insert("images".to_owned(), message.images.into());
+        }
+        let role = match message.role {
+            Role::System => EventRole::System,
+            Role::User => EventRole::User,
+            Role::Assistant => EventRole::Assistant,
+            Role::Tool => {
+                events.push(result(message, call, step, metadata));
+                continue;
+            }
+        };
+        events.push(Event {
+            step,
+            role,
+            content: Some(message.text.clone()),
+            reasoning: message.reasoning.clone(),
+            metadata,
+            ..Event::default()
+        });
+        events.extend(message.tool_calls.iter().map(|call| called(call, step)));
+    }
+    events
+}
+
+fn called(call: &ToolCall, step: u32) -> Event {
+    let object = call.object();
+    Event {
+        step,
+        role: EventRole::ToolCall,
+        tool_name: Some(call.name.clone()),
+        tool_call_id: Some(call.id.clone()),
+        command: object.as_ref().and_then(|object| object.get("command")?.as_str().map(str::to_owned)),
+        arguments: Some(object.map_or_else(|| Value::from(call.arguments.clone()), Value::Object)),
+        ..Event::default()
+    }
+}
+
+fn result(message: &Message, call: Option<&ToolCall>, step: u32, mut metadata: Map<String, Value>) -> Event {
+    let ToolResult { stdout, stderr, exit_code, is_failed } = ToolResult::read(message, call);
+    if is_failed && exit_code.is_none_or(|code| code == 0) {
+        metadata.insert("is_error".to_owned(), true.into());
+    }
+    let output_summary = stdout.char_indices().nth(SUMMARY).map(|(end, _)| format!("{}…", &stdout[..end]));
+    Event {
+        step,
+        role: EventRole::ToolResult,
+        tool_name: call.map(|call| call.name.clone()),
+        tool_call_id: message.tool_call_id.clone(),
+        stdout: Some(stdout),
+        stderr: Some(stderr),
+        exit_code,
+        output_summary,
+        metadata,
+        ..Event::default()
+    }
+}
+
+/// Events as the lines of `trajectory.jsonl`.
+pub fn event_lines(events: &[Event]) -> String {
+    lines(events)
+}
+
+/// Messages as the lines of `conversation.jsonl`: `role`, `content`, `tool_calls` as objects, `tool_call_id`.
+pub fn conversation_lines(messages: &[Message]) -> String {
+    lines(&ChatMessage::all(messages, Thoughts::Kept))
+}
+
+pub(crate) fn lines<T: Serialize>(items: &[T]) -> String {
+    // Only a map with keys that are no texts cannot be written, and there is none.
+    items
+        .iter()
+        .filter_map(|item| serde_json::to_string(item).ok())
+        .flat_map(|line| [line, "\n".to_owned()])
+        .collect()
+}

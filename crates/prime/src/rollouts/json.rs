@@ -1,0 +1,310 @@
+//! One row of JSON as Python writes it: stricter than Python about size and depth, laxer than the standard about
+//! `NaN` and halves of surrogate pairs.
+//!
+//! Python's writer gives `NaN`, `Infinity` and lone surrogates, which are not JSON. A row that is JSON is read in one
+//! pass; only one that is not gets a second look with those put right.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use crate::rollouts::problem::{Note, ProblemKind};
+
+/// A row may be this deep. The parser counts its levels, so that no row exhausts the stack.
+pub const DEPTH_LIMIT: usize = 127;
+
+/// A row may have this many values. A value takes some eighty bytes however short it is written.
+pub const VALUE_LIMIT: usize = 1_000_000;
+
+/// Numbers of tokens that verifiers keeps for training beside each message. They are most of a trace's bytes, and
+/// nothing here reads them.
+const TOKEN_KEYS: [&str; 7] =
+    ["token_ids", "mask", "is_content", "logprobs", "renderer_token_ids", "routed_experts", "sampling_mask"];
+
+/// A row, and what had to be read otherwise than it was written.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The row.
+    pub value: Value,
+    /// What had to be read otherwise.
+    pub notes: Vec<Note>,
+}
+
+/// Reads one row. Numbers of tokens are passed over.
+pub fn parse(bytes: &[u8]) -> Result<Parsed, ProblemKind> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ProblemKind::NotText)?;
+    parse_from(text, Place::Row)
+}
+
+/// Reads JSON that a row holds as text. Nothing is passed over.
+pub(crate) fn parse_text(text: &str) -> Option<Value> {
+    parse_from(text, Place::Elsewhere).ok().map(|parsed| parsed.value)
+}
+
+fn parse_from(text: &str, place: Place) -> Result<Parsed, ProblemKind> {
+    let (outcome, notes) = parse_strictly(text, place);
+    let error = match outcome {
+        Ok(value) => return Ok(Parsed { value, notes }),
+        Err(error) => error,
+    };
+    if is_deeper(text, DEPTH_LIMIT) {
+        return Err(ProblemKind::TooDeep { limit: DEPTH_LIMIT });
+    }
+    let repaired = repair(text);
+    if let Cow::Borrowed(_) = repaired.text {
+        return Err(problem(&error));
+    }
+    let (outcome, mut notes) = parse_strictly(&repaired.text, place);
+    notes.extend((repaired.numbers > 0).then_some(Note::NotANumber { count: repaired.numbers }));
+    notes.extend((repaired.surrogates > 0).then_some(Note::HalfSurrogate { count: repaired.surrogates }));
+    outcome.map(|value| Parsed { value, notes }).map_err(|error| problem(&error))
+}
+
+fn problem(error: &serde_json::Error) -> ProblemKind {
+    if error.is_eof() {
+        ProblemKind::Torn
+    } else if error.is_data() {
+        // The only thing that the visitor below refuses.
+        ProblemKind::TooManyValues { limit: VALUE_LIMIT }
+    } else {
+        ProblemKind::Malformed(error.to_string())
+    }
+}
+
+fn parse_strictly(text: &str, place: Place) -> (serde_json::Result<Value>, Vec<Note>) {
+    let shared = Shared::default();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let seed = Seed { shared: &shared, place };
+    let outcome = seed.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
+    let notes = shared.duplicates.into_inner().into_iter().map(|key| Note::DuplicateKey { key }).collect();
+    (outcome, notes)
+}
+
+/// What all values of a row share while it is read.
+#[derive(Default)]
+struct Shared {
+    values: Cell<usize>,
+    duplicates: RefCell<BTreeSet<String>>,
+}
+
+/// Where in a row a value stands, as far as it decides what is passed over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Row,
+    Traces,
+    Trace,
+    Nodes,
+    Node,
+    Elsewhere,
+}
+
+impl Place {
+    fn of_item(self) -> Self {
+        match self {
+            Self::Traces => Self::Trace,
+            Self::Nodes => Self::Node,
+            _ => Self::Elsewhere,
+        }
+    }
+
+    fn of_member(self, key: &str) -> Self {
+        match (self, key) {
+            (Self::Row, "traces") => Self::Traces,
+            (Self::Row | Self::Trace, "nodes") => Self::Nodes,
+            _ => Self::Elsewhere,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seed<'a> {
+    shared: &'a Shared,
+    place: Place,
+}
+
+impl Seed<'_> {
+    fn below(self, place: Place) -> Self {
+        Self { place, ..self }
+    }
+
+    fn is_passed_over(self, key: &str) -> bool {
+        match self.place {
+            // A state column that holds every step of the rollout with its tokens.
+            Place::Row => key == "trajectory",
+            Place::Node => TOKEN_KEYS.contains(&key),
+            _ => false,
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        let values = self.shared.values.get() + 1;
+        self.shared.values.set(values);
+        if values > VALUE_LIMIT {
+            return Err(D::Error::custom("too many values"));
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let place = self.place.of_item();
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(self.below(place))? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            if self.is_passed_over(&key) {
+                access.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let value = access.next_value_seed(self.below(self.place.of_member(&key)))?;
+            if object.contains_key(&key) {
+                self.shared.duplicates.borrow_mut().insert(key.clone());
+            }
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+/// Whether brackets are nested deeper than some levels.
+fn is_deeper(text: &str, limit: usize) -> bool {
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'{' | b'[' if !in_text => depth += 1,
+            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > limit {
+            return true;
+        }
+    }
+    false
+}
+
+struct Repaired<'a> {
+    text: Cow<'a, str>,
+    numbers: usize,
+    surrogates: usize,
+}
+
+/// Replaces `NaN` and its like by null, and halves of surrogate pairs by U+FFFD.
+fn repair(text: &str) -> Repaired<'_> {
+    let mut repaired = Repaired { text: Cow::Borrowed(text), numbers: 0, surrogates: 0 };
+    let mut changed = String::new();
+    let (mut at, mut kept, mut in_text) = (0, 0, false);
+    let bytes = text.as_bytes();
+    while let Some(byte) = bytes.get(at) {
+        let (length, replacement) = match byte {
+            b'"' => {
+                in_text = !in_text;
+                (1, None)
+            }
+            b'\\' if in_text => match escape(&text.as_bytes()[at..]) {
+                Escape::Half => (6, Some("\\ufffd")),
+                Escape::Whole(length) => (length, None),
+            },
+            b'-' | b'N' | b'I' if !in_text => match not_a_number(&bytes[at..]) {
+                Some(length) => (length, Some("null")),
+                None => (1, None),
+            },
+            _ => (1, None),
+        };
+        if let Some(replacement) = replacement {
+            changed.push_str(&text[kept..at]);
+            changed.push_str(replacement);
+            kept = at + length;
+            *(if in_text { &mut repaired.surrogates } else { &mut repaired.numbers }) += 1;
+        }
+        at += length;
+    }
+    if kept > 0 {
+        changed.push_str(&text[kept..]);
+        repaired.text = Cow::Owned(changed);
+    }
+    repaired
+}
+
+enum Escape {
+    /// Half of a surrogate pair.
+    Half,
+    /// Anything else that begins with a backslash, by its length.
+    Whole(usize),
+}
+
+fn escape(bytes: &[u8]) -> Escape {
+    match unit(bytes) {
+        Some(0xd800..=0xdbff) => match bytes.get(6..).and_then(unit) {
+            Some(0xdc00..=0xdfff) => Escape::Whole(12),
+            _ => Escape::Half,
+        },
+        Some(0xdc00..=0xdfff) => Escape::Half,
+        _ => Escape::Whole(2),
+    }
+}
+
+/// The code unit of an escape `\uXXXX`.
+fn unit(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.get(..6)?.strip_prefix(b"\\u")?;
+    let is_hexadecimal = digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_hexadecimal)?;
+    u16::from_str_radix(digits, 16).ok()
+}
+
+fn not_a_number(bytes: &[u8]) -> Option<usize> {
+    let token =
+        ["NaN", "Infinity", "-Infinity"].into_iter().find(|token| bytes.starts_with(token.as_bytes()))?;
+    Some(token.len())
+}

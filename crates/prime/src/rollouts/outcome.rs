@@ -1,0 +1,155 @@
+//! What a record says of a rollout where reports look for it: the keys of `agent_result`, the frame in the agent's
+//! configuration, and the fault.
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use crate::rollouts::rollout::{Rollout, RolloutError};
+use crate::rollouts::run::Run;
+use crate::rollouts::stop::StopKind;
+
+/// What the harness says of its work, for `outputs.agent_result`. What nobody knows is left out.
+pub fn agent_result(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
+    let mut result = IndexMap::new();
+    let mut put = |key: &str, value: Value| drop(result.insert(key.to_owned(), value));
+    put("turns_used", rollout.turns.into());
+    if let Some(turns) = rollout.task.max_turns.or(run.max_turns) {
+        put("max_turns", turns.into());
+    }
+    put("tool_calls", rollout.tool_calls.into());
+    put("tool_errors", rollout.tool_errors.into());
+    put("submit_calls", rollout.submissions.len().into());
+    put("submitted", rollout.submissions.iter().any(|submission| submission.is_accepted).into());
+    put("final_environment_response", rollout.final_environment_response.into());
+    if let Some(given) = &rollout.stop.given {
+        put("stop_condition", given.clone().into());
+    }
+    put("stop_reason", stop_reason(rollout).into());
+    result
+}
+
+/// What ended the work, in the words of our own harnesses.
+fn stop_reason(rollout: &Rollout) -> &'static str {
+    match rollout.stop.kind {
+        _ if rollout.is_empty_response => "provider_error",
+        StopKind::Completed | StopKind::NoToolsCalled => "done",
+        StopKind::TurnLimit => "turn_limit_reached",
+        StopKind::TokenLimit => "token_budget_reached",
+        StopKind::PromptTooLong => "provider_error",
+        StopKind::Timeout => "timeout",
+        StopKind::Error => match rollout.error.as_ref().map(boundary) {
+            Some("provider") => "provider_error",
+            _ => "failed",
+        },
+        StopKind::Other => "other",
+        StopKind::Unknown => "unknown",
+    }
+}
+
+/// What must be the same before two runs can be compared, for `agent.configuration`. What nobody says is left out.
+pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
+    let task = &rollout.task;
+    let text = |text: Option<&str>| text.map(Value::from);
+    let number = |number: Option<u64>| number.map(Value::from);
+    [
+        ("environment", text(run.environment.as_deref().or(task.package.name.as_deref()))),
+        ("split", text(run.split().or(task.split.as_deref()))),
+        ("seed", run.seed().or(task.seed.as_ref()).cloned()),
+        ("max_tokens", number(run.max_tokens())),
+        ("max_turns", number(task.max_turns.or(run.max_turns))),
+        ("max_total_tokens", number(task.max_total_tokens.or(run.max_total_tokens))),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+    .collect()
+}
+
+/// What went wrong, on whose side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// On whose side: the name of a boundary as records write it.
+    pub boundary: &'static str,
+    /// The kind: a model failure or a limit, as records write it.
+    pub kind: Option<&'static str>,
+    /// In one line.
+    pub message: String,
+    /// Whether another attempt may go better.
+    pub is_retryable: bool,
+}
+
+/// What went wrong in a rollout, if something did.
+pub fn fault(rollout: &Rollout) -> Option<Fault> {
+    let fault =
+        |boundary, kind, message: String| Some(Fault { boundary, kind, message, is_retryable: false });
+    if let Some(error) = &rollout.error {
+        let boundary = boundary(error);
+        let is_retryable = matches!(boundary, "sandbox" | "internal");
+        return Some(Fault { boundary, kind: kind(error), message: one_line(error), is_retryable });
+    }
+    if rollout.is_empty_response {
+        return fault("provider", Some("empty"), "the model answered with nothing".to_owned());
+    }
+    let limit =
+        |kind: &'static str| fault("harness", Some(kind), format!("a limit ended the agent's work: {kind}"));
+    match rollout.stop.kind {
+        StopKind::TurnLimit => limit("turn_limit_reached"),
+        StopKind::TokenLimit => limit("token_budget_reached"),
+        StopKind::Timeout => limit("timeout"),
+        StopKind::PromptTooLong => {
+            fault("provider", Some("overlong"), "the conversation did not fit into the model".to_owned())
+        }
+        StopKind::Error => {
+            fault("harness", Some("agent_error"), "the rollout ended with an error".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// On whose side an error lies. Writers name theirs by class; one that is unknown lies with the environment's
+/// program.
+fn boundary(error: &RolloutError) -> &'static str {
+    let is = |kinds: &[&str]| kinds.iter().any(|kind| error.is(kind));
+    if is(&[
+        "EmptyModelResponseError",
+        "InvalidModelResponseError",
+        "OverlongPromptError",
+        "ModelError",
+        "ProviderError",
+    ]) {
+        "provider"
+    } else if is(&["SandboxError", "BrowserSandboxError", "InfraError", "TunnelError", "InterceptionError"]) {
+        "sandbox"
+    } else if is(&["TaskError", "EnvError"]) {
+        "task"
+    } else {
+        "harness"
+    }
+}
+
+fn kind(error: &RolloutError) -> Option<&'static str> {
+    if error.is("EmptyModelResponseError") {
+        return Some("empty");
+    }
+    if error.is("OverlongPromptError") {
+        return Some("overlong");
+    }
+    if error.is("InvalidModelResponseError") {
+        return Some("protocol");
+    }
+    if boundary(error) != "provider" {
+        return (boundary(error) == "harness").then_some("agent_error");
+    }
+    match error.status_code? {
+        401 | 403 => Some("auth"),
+        429 => Some("rate"),
+        500.. => Some("server"),
+        400..=499 => Some("request"),
+        _ => None,
+    }
+}
+
+fn one_line(error: &RolloutError) -> String {
+    let Some(message) = &error.message else { return error.kind.clone() };
+    let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    if line.starts_with(&error.kind) { line.to_owned() } else { format!("{}: {line}", error.kind) }
+}

@@ -1,0 +1,111 @@
+//! Reading rollouts from a path, one row at a time.
+//!
+//! A directory is one run of verifiers: `results.jsonl` with `metadata.json`, or `traces.jsonl` with
+//! `configs/resolved/eval.json`. A file is either of the two without the rest, or samples of a hosted evaluation as
+//! its interface gives them.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::rollouts::json;
+use crate::rollouts::problem::{Problem, ProblemKind};
+use crate::rollouts::recognise::PEEKED;
+use crate::rollouts::rows::Rows;
+use crate::rollouts::run::Run;
+
+/// What a run says of itself may be this long.
+const RUN_LIMIT: u64 = 16 * 1024 * 1024;
+
+const RESULTS_FILE: &str = "results.jsonl";
+const METADATA_FILE: &str = "metadata.json";
+const TRACES_FILE: &str = "traces.jsonl";
+const CONFIG_FILE: &str = "configs/resolved/eval.json";
+
+const EXPECTED: &str =
+    "a directory with `results.jsonl` or `traces.jsonl`, one of these files, or a JSON file of samples";
+
+/// Why nothing was read.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// There is no such thing, or it cannot be opened.
+    #[error("cannot read rollouts: {0}; expected {EXPECTED}")]
+    Unreadable(#[from] io::Error),
+    /// The directory is not that of a run.
+    #[error("{} holds no rollouts; expected {EXPECTED}", .0.display())]
+    NotARun(PathBuf),
+    /// The directory is that of two runs.
+    #[error("{} holds both `results.jsonl` and `traces.jsonl`; name the file that you mean", .0.display())]
+    TwoRuns(PathBuf),
+    /// Neither a directory nor a file.
+    #[error("{} is neither a directory nor a file; expected {EXPECTED}", .0.display())]
+    NotAFile(PathBuf),
+}
+
+/// Rollouts that were found at a path.
+pub struct Source {
+    /// The file that is read.
+    pub file: PathBuf,
+    /// What is known of the run.
+    pub run: Option<Run>,
+    /// What the run says of itself and could not be read. The rollouts can be, all the same.
+    pub run_problem: Option<Problem>,
+    /// The rollouts.
+    pub rows: Rows<BufReader<File>>,
+}
+
+/// Finds out what is at a path, and begins to read it.
+pub fn open(path: &Path) -> Result<Source, OpenError> {
+    let metadata = fs_err::metadata(path)?;
+    let file = if metadata.is_dir() {
+        run_file(path)?
+    } else if metadata.is_file() {
+        path.to_owned()
+    } else {
+        return Err(OpenError::NotAFile(path.to_owned()));
+    };
+    let input = BufReader::with_capacity(PEEKED, fs_err::File::open(&file)?.into_parts().0);
+    let directory = file.parent().unwrap_or_else(|| Path::new(""));
+    let (about, read): (_, fn(&Value) -> Run) = match file.file_name().and_then(OsStr::to_str) {
+        Some(RESULTS_FILE) => (directory.join(METADATA_FILE), Run::from_metadata),
+        Some(TRACES_FILE) => (directory.join(CONFIG_FILE), Run::from_config),
+        _ => {
+            let rows = Rows::recognise(input, &file)?;
+            return Ok(Source { file, run: None, run_problem: None, rows });
+        }
+    };
+    let (run, run_problem) = match read_about(&about) {
+        Ok(value) => (value.as_ref().map(read), None),
+        Err(kind) => (None, Some(Problem::new(&about, None, kind))),
+    };
+    let rows = Rows::lines(input, &file);
+    Ok(Source { file, run, run_problem, rows })
+}
+
+/// The file of rollouts in the directory of a run.
+fn run_file(directory: &Path) -> Result<PathBuf, OpenError> {
+    let (results, traces) = (directory.join(RESULTS_FILE), directory.join(TRACES_FILE));
+    match (results.is_file(), traces.is_file()) {
+        (true, false) => Ok(results),
+        (false, true) => Ok(traces),
+        (true, true) => Err(OpenError::TwoRuns(directory.to_owned())),
+        (false, false) => Err(OpenError::NotARun(directory.to_owned())),
+    }
+}
+
+/// What a run says of itself; absent when it says nothing.
+fn read_about(path: &Path) -> Result<Option<Value>, ProblemKind> {
+    let length = match fs_err::metadata(path) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if length > RUN_LIMIT {
+        return Err(ProblemKind::TooLong { limit: usize::try_from(RUN_LIMIT).unwrap_or(usize::MAX) });
+    }
+    Ok(Some(json::parse(&fs_err::read(path)?)?.value))
+}

@@ -1,0 +1,230 @@
+//! The rows of a file, one at a time, whether each stands on a line of its own or all of them in a document.
+
+use std::io::{self, BufRead, Cursor};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::rollouts::document::{Piece, Pieces};
+use crate::rollouts::json::{self, Parsed};
+use crate::rollouts::lines::{Line, next_line};
+use crate::rollouts::problem::{Problem, ProblemKind};
+use crate::rollouts::recognise::{skip_mark, stands_on_lines};
+use crate::rollouts::rollout::Rollout;
+use crate::rollouts::value::{Object, count, kind};
+use crate::rollouts::{sample, trace};
+
+/// A row may be this long.
+pub const ROW_LIMIT: usize = 64 * 1024 * 1024;
+
+/// A row.
+#[derive(Debug)]
+pub struct Row {
+    /// The line on which it begins, from 1.
+    pub line: u64,
+    /// The row as it was written.
+    pub raw: Vec<u8>,
+    /// Its rollouts: one, or as many as took part in an episode.
+    pub rollouts: Vec<Rollout>,
+}
+
+/// The rows of a file, one at a time. A row that cannot be read is a problem, and the next one follows.
+pub struct Rows<R> {
+    form: Form<R>,
+    file: PathBuf,
+    limit: usize,
+    total: Option<u64>,
+    /// A page that was itself a row.
+    page: Option<Box<Rows<Cursor<Vec<u8>>>>>,
+    is_over: bool,
+}
+
+enum Form<R> {
+    Lines { input: R, line: u64 },
+    Document(Pieces<R>),
+}
+
+impl<R: BufRead> Rows<R> {
+    /// Rows that stand on lines of their own.
+    pub fn lines(mut input: R, file: &Path) -> Self {
+        skip_mark(&mut input);
+        Self::new(Form::Lines { input, line: 0 }, file, ROW_LIMIT)
+    }
+
+    /// Samples of a hosted evaluation: a page, an array, or several of them in a row.
+    pub fn document(mut input: R, file: &Path) -> Self {
+        skip_mark(&mut input);
+        Self::new(Form::Document(Pieces::new(input, ROW_LIMIT, 1)), file, ROW_LIMIT)
+    }
+
+    /// Rows of a file, by how it begins.
+    pub fn recognise(mut input: R, file: &Path) -> io::Result<Self> {
+        let is_lines = stands_on_lines(input.fill_buf()?)
+            .unwrap_or_else(|| file.extension().is_some_and(|extension| extension == "jsonl"));
+        Ok(if is_lines { Self::lines(input, file) } else { Self::document(input, file) })
+    }
+
+    /// The same rows, with another limit to the length of each.
+    #[must_use]
+    pub fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        if let Form::Document(pieces) = &mut self.form {
+            pieces.set_limit(limit);
+        }
+        self
+    }
+
+    /// How many samples there are in all, as the pages say that were read so far.
+    pub fn total(&self) -> Option<u64> {
+        self.total
+    }
+
+    fn new(form: Form<R>, file: &Path, limit: usize) -> Self {
+        Self { form, file: file.to_owned(), limit, total: None, page: None, is_over: false }
+    }
+
+    /// The next row that is none of a page, or a page that was itself a row.
+    fn next_own(&mut self) -> Option<Result<Row, Problem>> {
+        let (line, bytes) = match self.next_bytes() {
+            Ok(found) => found?,
+            Err(problem) => return Some(Err(problem)),
+        };
+        match json::parse(&bytes) {
+            Ok(Parsed { value: Value::Object(object), .. }) if is_page(&object) => {
+                let pieces = Pieces::new(Cursor::new(bytes), self.limit, line);
+                self.page = Some(Box::new(Rows::new(Form::Document(pieces), &self.file, self.limit)));
+                None
+            }
+            Ok(parsed) => Some(match rollouts(parsed) {
+                Ok(rollouts) => Ok(Row { line, raw: bytes, rollouts }),
+                Err(kind) => Err(Problem::new(&self.file, Some(line), kind)),
+            }),
+            Err(kind) => {
+                let kind = self.torn_or(kind);
+                Some(Err(Problem::new(&self.file, Some(line), kind)))
+            }
+        }
+    }
+
+    /// Only the last row of a file can be torn; elsewhere, a row that ends too early is malformed.
+    fn torn_or(&mut self, kind: ProblemKind) -> ProblemKind {
+        let is_last = match &mut self.form {
+            Form::Lines { input, .. } => input.fill_buf().is_ok_and(<[u8]>::is_empty),
+            Form::Document(_) => false,
+        };
+        match kind {
+            ProblemKind::Torn if !is_last => ProblemKind::Malformed("it ends in the middle".to_owned()),
+            kind => kind,
+        }
+    }
+
+    /// The bytes of the next row, and the line on which they begin.
+    fn next_bytes(&mut self) -> Result<Option<(u64, Vec<u8>)>, Problem> {
+        while !self.is_over {
+            let found = match &mut self.form {
+                Form::Lines { input, line } => {
+                    *line += 1;
+                    match next_line(input, self.limit) {
+                        Ok(Some(Line::Whole(bytes))) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
+                        Ok(Some(Line::Whole(bytes))) => Found::Row(*line, bytes),
+                        Ok(Some(Line::TooLong)) => {
+                            Found::Problem(*line, ProblemKind::TooLong { limit: self.limit })
+                        }
+                        Ok(None) => Found::End,
+                        Err(error) => Found::Unreadable(*line, error),
+                    }
+                }
+                Form::Document(pieces) => match pieces.next_piece() {
+                    Ok(Some(piece)) => self.of_piece(piece),
+                    Ok(None) => Found::End,
+                    Err(error) => Found::Unreadable(pieces.line(), error),
+                },
+            };
+            match found {
+                Found::Row(line, bytes) => return Ok(Some((line, bytes))),
+                Found::Page => {}
+                Found::Problem(line, kind) => return Err(Problem::new(&self.file, Some(line), kind)),
+                Found::End => self.is_over = true,
+                Found::Unreadable(line, error) => {
+                    self.is_over = true;
+                    return Err(Problem::new(&self.file, Some(line), error.into()));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn of_piece(&mut self, piece: Piece) -> Found {
+        match piece {
+            Piece::Sample { line, bytes } | Piece::Object { line, bytes, is_page: false } => {
+                Found::Row(line, bytes)
+            }
+            Piece::Object { line, bytes, is_page: true } => match json::parse(&bytes) {
+                Ok(page) => {
+                    self.total = page.value.as_object().and_then(|page| count(page, "total")).or(self.total);
+                    Found::Page
+                }
+                Err(kind) => Found::Problem(line, kind),
+            },
+            Piece::TooLong { line } => Found::Problem(line, ProblemKind::TooLong { limit: self.limit }),
+            Piece::Torn { line } => Found::Problem(line, ProblemKind::Torn),
+            Piece::Broken { line, found } => {
+                let what = format!("{found} where `{{` or `[` or their end was expected");
+                Found::Problem(line, ProblemKind::Malformed(what))
+            }
+        }
+    }
+}
+
+/// What came next in a file.
+enum Found {
+    Row(u64, Vec<u8>),
+    /// What a page says of itself.
+    Page,
+    Problem(u64, ProblemKind),
+    End,
+    Unreadable(u64, io::Error),
+}
+
+impl<R: BufRead> Iterator for Rows<R> {
+    type Item = Result<Row, Problem>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(page) = &mut self.page {
+                let row = page.next();
+                if row.is_some() {
+                    return row;
+                }
+                self.total = page.total.or(self.total);
+                self.page = None;
+            }
+            let row = self.next_own();
+            if row.is_some() || self.page.is_none() {
+                return row;
+            }
+        }
+    }
+}
+
+fn is_page(object: &Object) -> bool {
+    object.get("samples").is_some_and(Value::is_array) && !sample::is_sample(object)
+}
+
+/// The rollouts of a row.
+pub fn rollouts(row: Parsed) -> Result<Vec<Rollout>, ProblemKind> {
+    let Parsed { value, notes } = row;
+    let object = match value {
+        Value::Object(object) => object,
+        other => return Err(ProblemKind::NotARollout { found: kind(&other).to_owned() }),
+    };
+    if trace::is_episode(&object) {
+        Ok(trace::read_episode(object, notes))
+    } else if trace::is_trace(&object) {
+        Ok(vec![trace::read(object, notes)])
+    } else if sample::is_sample(&object) {
+        Ok(vec![sample::read(object, notes)])
+    } else {
+        Err(ProblemKind::NotARollout { found: "an object without these keys".to_owned() })
+    }
+}

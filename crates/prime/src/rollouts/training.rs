@@ -1,0 +1,198 @@
+//! Rows to train on, from conversations and their rewards: examples to imitate, and pairs of a better and a worse
+//! answer.
+//!
+//! The rows have the shape that trainers of chat models read. The same input gives the same bytes, in whatever order
+//! it comes.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::rollouts::chat::{ChatMessage, ChatTool, Thoughts};
+use crate::rollouts::conversation::lines;
+use crate::rollouts::message::{Message, Role, Tool};
+use crate::rollouts::rollout::Rollout;
+
+/// A conversation and what it earned. It may come from a rollout or from a trajectory of our own.
+#[derive(Clone, Copy, Debug)]
+pub struct Example<'a> {
+    /// The task.
+    pub task_id: &'a str,
+    /// Names the conversation; no two of one task have the same.
+    pub trial_id: &'a str,
+    /// The reward.
+    pub reward: Option<f64>,
+    /// The whole conversation: the prompt, then what followed.
+    pub messages: &'a [Message],
+    /// How many of the messages are the prompt.
+    pub prompt_messages: usize,
+    /// The tools that the model might call.
+    pub tools: &'a [Tool],
+    /// What else a row should say of it.
+    pub metadata: &'a Map<String, Value>,
+}
+
+impl<'a> Example<'a> {
+    /// The example that a rollout is; absent when nobody knows its task.
+    pub fn of(rollout: &'a Rollout, trial_id: &'a str, metadata: &'a Map<String, Value>) -> Option<Self> {
+        Some(Self {
+            task_id: rollout.task.task_id.as_deref()?,
+            trial_id,
+            reward: rollout.reward,
+            messages: &rollout.messages,
+            prompt_messages: rollout.prompt_messages,
+            tools: &rollout.tools,
+            metadata,
+        })
+    }
+
+    fn prompt(&self) -> &'a [Message] {
+        self.messages.get(..self.prompt_messages).unwrap_or(self.messages)
+    }
+
+    fn completion(&self) -> &'a [Message] {
+        self.messages.get(self.prompt_messages..).unwrap_or_default()
+    }
+
+    /// The reward, if there is also something to learn from: a prompt, and an answer with something in it.
+    fn learnable(&self) -> Option<f64> {
+        let is_answered =
+            self.completion().iter().any(|message| message.role == Role::Assistant && !message.is_empty());
+        self.reward.filter(|reward| reward.is_finite() && is_answered && !self.prompt().is_empty())
+    }
+}
+
+/// Rows that were written, and how many examples were not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The rows, one a line.
+    pub lines: String,
+    /// How many rows.
+    pub rows: usize,
+    /// Examples without a reward, a prompt or an answer.
+    pub unusable: usize,
+    /// Examples that are not in any row for another reason: they earned too little, or nothing pairs with them.
+    pub left_out: usize,
+}
+
+#[derive(Serialize)]
+struct ExampleRow<'a> {
+    messages: Vec<ChatMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ChatTool<'a>>,
+    metadata: Map<String, Value>,
+}
+
+/// Examples to imitate, for supervised fine-tuning: those that earned at least `min_reward`, by task and trial.
+pub fn sft(examples: &[Example<'_>], min_reward: f64, thoughts: Thoughts) -> Written {
+    let mut written = Written::default();
+    let mut rows = Vec::new();
+    for example in sorted(examples) {
+        match example.learnable() {
+            None => written.unusable += 1,
+            Some(reward) if reward < min_reward => written.left_out += 1,
+            Some(reward) => {
+                let mut metadata = example.metadata.clone();
+                metadata.insert("task_id".to_owned(), example.task_id.into());
+                metadata.insert("trial_id".to_owned(), example.trial_id.into());
+                metadata.insert("reward".to_owned(), reward.into());
+                metadata.sort_keys();
+                rows.push(ExampleRow {
+                    messages: ChatMessage::all(example.messages, thoughts),
+                    tools: ChatTool::all(example.tools),
+                    metadata,
+                });
+            }
+        }
+    }
+    written.rows = rows.len();
+    written.lines = lines(&rows);
+    written
+}
+
+/// How pairs are made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pairing {
+    /// The better answer earned at least so much more. It is more than 0 in any case.
+    pub min_gap: f64,
+    /// Pairs of one task.
+    pub max_pairs: usize,
+    /// Whether thoughts are written.
+    pub thoughts: Thoughts,
+}
+
+#[derive(Serialize)]
+struct PairRow<'a> {
+    prompt: Vec<ChatMessage<'a>>,
+    chosen: Vec<ChatMessage<'a>>,
+    rejected: Vec<ChatMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ChatTool<'a>>,
+    metadata: PairMetadata<'a>,
+}
+
+#[derive(Serialize)]
+struct PairMetadata<'a> {
+    chosen_reward: f64,
+    chosen_trial_id: &'a str,
+    rejected_reward: f64,
+    rejected_trial_id: &'a str,
+    task_id: &'a str,
+}
+
+/// Pairs of a better and a worse answer to the same prompt of the same task: the best with the worst, the second best
+/// with the second worst, and so on. Of equals, the trial that comes first by name is the better one.
+pub fn preferences(examples: &[Example<'_>], pairing: Pairing) -> Written {
+    let mut written = Written::default();
+    let mut groups: BTreeMap<(&str, String), Vec<(f64, Example<'_>)>> = BTreeMap::new();
+    for example in sorted(examples) {
+        match example.learnable() {
+            None => written.unusable += 1,
+            Some(reward) => {
+                // A pair says which of two answers to one prompt is better, so the prompts must be the same.
+                let prompt = lines(&ChatMessage::all(example.prompt(), Thoughts::Kept));
+                groups.entry((example.task_id, prompt)).or_default().push((reward, example));
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    let mut pairs_of_task: BTreeMap<&str, usize> = BTreeMap::new();
+    for ((task_id, _), mut group) in groups {
+        group.sort_by(|(one, _), (other, _)| other.partial_cmp(one).unwrap_or(Ordering::Equal));
+        let pairs = pairs_of_task.entry(task_id).or_default();
+        let before = *pairs;
+        for ((best, chosen), (worst, rejected)) in group.iter().zip(group.iter().rev()).take(group.len() / 2)
+        {
+            let gap = best - worst;
+            if *pairs >= pairing.max_pairs || gap <= 0.0 || gap < pairing.min_gap {
+                break;
+            }
+            *pairs += 1;
+            rows.push(PairRow {
+                prompt: ChatMessage::all(chosen.prompt(), pairing.thoughts),
+                chosen: ChatMessage::all(chosen.completion(), pairing.thoughts),
+                rejected: ChatMessage::all(rejected.completion(), pairing.thoughts),
+                tools: ChatTool::all(chosen.tools),
+                metadata: PairMetadata {
+                    chosen_reward: *best,
+                    chosen_trial_id: chosen.trial_id,
+                    rejected_reward: *worst,
+                    rejected_trial_id: rejected.trial_id,
+                    task_id,
+                },
+            });
+        }
+        written.left_out += group.len() - 2 * (*pairs - before);
+    }
+    written.rows = rows.len();
+    written.lines = lines(&rows);
+    written
+}
+
+fn sorted<'a>(examples: &[Example<'a>]) -> Vec<Example<'a>> {
+    let mut sorted = examples.to_vec();
+    sorted.sort_by_key(|example| (example.task_id, example.trial_id));
+    sorted
+}
