@@ -126,6 +126,8 @@ pub(crate) enum Command {
     Ledger(LedgerCommand),
     /// Bring results of other programs into the ledger
     Import(ImportArguments),
+    /// Bring the samples of a hosted evaluation into the ledger
+    ImportPrimeEval(ImportPrimeEvalArguments),
     /// Say what an experiment shows: means with intervals, by everything that tells trials apart
     Evaluate(EvaluateArguments),
     /// Rank, compare and explain: leaderboard, traces, behaviour, fields

@@ -168,6 +168,7 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         }
         Command::Ledger(command) => ledger(context, command),
         Command::Import(arguments) => commands::import::import(context, &arguments),
+        Command::ImportPrimeEval(arguments) => commands::import_prime_eval::import(context, &arguments),
         Command::Evaluate(arguments) => commands::evaluate::evaluate(context, &arguments),
         Command::Report(command) => report(context, command),
         Command::Web(arguments) => commands::web::web(context, &arguments),
@@ -184,7 +185,15 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
 
 fn prime(context: &Context, command: PrimeCommand) -> Result<Outcome, Failure> {
     match command {
+        PrimeCommand::Doctor(arguments) => commands::prime_doctor::doctor(context, &arguments),
         PrimeCommand::Export(arguments) => commands::prime_export::export(context, &arguments),
+        PrimeCommand::Push(arguments) => commands::prime_push::push(context, &arguments),
+        PrimeCommand::Eval(arguments) => commands::prime_eval::eval(context, &arguments),
+        PrimeCommand::Adapters => commands::prime_adapters::list(context),
+        PrimeCommand::TrainConfig(arguments) => {
+            commands::prime_train_config::train_config(context, &arguments)
+        }
+        PrimeCommand::Train(arguments) => commands::prime_train::train(context, &arguments),
     }
 }
 
@@ -256,6 +265,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Models(ModelsCommand::Check(_)) => "models check",
         Command::Gateway(GatewayCommand::Serve(_)) => "gateway serve",
         Command::Import(_) => "import",
+        Command::ImportPrimeEval(_) => "import-prime-eval",
         Command::Evaluate(_) => "evaluate",
         Command::Report(ReportCommand::Summary(_)) => "report summary",
         Command::Report(ReportCommand::Leaderboard(_)) => "report leaderboard",
@@ -264,7 +274,13 @@ fn command_name(command: &Command) -> &'static str {
         Command::Report(ReportCommand::Compare(_)) => "report compare",
         Command::Report(ReportCommand::Fields(_)) => "report fields",
         Command::Web(_) => "web",
+        Command::Prime(PrimeCommand::Doctor(_)) => "prime doctor",
         Command::Prime(PrimeCommand::Export(_)) => "prime export",
+        Command::Prime(PrimeCommand::Push(_)) => "prime push",
+        Command::Prime(PrimeCommand::Eval(_)) => "prime eval",
+        Command::Prime(PrimeCommand::Adapters) => "prime adapters",
+        Command::Prime(PrimeCommand::TrainConfig(_)) => "prime train-config",
+        Command::Prime(PrimeCommand::Train(_)) => "prime train",
         Command::Ledger(LedgerCommand::List(_)) => "ledger list",
         Command::Ledger(LedgerCommand::Show(_)) => "ledger show",
         Command::Ledger(LedgerCommand::Export(_)) => "ledger export",

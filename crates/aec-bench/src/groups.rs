@@ -7,7 +7,7 @@ const GROUPS: [(&str, &[&str]); 10] = [
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
     ("Run", &["plan", "run", "runs", "models", "gateway"]),
-    ("Keep", &["ledger", "import"]),
+    ("Keep", &["ledger", "import", "import-prime-eval"]),
     ("Read", &["evaluate", "report", "web"]),
     ("Train", &["prime"]),
     ("Files", &["schema"]),
@@ -28,7 +28,7 @@ pub(crate) fn group_help(command: Command) -> Command {
                 None => "Help on a command".to_owned(),
             };
             let about = about.lines().next().unwrap_or_default().to_owned();
-            text.push_str(&format!("  {literal}{name:<12}{literal:#}  {about}\n"));
+            text.push_str(&format!("  {literal}{name:<17}{literal:#}  {about}\n"));
         }
         text.push('\n');
     }

@@ -5,6 +5,7 @@ pub mod import;
 pub mod package;
 pub mod rollouts;
 mod runtime;
+pub mod service;
 
 use aec_base::document::Family;
 

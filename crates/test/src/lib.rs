@@ -9,6 +9,7 @@
 
 pub mod bench;
 pub mod environment;
+pub mod prime;
 pub mod tree;
 
 pub use environment::{Run, TestEnv};

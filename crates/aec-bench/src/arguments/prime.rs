@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{SandboxArgument, SelectionArguments, TasksRootArgument};
+use super::{SelectionArguments, TasksRootArgument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PrimeCommand {
@@ -13,8 +13,6 @@ pub(crate) enum PrimeCommand {
     Doctor(PrimeDoctorArguments),
     /// Write tasks and their verifiers as a package that `verifiers` loads
     Export(Box<PrimeExportArguments>),
-    /// Load a package with the real `verifiers` library and run the reference solution and nothing through it
-    Smoke(Box<PrimeSmokeArguments>),
     /// Export a package and publish it on the hub
     Push(Box<PrimePushArguments>),
     /// Run a hosted evaluation of a published environment
@@ -65,26 +63,6 @@ pub(crate) struct PackageArguments {
 pub(crate) struct PrimeExportArguments {
     #[command(flatten)]
     pub(crate) package: PackageArguments,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PrimeSmokeArguments {
-    #[command(flatten)]
-    pub(crate) package: PackageArguments,
-    /// Version of `verifiers` to load the package with
-    #[arg(long, value_name = "VERSION", default_value = aec_prime::smoke::DEFAULT_VERIFIERS)]
-    pub(crate) verifiers: String,
-    /// Also run one example with this model; its endpoint is found as in `aec-bench run`
-    #[arg(long, short, value_name = "MODEL")]
-    pub(crate) model: Option<String>,
-    /// Most tokens of an answer of the model
-    #[arg(long, value_name = "N", default_value_t = 2048)]
-    pub(crate) max_tokens: u32,
-    /// Tasks that are tried
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) num_examples: usize,
-    #[command(flatten)]
-    pub(crate) sandbox: SandboxArgument,
 }
 
 #[derive(Debug, Args)]

@@ -45,7 +45,9 @@ fn from_file(
     let described = arguments.evaluation_json.as_ref().map(|file| described(context, file)).transpose()?;
     let run = described.or(source.run.take()).unwrap_or_default();
     let id = arguments.id.clone().or_else(|| run.evaluation_id.clone());
-    let id = id.unwrap_or_else(|| path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default());
+    let id = id.unwrap_or_else(|| {
+        path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+    });
     source.run = Some(run);
     desk.bring(context, origin(&id), source)
 }
@@ -56,7 +58,8 @@ fn described(context: &Context, file: &Path) -> Result<Run, Failure> {
         let problem = Problem::error(format!("the evaluation cannot be read: {why}")).id(FAMILY.number(24));
         Failure::input(vec![problem.fix("save it with `prime eval get ID --output json`").in_file(&path)])
     };
-    let text = read_text(&path, EVALUATION_LIMIT, Links::Follow).map_err(|error| refuse(error.to_string()))?;
+    let text =
+        read_text(&path, EVALUATION_LIMIT, Links::Follow).map_err(|error| refuse(error.to_string()))?;
     let value: Value = serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?;
     Ok(Run::from_evaluation(&value))
 }
@@ -66,10 +69,8 @@ fn described(context: &Context, file: &Path) -> Result<Run, Failure> {
 fn from_service(context: &Context, id: &str, desk: &ImportDesk) -> Result<Outcome, Failure> {
     let service = Service::open(context)?;
     let mut narrator = Narrator::new(context)?;
-    let evaluation = service
-        .runtime
-        .block_on(evaluations::get(&service.client, id))
-        .map_err(|error| failed(&error))?;
+    let evaluation =
+        service.runtime.block_on(evaluations::get(&service.client, id)).map_err(|error| failed(&error))?;
     let run = Run::from_evaluation(&evaluation.raw);
     let origin = origin(id);
     let redactor = context.redactor();

@@ -60,7 +60,7 @@ fn proxy(project: &Project) -> Option<String> {
 /// A call that did not work: ours to mend or the service's.
 pub(crate) fn failed(error: &ApiError) -> Failure {
     let problem = Problem::error(error.to_string()).id(FAMILY.number(31));
-    Failure::environment(problem.fix(match error.kind() {
+    Failure::environment(problem.fix(match error.kind {
         ApiErrorKind::NoKey | ApiErrorKind::Unauthorized { .. } => "run `prime login`, or set PRIME_API_KEY",
         _ if error.is_passing() => "wait a little and try again",
         _ => "see `aec-bench prime doctor`",

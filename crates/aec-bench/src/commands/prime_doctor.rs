@@ -80,7 +80,7 @@ fn python_check(context: &Context) -> Check {
         ok,
         detail: found.map_or_else(
             || "no python3 on PATH".to_owned(),
-            |python| python.program.display().to_string(),
+            |python| format!("{} at {}", python.version, python.path.display()),
         ),
         fix: (!ok).then_some("install Python 3.10 or newer; `prime smoke` loads packages with it"),
         optional: false,
@@ -88,8 +88,7 @@ fn python_check(context: &Context) -> Check {
 }
 
 fn confinement_check() -> Check {
-    let trial = host::try_room();
-    let ok = matches!(trial, Trial::Works { .. });
+    let ok = host::isolation().room == Trial::Works;
     Check {
         check: "confinement",
         ok,

@@ -65,7 +65,8 @@ pub(crate) fn eval(context: &Context, arguments: &PrimeEvalArguments) -> Result<
             timeout_minutes: Some(arguments.timeout_minutes),
             ..HostedEvaluation::default()
         };
-        let started = evaluations::start(&service.client, &request).await.map_err(|error| start_failed(&error))?;
+        let started =
+            evaluations::start(&service.client, &request).await.map_err(|error| start_failed(&error))?;
         Ok::<_, Failure>((started, details, model))
     })?;
     let id = started.ids.first().cloned().unwrap_or_default();
@@ -74,10 +75,11 @@ pub(crate) fn eval(context: &Context, arguments: &PrimeEvalArguments) -> Result<
     let ended = if arguments.no_watch {
         None
     } else {
-        let followed = service.runtime.block_on(evaluations::follow(&service.client, &id, &options, |event| {
-            narrate(&mut narrator, &event);
-            ControlFlow::Continue(())
-        }));
+        let followed =
+            service.runtime.block_on(evaluations::follow(&service.client, &id, &options, |event| {
+                narrate(&mut narrator, &event);
+                ControlFlow::Continue(())
+            }));
         match followed.map_err(|error| failed(&error))? {
             FollowEnd::Ended(evaluation) => Some(*evaluation),
             FollowEnd::Left => None,
@@ -108,7 +110,8 @@ fn render(context: &Context, data: &Data, ended: Option<&Evaluation>) -> Result<
     let outcome = outcome.remark(next);
     Ok(match ended {
         Some(evaluation) if evaluation.status != EvaluationStatus::Completed => {
-            let why = evaluation.error_message.clone().unwrap_or_else(|| "the service does not say why".to_owned());
+            let why =
+                evaluation.error_message.clone().unwrap_or_else(|| "the service does not say why".to_owned());
             let problem = Problem::error(format!("the evaluation ended as {}", evaluation.status))
                 .id(FAMILY.number(35))
                 .why(why)
@@ -126,11 +129,11 @@ async fn model(service: &Service, arguments: &PrimeEvalArguments) -> Result<Stri
         return adapters::by_id(client, base, id).await.map_err(|error| adapter_failed(&error));
     }
     let Some(run) = &arguments.adapter_from_run else { return Ok(base.to_owned()) };
-    let step: AdapterStep = arguments.adapter_step.parse().map_err(|why: String| {
-        unusable(&why, "write --adapter-step latest, or a number")
-    })?;
-    let adapter =
-        adapters::of_run(client, run, base, step).await.map_err(|error| adapter_failed(&error))?;
+    let step: AdapterStep = arguments
+        .adapter_step
+        .parse()
+        .map_err(|why: String| unusable(&why, "write --adapter-step latest, or a number"))?;
+    let adapter = adapters::of_run(client, run, base, step).await.map_err(|error| adapter_failed(&error))?;
     adapters::compose(base, &adapter.id).map_err(|error| adapter_failed(&error))
 }
 
@@ -155,7 +158,9 @@ fn narrate(narrator: &mut Narrator, event: &FollowEvent<'_>) {
         FollowEvent::Trouble { error, pause } => {
             narrator.say(&format!("{error}; asking again in {} s", pause.as_secs()));
         }
-        FollowEvent::LogLost(error) => narrator.say(&format!("the end of the log could not be read: {error}")),
+        FollowEvent::LogLost(error) => {
+            narrator.say(&format!("the end of the log could not be read: {error}"))
+        }
     }
 }
 

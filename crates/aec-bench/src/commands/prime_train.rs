@@ -48,8 +48,9 @@ pub(crate) fn train(context: &Context, arguments: &PrimeTrainArguments) -> Resul
     for file in &arguments.env_file {
         files.push(context.absolute(file)?);
     }
-    let secrets = Secrets::collect(&files, &arguments.env_var, |name| service.project.env.get(name).map(str::to_owned))
-        .map_err(|error| unusable(&error, "write --env-var KEY=VALUE"))?;
+    let secrets =
+        Secrets::collect(&files, &arguments.env_var, |name| service.project.env.get(name).map(str::to_owned))
+            .map_err(|error| unusable(&error, "write --env-var KEY=VALUE"))?;
     let check =
         if arguments.skip_action_check { EnvironmentCheck::Skipped } else { EnvironmentCheck::Required };
     let mut narrator = Narrator::new(context)?;

@@ -4,7 +4,7 @@
 mod bars;
 mod figures;
 mod lines;
-mod outlet;
+pub(crate) mod outlet;
 mod pace;
 mod phrases;
 #[cfg(test)]

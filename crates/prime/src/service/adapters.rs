@@ -1,0 +1,430 @@
+//! Adapters: what a training run left behind, and which of them a model can be asked through.
+//!
+//! Three records are easily confused. A training run makes checkpoints, which nobody can ask; it uploads adapters; and
+//! an adapter answers only once it is deployed. Evaluations take the id of a deployed adapter, so every way of giving
+//! another id ends in a message that says what the id is.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::service::client::{ApiError, Client, segment};
+use crate::service::training;
+
+/// Adapters that are asked for at a time.
+const PAGE_SIZE: u64 = 100;
+
+/// Most adapters that are read before the service is thought to be broken.
+const MOST_ADAPTERS: usize = 100_000;
+
+/// Status of an adapter whose files are complete.
+const READY: &str = "READY";
+
+/// Status of an adapter that answers.
+const DEPLOYED: &str = "DEPLOYED";
+
+/// An adapter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adapter {
+    /// Id.
+    pub id: String,
+    /// Name for people.
+    pub display_name: Option<String>,
+    /// Training run that it came from.
+    pub run_id: Option<String>,
+    /// Model that it changes.
+    pub base_model: Option<String>,
+    /// Training step that it came from.
+    pub step: Option<u64>,
+    /// State of its files: `PENDING`, `UPLOADING`, `READY` or `FAILED`.
+    pub status: String,
+    /// State of its deployment: `NOT_DEPLOYED`, `DEPLOYING`, `DEPLOYED`, `UNLOADING` or a failure.
+    pub deployment_status: String,
+    /// Why it is not deployed.
+    pub deployment_error: Option<String>,
+    /// When it was deployed.
+    pub deployed_at: Option<String>,
+    /// When it was changed.
+    pub updated_at: Option<String>,
+    /// When it was made.
+    pub created_at: Option<String>,
+    /// The whole record.
+    pub raw: Value,
+}
+
+impl Adapter {
+    /// Whether a model can be asked through it.
+    pub fn answers(&self) -> bool {
+        self.status == READY && self.deployment_status == DEPLOYED
+    }
+
+    fn of(raw: Value, call: &str) -> Result<Self, ApiError> {
+        // The API writes `rftRunId`, some of its answers `rft_run_id`.
+        let field = |camel: &str, snake: &str| raw.get(camel).or_else(|| raw.get(snake));
+        let text = |camel: &str, snake: &str| field(camel, snake).and_then(Value::as_str).map(str::to_owned);
+        let Some(id) = text("id", "id") else {
+            return Err(ApiError::malformed(call, "an adapter has no id"));
+        };
+        Ok(Self {
+            id,
+            display_name: text("displayName", "display_name"),
+            run_id: text("rftRunId", "rft_run_id"),
+            base_model: text("baseModel", "base_model"),
+            step: raw.get("step").and_then(Value::as_u64),
+            status: text("status", "status").unwrap_or_default(),
+            deployment_status: text("deploymentStatus", "deployment_status")
+                .unwrap_or_else(|| "NOT_DEPLOYED".to_owned()),
+            deployment_error: text("deploymentError", "deployment_error"),
+            deployed_at: text("deployedAt", "deployed_at"),
+            updated_at: text("updatedAt", "updated_at"),
+            created_at: text("createdAt", "created_at"),
+            raw,
+        })
+    }
+
+    /// Order of deployment, the latest last.
+    fn age(&self) -> (String, String, String, &str) {
+        // Times come as `2026-01-01T…` or `2026-01-01 …`; the same day must compare equal up to the hour.
+        let time = |time: &Option<String>| time.as_deref().unwrap_or_default().replacen('T', " ", 1);
+        (time(&self.deployed_at), time(&self.updated_at), time(&self.created_at), &self.id)
+    }
+}
+
+/// Which step of a training run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdapterStep {
+    /// The one deployed last.
+    #[default]
+    Latest,
+    /// A step by its number.
+    Number(u64),
+}
+
+impl std::str::FromStr for AdapterStep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "latest" => Ok(Self::Latest),
+            number => number
+                .parse()
+                .map(Self::Number)
+                .map_err(|_| format!("{text:?} is no training step: write `latest` or a number")),
+        }
+    }
+}
+
+impl fmt::Display for AdapterStep {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Latest => formatter.write_str("latest"),
+            Self::Number(number) => write!(formatter, "{number}"),
+        }
+    }
+}
+
+/// What an id names that is no adapter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OtherRecord {
+    /// A training run.
+    Run {
+        /// Where it stands.
+        status: String,
+    },
+    /// A checkpoint of a training run.
+    Checkpoint {
+        /// The run.
+        run_id: String,
+        /// The step.
+        step: Option<u64>,
+    },
+    /// Nothing that was found.
+    Nothing,
+}
+
+/// Why there is no adapter to ask.
+#[derive(Debug, thiserror::Error)]
+pub enum AdapterError {
+    /// The model names an adapter already.
+    #[error("the model {model:?} names an adapter already; give the base model alone, or no adapter")]
+    ModelHasAdapter {
+        /// The model.
+        model: String,
+    },
+    /// The id is of another kind.
+    #[error("{id} is no deployed adapter: {}", Explained(record))]
+    NotAnAdapter {
+        /// The id.
+        id: String,
+        /// What it is.
+        record: OtherRecord,
+    },
+    /// The adapter changes another model.
+    #[error("adapter {id} changes {actual}, not {asked}; give --model {actual}")]
+    OtherModel {
+        /// The adapter.
+        id: String,
+        /// Its model.
+        actual: String,
+        /// The model that was asked for.
+        asked: String,
+    },
+    /// The adapter does not answer.
+    #[error("adapter {id} does not answer yet: {}", Unanswering(status, deployment_status, error.as_deref()))]
+    NotDeployed {
+        /// The adapter.
+        id: String,
+        /// State of its files.
+        status: String,
+        /// State of its deployment.
+        deployment_status: String,
+        /// What went wrong.
+        error: Option<String>,
+    },
+    /// The id of a run is that of an adapter.
+    #[error("{id} is an adapter and no training run; give it as --adapter-id")]
+    NotARun {
+        /// The id.
+        id: String,
+    },
+    /// The run has no adapters.
+    #[error("training run {run_id} has no adapters{}", RunState(status.as_deref()))]
+    RunWithoutAdapters {
+        /// The run.
+        run_id: String,
+        /// Where it stands, if it exists.
+        status: Option<String>,
+    },
+    /// The run has adapters, but none fits.
+    #[error("training run {run_id} has no adapter that answers for {model}, step {step}; it has: {}", found.join(", "))]
+    NoneFits {
+        /// The run.
+        run_id: String,
+        /// The model that was asked for.
+        model: String,
+        /// The step that was asked for.
+        step: AdapterStep,
+        /// What there is.
+        found: Vec<String>,
+    },
+    /// The list does not end.
+    #[error("there are more than {MOST_ADAPTERS} adapters; the service gives pages without end")]
+    Endless,
+    /// A call did not work.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+}
+
+/// The model string of a base model with an adapter.
+pub fn compose(base_model: &str, adapter_id: &str) -> Result<String, AdapterError> {
+    if base_model.contains(':') {
+        return Err(AdapterError::ModelHasAdapter { model: base_model.to_owned() });
+    }
+    segment("adapter id", adapter_id)?;
+    Ok(format!("{base_model}:{adapter_id}"))
+}
+
+/// All adapters of the account or team.
+pub async fn list(client: &Client) -> Result<Vec<Adapter>, AdapterError> {
+    let call = "GET /api/v1/rft/adapters";
+    let mut adapters: Vec<Adapter> = Vec::new();
+    let mut ids = HashSet::new();
+    let mut offset = 0;
+    loop {
+        let mut query = vec![("limit", PAGE_SIZE.to_string()), ("offset", offset.to_string())];
+        if let Some(team) = &client.settings().team_id {
+            query.push(("team_id", team.clone()));
+        }
+        let mut answer = client.get(&["rft", "adapters"], &query).await?;
+        let Some(Value::Array(page)) = answer.get_mut("adapters").map(Value::take) else {
+            return Err(ApiError::malformed(call, "it has no list `adapters`").into());
+        };
+        let total = answer.get("total").and_then(Value::as_u64);
+        let received = page.len() as u64;
+        let before = adapters.len();
+        for raw in page {
+            let adapter = Adapter::of(raw, call)?;
+            if ids.insert(adapter.id.clone()) {
+                adapters.push(adapter);
+            }
+        }
+        if adapters.len() > MOST_ADAPTERS {
+            return Err(AdapterError::Endless);
+        }
+        offset += received;
+        // A service that knows no offset gives the first page again.
+        let nothing_new = adapters.len() == before;
+        let ended = match total {
+            Some(total) => offset >= total,
+            None => received < PAGE_SIZE,
+        };
+        if received == 0 || nothing_new || ended {
+            return Ok(adapters);
+        }
+    }
+}
+
+/// Checks that an id is a deployed adapter of a model and gives the model string.
+pub async fn by_id(client: &Client, base_model: &str, adapter_id: &str) -> Result<String, AdapterError> {
+    let model = compose(base_model, adapter_id)?;
+    let call = format!("GET /api/v1/rft/adapters/{adapter_id}");
+    let raw = match client.get(&["rft", "adapters", adapter_id], &[]).await {
+        Ok(raw) => raw,
+        Err(error) if error.is_not_found() => {
+            let record = other_record(client, adapter_id).await?;
+            return Err(AdapterError::NotAnAdapter { id: adapter_id.to_owned(), record });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let adapter = Adapter::of(raw.get("adapter").cloned().unwrap_or(raw), &call)?;
+    check(&adapter, base_model)?;
+    Ok(model)
+}
+
+fn check(adapter: &Adapter, base_model: &str) -> Result<(), AdapterError> {
+    if let Some(actual) = adapter.base_model.as_deref().filter(|actual| *actual != base_model) {
+        let (id, asked) = (adapter.id.clone(), base_model.to_owned());
+        return Err(AdapterError::OtherModel { id, actual: actual.to_owned(), asked });
+    }
+    if !adapter.answers() {
+        return Err(AdapterError::NotDeployed {
+            id: adapter.id.clone(),
+            status: adapter.status.clone(),
+            deployment_status: adapter.deployment_status.clone(),
+            error: adapter.deployment_error.clone(),
+        });
+    }
+    Ok(())
+}
+
+/// The adapter of a training run that answers for a model: the one deployed last, or that of a step.
+pub async fn of_run(
+    client: &Client,
+    run_id: &str,
+    base_model: &str,
+    step: AdapterStep,
+) -> Result<Adapter, AdapterError> {
+    if base_model.contains(':') {
+        return Err(AdapterError::ModelHasAdapter { model: base_model.to_owned() });
+    }
+    segment("training run id", run_id)?;
+    let all = list(client).await?;
+    let of_run: Vec<&Adapter> =
+        all.iter().filter(|adapter| adapter.run_id.as_deref() == Some(run_id)).collect();
+    if of_run.is_empty() {
+        return Err(no_adapters(client, &all, run_id).await?);
+    }
+    let fits = |adapter: &&&Adapter| {
+        let step_fits = match step {
+            AdapterStep::Latest => true,
+            AdapterStep::Number(number) => adapter.step == Some(number),
+        };
+        step_fits && adapter.answers() && adapter.base_model.as_deref() == Some(base_model)
+    };
+    match of_run.iter().filter(fits).max_by(|a, b| a.age().cmp(&b.age())) {
+        Some(adapter) => Ok((**adapter).clone()),
+        None => Err(AdapterError::NoneFits {
+            run_id: run_id.to_owned(),
+            model: base_model.to_owned(),
+            step,
+            found: of_run.iter().map(|adapter| describe(adapter)).collect(),
+        }),
+    }
+}
+
+fn describe(adapter: &Adapter) -> String {
+    let step = adapter.step.map_or_else(|| "?".to_owned(), |step| step.to_string());
+    let model = adapter.base_model.as_deref().unwrap_or("unknown model");
+    format!("{} (step {step}, {model}, {}, {})", adapter.id, adapter.status, adapter.deployment_status)
+}
+
+/// Why a run has no adapters: it may be none, or its id may be that of an adapter.
+async fn no_adapters(client: &Client, all: &[Adapter], run_id: &str) -> Result<AdapterError, AdapterError> {
+    if let Some(adapter) = all.iter().find(|adapter| adapter.id == run_id) {
+        return Ok(AdapterError::NotARun { id: adapter.id.clone() });
+    }
+    let status = match training::get(client, run_id).await {
+        Ok(run) => Some(run.status),
+        Err(error) if error.is_not_found() => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(AdapterError::RunWithoutAdapters { run_id: run_id.to_owned(), status })
+}
+
+/// Looks an id up among training runs and their checkpoints.
+async fn other_record(client: &Client, id: &str) -> Result<OtherRecord, ApiError> {
+    match training::get(client, id).await {
+        Ok(run) => return Ok(OtherRecord::Run { status: run.status }),
+        Err(error) if error.is_not_found() => {}
+        Err(error) => return Err(error),
+    }
+    // Checkpoints can only be asked for by run; those of the latest runs are the ones that people have at hand.
+    for run in training::list(client, RUNS_SEARCHED).await? {
+        let checkpoints = match training::checkpoints(client, &run.id).await {
+            Ok(checkpoints) => checkpoints,
+            Err(error) if error.is_not_found() => continue,
+            Err(error) => return Err(error),
+        };
+        if let Some(checkpoint) = checkpoints.into_iter().find(|checkpoint| checkpoint.id == id) {
+            return Ok(OtherRecord::Checkpoint { run_id: run.id, step: checkpoint.step });
+        }
+    }
+    Ok(OtherRecord::Nothing)
+}
+
+/// Training runs whose checkpoints are searched for an unknown id.
+const RUNS_SEARCHED: u64 = 20;
+
+struct Explained<'a>(&'a OtherRecord);
+
+impl fmt::Display for Explained<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            OtherRecord::Run { status } => write!(
+                formatter,
+                "it is a training run ({status}); give it as --adapter-from-run to use its deployed adapter"
+            ),
+            OtherRecord::Checkpoint { run_id, step } => {
+                let step = step.map_or_else(|| "latest".to_owned(), |step| step.to_string());
+                write!(
+                    formatter,
+                    "it is a checkpoint of training run {run_id}; give --adapter-from-run {run_id} --adapter-step {step}"
+                )
+            }
+            OtherRecord::Nothing => formatter.write_str(
+                "no adapter, training run or recent checkpoint has this id; `aec-bench prime adapters` lists adapters",
+            ),
+        }
+    }
+}
+
+struct Unanswering<'a>(&'a str, &'a str, Option<&'a str>);
+
+impl fmt::Display for Unanswering<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self(status, _, _) if *status != READY => {
+                write!(formatter, "its files are {status}, not {READY}")?;
+            }
+            Self(_, deployment, _) => {
+                write!(formatter, "it is {deployment}; deploy it on Prime's adapters page")?;
+            }
+        }
+        self.2.iter().try_for_each(|error| write!(formatter, " ({error})"))
+    }
+}
+
+struct RunState<'a>(Option<&'a str>);
+
+impl fmt::Display for RunState<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(status) => write!(
+                formatter,
+                " (the run is {status}); adapters are uploaded while it trains or at its end"
+            ),
+            None => formatter.write_str(", and no such run exists; check the id and the team"),
+        }
+    }
+}

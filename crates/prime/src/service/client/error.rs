@@ -1,0 +1,346 @@
+//! What can go wrong with a call, in words that say what to do.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longest excerpt of what a service said.
+const LONGEST_EXCERPT: usize = 600;
+
+/// A call that did not work.
+#[derive(Debug, thiserror::Error)]
+#[error("{call}: {kind}")]
+pub struct ApiError {
+    /// The call, such as `GET /api/v1/user/whoami`.
+    pub call: String,
+    /// What went wrong.
+    pub kind: ApiErrorKind,
+}
+
+/// What went wrong with a call.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiErrorKind {
+    /// There is no key to call with.
+    #[error("no Prime API key; run `prime login`, or set PRIME_API_KEY")]
+    NoKey,
+    /// An address that cannot be used.
+    #[error("{address:?} is not an address of a service: {reason}")]
+    BadAddress {
+        /// The address without its query.
+        address: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A name that cannot be part of an address.
+    #[error("{name:?} cannot be the {what}: letters, digits and `._-@+` are allowed, at most 200 of them")]
+    BadName {
+        /// What the name is for.
+        what: String,
+        /// The start of the name.
+        name: String,
+    },
+    /// No connection, or one that broke.
+    #[error("no answer from the service: {reason}")]
+    Connection {
+        /// What the network said.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("no answer within {} seconds", after.as_secs_f64())]
+    Timeout {
+        /// The time that was allowed.
+        after: Duration,
+    },
+    /// 401.
+    #[error(
+        "Prime does not accept the API key; run `prime login`, or set PRIME_API_KEY to a valid key{}",
+        Said(detail)
+    )]
+    Unauthorized {
+        /// What the service said.
+        detail: String,
+    },
+    /// 402.
+    #[error("the account has not enough credit; add some on Prime's billing page{}", Said(detail))]
+    PaymentRequired {
+        /// What the service said.
+        detail: String,
+    },
+    /// 403.
+    #[error(
+        "the API key may not do this; give it the permission on Prime's key page, or check the team{}",
+        Said(detail)
+    )]
+    Forbidden {
+        /// What the service said.
+        detail: String,
+    },
+    /// 404.
+    #[error("not found; check the name, and whether it belongs to this account or team{}", Said(detail))]
+    NotFound {
+        /// What the service said.
+        detail: String,
+    },
+    /// 405.
+    #[error(
+        "the service does not know this call; it may have changed since this version was made{}",
+        Said(detail)
+    )]
+    MethodNotAllowed {
+        /// What the service said.
+        detail: String,
+    },
+    /// 422.
+    #[error("the service refused the request:{}", Listed(problems))]
+    Invalid {
+        /// What it did not like.
+        problems: Vec<FieldProblem>,
+    },
+    /// 429.
+    #[error("too many requests{}; try again later", Later(*retry_after))]
+    RateLimited {
+        /// How long the service wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// 5xx.
+    #[error("the service has a problem of its own (status {status}); try again later{}", Said(detail))]
+    Server {
+        /// The status.
+        status: u16,
+        /// How long the service wants to be left alone.
+        retry_after: Option<Duration>,
+        /// What it said.
+        detail: String,
+    },
+    /// Any other refusal.
+    #[error("refused with status {status}{}", Said(detail))]
+    Refused {
+        /// The status.
+        status: u16,
+        /// What the service said.
+        detail: String,
+    },
+    /// The service points to an address that the key must not go to.
+    #[error(
+        "the service redirects to {to}, where the API key is not sent; correct the base URL in the settings"
+    )]
+    Redirect {
+        /// Scheme and host of the other address.
+        to: String,
+    },
+    /// An answer that does not end.
+    #[error("the answer is longer than {limit} bytes")]
+    TooLong {
+        /// What was allowed.
+        limit: usize,
+    },
+    /// An answer that is not what was asked for.
+    #[error("the answer is not what this call gives: {reason}")]
+    Malformed {
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// One field that the service refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// Path of the field in the request, such as `eval_config.num_examples`.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl ApiError {
+    pub(crate) fn new(call: impl Into<String>, kind: ApiErrorKind) -> Self {
+        Self { call: call.into(), kind }
+    }
+
+    pub(crate) fn malformed(call: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::new(call, ApiErrorKind::Malformed { reason: reason.into() })
+    }
+
+    /// What a status with its body means.
+    pub(crate) fn of_status(call: &str, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+        let detail = detail(body);
+        let kind = match status {
+            401 => ApiErrorKind::Unauthorized { detail },
+            402 => ApiErrorKind::PaymentRequired { detail },
+            403 => ApiErrorKind::Forbidden { detail },
+            404 => ApiErrorKind::NotFound { detail },
+            405 => ApiErrorKind::MethodNotAllowed { detail },
+            422 => match problems(body) {
+                problems if problems.is_empty() => ApiErrorKind::Refused { status, detail },
+                problems => ApiErrorKind::Invalid { problems },
+            },
+            429 => ApiErrorKind::RateLimited { retry_after },
+            500..=599 => ApiErrorKind::Server { status, retry_after, detail },
+            _ => ApiErrorKind::Refused { status, detail },
+        };
+        Self::new(call, kind)
+    }
+
+    /// Whether the same call may work a little later.
+    pub fn is_passing(&self) -> bool {
+        use ApiErrorKind::{Connection, RateLimited, Server, Timeout};
+        matches!(self.kind, Connection { .. } | RateLimited { .. } | Server { .. } | Timeout { .. })
+    }
+
+    /// Whether the thing asked for is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.kind, ApiErrorKind::NotFound { .. })
+    }
+
+    /// Whether the service limits the number of calls.
+    pub fn is_rate_limit(&self) -> bool {
+        matches!(self.kind, ApiErrorKind::RateLimited { .. })
+    }
+
+    /// How long the service wants to be left alone.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match &self.kind {
+            ApiErrorKind::RateLimited { retry_after } | ApiErrorKind::Server { retry_after, .. } => {
+                *retry_after
+            }
+            _ => None,
+        }
+    }
+
+    /// What the service said, as far as it said anything.
+    pub fn detail(&self) -> &str {
+        use ApiErrorKind::{
+            Forbidden, MethodNotAllowed, NotFound, PaymentRequired, Refused, Server, Unauthorized,
+        };
+        match &self.kind {
+            Unauthorized { detail }
+            | PaymentRequired { detail }
+            | Forbidden { detail }
+            | NotFound { detail }
+            | MethodNotAllowed { detail }
+            | Server { detail, .. }
+            | Refused { detail, .. } => detail,
+            _ => "",
+        }
+    }
+}
+
+/// What a refusal says: `detail`, `message` or `error` of a JSON answer, else the start of its text.
+fn detail(body: &[u8]) -> String {
+    let text = match serde_json::from_slice::<Value>(body) {
+        Ok(Value::Object(object)) => {
+            let said = ["detail", "message", "error"].iter().find_map(|key| object.get(*key));
+            match said {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Object(inner)) => match inner.get("message").and_then(Value::as_str) {
+                    Some(text) => text.to_owned(),
+                    None => Value::Object(inner.clone()).to_string(),
+                },
+                Some(other) => other.to_string(),
+                None => Value::Object(object).to_string(),
+            }
+        }
+        Ok(other) => other.to_string(),
+        // A page for people says nothing that fits into a line.
+        Err(_) if body.starts_with(b"<") => String::new(),
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    excerpt(&text)
+}
+
+/// One line without control characters, cut where it gets long.
+pub(crate) fn excerpt(text: &str) -> String {
+    let line: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_EXCERPT).collect();
+    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().nth(LONGEST_EXCERPT).is_some() { format!("{line}…") } else { line }
+}
+
+/// The list of a 422: `detail[]` with `loc` and `msg`.
+fn problems(body: &[u8]) -> Vec<FieldProblem> {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
+    let Some(list) = value.get("detail").and_then(Value::as_array) else { return Vec::new() };
+    let problem = |entry: &Value| {
+        let place = entry.get("loc").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let parts = place.iter().map(|part| match part {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        let field = parts.filter(|part| part != "body").collect::<Vec<_>>().join(".");
+        let message = entry.get("msg").and_then(Value::as_str).unwrap_or("not accepted");
+        FieldProblem { field: excerpt(&field), message: excerpt(message) }
+    };
+    list.iter().map(problem).collect()
+}
+
+struct Said<'a>(&'a str);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(formatter, " (it says: {})", self.0) }
+    }
+}
+
+struct Listed<'a>(&'a [FieldProblem]);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.0.iter().enumerate() {
+            let separator = if index == 0 { " " } else { "; " };
+            let field = if problem.field.is_empty() { "request" } else { &problem.field };
+            write!(formatter, "{separator}{field}: {}", problem.message)?;
+        }
+        Ok(())
+    }
+}
+
+struct Later(Option<Duration>);
+
+impl fmt::Display for Later {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(wait) => write!(formatter, ", the service asks to wait {} seconds", wait.as_secs()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(status: u16, body: &str) -> String {
+        ApiError::of_status("GET /x", status, None, body.as_bytes()).to_string()
+    }
+
+    #[test]
+    fn each_status_says_what_to_do() {
+        assert!(shown(401, r#"{"detail":"bad token"}"#).contains("prime login"));
+        assert!(shown(401, r#"{"detail":"bad token"}"#).contains("bad token"));
+        assert!(shown(402, "{}").contains("credit"));
+        assert!(shown(404, r#"{"message":"no such run"}"#).contains("no such run"));
+        assert!(shown(405, "").contains("does not know this call"));
+        assert!(shown(503, "<html>oops</html>").ends_with("try again later"));
+        assert!(shown(409, r#"{"error":{"message":"taken"}}"#).contains("taken"));
+    }
+
+    #[test]
+    fn a_validation_answer_names_the_fields() {
+        let body = r#"{"detail":[{"loc":["body","eval_config","num_examples"],"msg":"must be positive"},
+                      {"loc":["body",0],"msg":"odd"},{"msg":5},7]}"#;
+        let text = shown(422, body);
+        assert!(
+            text.contains("eval_config.num_examples: must be positive; 0: odd; request: not accepted"),
+            "{text}"
+        );
+        assert!(shown(422, r#"{"detail":"plain"}"#).contains("plain"));
+    }
+
+    #[test]
+    fn long_and_binary_bodies_become_one_short_line() {
+        let text = shown(400, &"a\n\u{7}b ".repeat(2000));
+        assert!(text.chars().count() < 700 && !text.chars().any(char::is_control), "{text}");
+        let error = ApiError::of_status("GET /x", 400, None, &[0xff, 0xfe, 0x00, b'x']);
+        assert!(!error.to_string().chars().any(char::is_control));
+    }
+}

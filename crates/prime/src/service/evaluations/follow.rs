@@ -1,0 +1,123 @@
+//! Watching an evaluation until it ends.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Evaluation, EvaluationStatus};
+use crate::service::client::{ApiError, Client, segment};
+use crate::service::log::LogReader;
+use crate::service::watch::{Troubles, WatchOptions};
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum FollowEvent<'a> {
+    /// The status is new.
+    Status(&'a EvaluationStatus),
+    /// A new line of the log.
+    Log(&'a str),
+    /// The service did not answer; it is asked again after the pause.
+    Trouble {
+        /// What it said.
+        error: &'a ApiError,
+        /// The pause.
+        pause: Duration,
+    },
+    /// The end of the log could not be read.
+    LogLost(&'a ApiError),
+}
+
+/// How watching ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FollowEnd {
+    /// The evaluation ended.
+    Ended(Box<Evaluation>),
+    /// The caller had enough. The evaluation goes on.
+    Left,
+}
+
+/// Watches an evaluation and tells what happens until it ends or the caller breaks off.
+pub async fn follow(
+    client: &Client,
+    id: &str,
+    options: &WatchOptions,
+    mut tell: impl FnMut(FollowEvent<'_>) -> ControlFlow<()>,
+) -> Result<FollowEnd, ApiError> {
+    let id = segment("evaluation id", id)?;
+    let call = format!("GET /api/v1/evaluations/{id}");
+    let mut log = LogReader::default();
+    let mut status = None;
+    let mut troubles = Troubles::new(options);
+    loop {
+        let (evaluation, text) = match ask(client, id, &call).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let Some(pause) = troubles.pause(&error) else { return Err(error) };
+                if tell(FollowEvent::Trouble { error: &error, pause }).is_break() {
+                    return Ok(FollowEnd::Left);
+                }
+                tokio::time::sleep(pause).await;
+                continue;
+            }
+        };
+        troubles.over();
+        if status.as_ref() != Some(&evaluation.status) {
+            if tell(FollowEvent::Status(&evaluation.status)).is_break() {
+                return Ok(FollowEnd::Left);
+            }
+            status = Some(evaluation.status.clone());
+        }
+        let last = evaluation.status.is_final();
+        let lines = if last {
+            last_lines(client, id, &mut log, &mut tell).await
+        } else {
+            text.map(|text| log.take(&text)).unwrap_or_default()
+        };
+        for line in &lines {
+            if tell(FollowEvent::Log(line)).is_break() {
+                return Ok(FollowEnd::Left);
+            }
+        }
+        if last {
+            return Ok(FollowEnd::Ended(Box::new(evaluation)));
+        }
+        tokio::time::sleep(options.interval).await;
+    }
+}
+
+/// Status first, then the log. The log of an evaluation that has ended is read by [`last_lines`].
+async fn ask(client: &Client, id: &str, call: &str) -> Result<(Evaluation, Option<String>), ApiError> {
+    let evaluation = Evaluation::of(client.get_once(&["evaluations", id], &[]).await?, call)?;
+    if evaluation.status.is_final() {
+        return Ok((evaluation, None));
+    }
+    match client.get_once(&["hosted-evaluations", id, "logs"], &[]).await {
+        Ok(answer) => Ok((evaluation, log_text(&answer))),
+        // There is no log before there is a machine.
+        Err(error) if error.is_not_found() => Ok((evaluation, None)),
+        Err(error) => Err(error),
+    }
+}
+
+async fn last_lines(
+    client: &Client,
+    id: &str,
+    log: &mut LogReader,
+    tell: &mut impl FnMut(FollowEvent<'_>) -> ControlFlow<()>,
+) -> Vec<String> {
+    match client.get(&["hosted-evaluations", id, "logs"], &[]).await {
+        Ok(answer) => log.finish(&log_text(&answer).unwrap_or_default()),
+        Err(error) => {
+            // The evaluation has ended, and its result does not depend on the log: there is nothing to break off.
+            if !error.is_not_found() {
+                let _ended_anyway = tell(FollowEvent::LogLost(&error));
+            }
+            Vec::new()
+        }
+    }
+}
+
+fn log_text(answer: &Value) -> Option<String> {
+    answer.get("logs").and_then(Value::as_str).map(str::to_owned)
+}

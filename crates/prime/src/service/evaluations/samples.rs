@@ -1,0 +1,232 @@
+//! All samples of an evaluation, page by page.
+//!
+//! A page is handed over as soon as it is there, so that memory does not depend on the number of samples. While an
+//! evaluation runs, its total grows and samples move between pages; samples are known by their ids and come once. A
+//! service that gives smaller pages than asked for, the same page again or pages without end is noticed.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::ControlFlow;
+
+use serde_json::Value;
+
+use crate::service::client::{ApiError, ApiErrorKind, Client, segment};
+
+/// How samples are read.
+#[derive(Clone, Debug)]
+pub struct SamplesOptions {
+    /// Samples of a page; the service gives at most 1000.
+    pub page_size: u64,
+    /// Most samples that are taken before the service is thought to be broken.
+    pub most_samples: u64,
+}
+
+impl Default for SamplesOptions {
+    fn default() -> Self {
+        Self { page_size: 1000, most_samples: 5_000_000 }
+    }
+}
+
+/// One page, without samples that came before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SamplePage {
+    /// The samples.
+    pub samples: Vec<Value>,
+    /// Samples given so far, with this page.
+    pub received: u64,
+    /// Samples that the service says there are.
+    pub total: Option<u64>,
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleCount {
+    /// Samples given to the caller.
+    pub received: u64,
+    /// Samples that the service last said there are. More than `received` means that some are missing.
+    pub total: Option<u64>,
+    /// Samples that came more than once.
+    pub repeated: u64,
+}
+
+/// Why samples cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SamplesError {
+    /// A page holds only what came before, though there should be more.
+    #[error(
+        "page {page} of the samples repeats earlier ones, after {received} of {total}; the service cannot page"
+    )]
+    RepeatedPage {
+        /// The page.
+        page: u64,
+        /// Samples so far.
+        received: u64,
+        /// Samples that there should be.
+        total: u64,
+    },
+    /// Pages without end.
+    #[error("there are more than {limit} samples; the service gives pages without end")]
+    Endless {
+        /// What was allowed.
+        limit: u64,
+    },
+    /// A call did not work.
+    #[error(transparent)]
+    Api(#[from] ApiError),
+}
+
+/// Reads all samples and hands them over page by page. The caller may break off.
+pub async fn samples(
+    client: &Client,
+    evaluation_id: &str,
+    options: &SamplesOptions,
+    mut take: impl FnMut(SamplePage) -> ControlFlow<()>,
+) -> Result<SampleCount, SamplesError> {
+    let id = segment("evaluation id", evaluation_id)?;
+    let mut place = Place { page: 1, limit: options.page_size.clamp(1, 1000) };
+    let mut seen = Seen::default();
+    loop {
+        let answer = match fetch(client, id, place).await {
+            Ok(answer) => answer,
+            Err(error) => match place.with_smaller_pages(&error) {
+                Some(smaller) => {
+                    place = smaller;
+                    continue;
+                }
+                None => return Err(error.into()),
+            },
+        };
+        if answer.limit.is_some_and(|limit| limit < place.limit) && place.page == 1 {
+            // The service counts its pages by its own size.
+            place.limit = answer.limit.unwrap_or(place.limit);
+        }
+        let was_empty = answer.samples.is_empty();
+        let fresh = seen.take(answer);
+        let count = seen.count;
+        if count.received > options.most_samples {
+            return Err(SamplesError::Endless { limit: options.most_samples });
+        }
+        if fresh.is_empty() && !was_empty {
+            // While an evaluation runs, a page can hold nothing new; that it does so twice is no accident.
+            match count.total {
+                Some(total) if count.received < total && seen.stale_pages > 1 => {
+                    return Err(SamplesError::RepeatedPage {
+                        page: place.page,
+                        received: count.received,
+                        total,
+                    });
+                }
+                Some(total) if count.received < total => {}
+                _ => return Ok(count),
+            }
+        }
+        let page = SamplePage { samples: fresh, received: count.received, total: count.total };
+        if !page.samples.is_empty() && take(page).is_break() {
+            return Ok(count);
+        }
+        // A short page is no end as long as the service says that there are more.
+        let ended = match count.total {
+            Some(total) => count.received >= total,
+            None => seen.last_page_length < place.limit,
+        };
+        if was_empty || ended {
+            return Ok(count);
+        }
+        place.page += 1;
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    page: u64,
+    limit: u64,
+}
+
+impl Place {
+    /// The same place in smaller pages, after one that was too long to be read. Sizes are powers of ten, so that the
+    /// start of this page is the start of a smaller one.
+    fn with_smaller_pages(self, error: &ApiError) -> Option<Self> {
+        if !matches!(error.kind, ApiErrorKind::TooLong { .. }) || self.limit == 1 {
+            return None;
+        }
+        let start = (self.page - 1) * self.limit;
+        let limit =
+            [100, 10, 1].into_iter().find(|limit| *limit < self.limit && start.is_multiple_of(*limit))?;
+        Some(Self { page: start / limit + 1, limit })
+    }
+}
+
+struct Answer {
+    samples: Vec<Value>,
+    total: Option<u64>,
+    limit: Option<u64>,
+}
+
+async fn fetch(client: &Client, id: &str, place: Place) -> Result<Answer, ApiError> {
+    let query = [("page", place.page.to_string()), ("limit", place.limit.to_string())];
+    let mut answer = client.get(&["evaluations", id, "samples"], &query).await?;
+    let Some(Value::Array(samples)) = answer.get_mut("samples").map(Value::take) else {
+        let call = format!("GET /api/v1/evaluations/{id}/samples");
+        return Err(ApiError::malformed(call, "it has no list `samples`"));
+    };
+    let number = |key: &str| answer.get(key).and_then(Value::as_u64);
+    Ok(Answer { samples, total: number("total"), limit: number("limit").filter(|limit| *limit > 0) })
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Hashes of ids: eight bytes a sample, whatever the samples hold.
+    ids: HashSet<u64>,
+    count: SampleCount,
+    last_page: Option<u64>,
+    last_page_length: u64,
+    stale_pages: u32,
+}
+
+impl Seen {
+    /// The samples that did not come before. Without ids only a whole page can be known again.
+    fn take(&mut self, answer: Answer) -> Vec<Value> {
+        let fingerprint = page_fingerprint(&answer.samples);
+        let same_page = fingerprint.is_some() && fingerprint == self.last_page;
+        self.last_page = fingerprint;
+        self.last_page_length = answer.samples.len() as u64;
+        self.count.total = answer.total;
+        let mut fresh = Vec::with_capacity(answer.samples.len());
+        for sample in answer.samples {
+            let is_new = match sample_id(&sample) {
+                Some(id) => self.ids.insert(hash(id)),
+                None => !same_page,
+            };
+            if is_new {
+                fresh.push(sample);
+            } else {
+                self.count.repeated += 1;
+            }
+        }
+        self.stale_pages = if fresh.is_empty() { self.stale_pages + 1 } else { 0 };
+        self.count.received += fresh.len() as u64;
+        fresh
+    }
+}
+
+fn sample_id(sample: &Value) -> Option<&str> {
+    sample.get("sample_id").or_else(|| sample.get("id")).and_then(Value::as_str).filter(|id| !id.is_empty())
+}
+
+/// A number for a page that has samples without ids.
+fn page_fingerprint(samples: &[Value]) -> Option<u64> {
+    if samples.iter().all(|sample| sample_id(sample).is_some()) {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    for sample in samples {
+        sample.to_string().hash(&mut hasher);
+    }
+    Some(hasher.finish())
+}
+
+fn hash(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,361 @@
+//! Training configuration files, written from a few options.
+//!
+//! There are two targets. [`Target::SharedLora`] is the file that Prime's shared training took, with one `[[env]]` for
+//! each view of the tasks. [`Target::PrimeRl`] is what prime-rl takes now, on Prime's dedicated machines and on one's
+//! own. The same options always give the same text.
+
+mod prime_rl;
+mod shared_lora;
+mod text;
+
+use crate::service::hub::EnvironmentName;
+
+/// Which program the file is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// Prime's shared `LoRA` training, up to `prime` 0.12.
+    #[default]
+    SharedLora,
+    /// prime-rl from 0.8 on.
+    PrimeRl,
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "shared-lora" => Ok(Self::SharedLora),
+            "prime-rl" => Ok(Self::PrimeRl),
+            _ => Err(format!("{text:?} is no target: use shared-lora or prime-rl")),
+        }
+    }
+}
+
+/// Which tasks are trained on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Difficulties {
+    /// One view that allows these, or all if there are none.
+    Together(Vec<String>),
+    /// One view for each, sampled in this ratio.
+    Ratios(Vec<(String, f64)>),
+}
+
+/// Keeping examples that are neither solved nor hopeless.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DifficultyFiltering {
+    /// Mean reward from which an example is easy.
+    pub easy_threshold: f64,
+    /// Mean reward up to which an example is hard.
+    pub hard_threshold: f64,
+    /// Share of easy examples that stay.
+    pub easy_fraction: f64,
+    /// Share of hard examples that stay.
+    pub hard_fraction: f64,
+}
+
+impl Default for DifficultyFiltering {
+    fn default() -> Self {
+        Self { easy_threshold: 0.8, hard_threshold: 0.2, easy_fraction: 0.0, hard_fraction: 0.0 }
+    }
+}
+
+/// What a configuration says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainOptions {
+    /// The environment, `owner/name`.
+    pub environment: EnvironmentName,
+    /// The model.
+    pub model: String,
+    /// Slice of the tasks.
+    pub split: String,
+    /// Which tasks.
+    pub difficulties: Difficulties,
+    /// Harness.
+    pub harness: Option<String>,
+    /// Examples of each view; all if absent.
+    pub num_examples: Option<u32>,
+    /// Training steps.
+    pub max_steps: u32,
+    /// Rollouts of a step.
+    pub batch_size: u32,
+    /// Rollouts of an example.
+    pub rollouts_per_example: u32,
+    /// Most tokens of an answer.
+    pub max_tokens: u32,
+    /// Steps between evaluations.
+    pub eval_interval: u32,
+    /// Examples of an evaluation.
+    pub eval_num_examples: u32,
+    /// Rollouts of each of them.
+    pub eval_rollouts_per_example: u32,
+    /// Whether the model is evaluated before training.
+    pub eval_base_model: bool,
+    /// Difficulty filtering, if wanted.
+    pub filtering: Option<DifficultyFiltering>,
+    /// Adapters or checkpoints that are kept.
+    pub keep_last: u32,
+}
+
+impl TrainOptions {
+    /// Options with their defaults.
+    pub fn new(environment: EnvironmentName) -> Self {
+        Self {
+            environment,
+            model: "Qwen/Qwen3.5-0.8B".to_owned(),
+            split: "train".to_owned(),
+            difficulties: Difficulties::Together(Vec::new()),
+            harness: None,
+            num_examples: None,
+            max_steps: 20,
+            batch_size: 32,
+            rollouts_per_example: 4,
+            max_tokens: 2048,
+            eval_interval: 10,
+            eval_num_examples: 10,
+            eval_rollouts_per_example: 1,
+            eval_base_model: true,
+            filtering: None,
+            keep_last: 3,
+        }
+    }
+}
+
+/// Why options make no configuration.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TrainOptionsError {
+    /// A difficulty flag together with a ratio flag.
+    #[error(
+        "--difficulty and --difficulty-ratio exclude each other: one view of several difficulties, or one view each"
+    )]
+    DifficultyTwice,
+    /// A ratio that is not `DIFFICULTY=RATIO`.
+    #[error("{text:?} is no ratio: write DIFFICULTY=RATIO, such as easy=0.45")]
+    Ratio {
+        /// What was given.
+        text: String,
+    },
+    /// A ratio that is not positive.
+    #[error("the ratio of {difficulty} must be a positive number, not {ratio}")]
+    RatioRange {
+        /// The difficulty.
+        difficulty: String,
+        /// Its ratio.
+        ratio: f64,
+    },
+    /// A difficulty that is given twice.
+    #[error("the difficulty {difficulty} is given twice")]
+    Repeated {
+        /// The difficulty.
+        difficulty: String,
+    },
+    /// Something is empty.
+    #[error("{what} must not be empty")]
+    Empty {
+        /// What is empty.
+        what: &'static str,
+    },
+    /// A number that must be positive.
+    #[error("{what} must be positive")]
+    Zero {
+        /// Which number.
+        what: &'static str,
+    },
+    /// A batch that groups do not fill.
+    #[error("--batch-size {batch_size} is not a multiple of --rollouts-per-example {rollouts}")]
+    Batch {
+        /// Size of the batch.
+        batch_size: u32,
+        /// Size of a group.
+        rollouts: u32,
+    },
+    /// A number outside of zero to one.
+    #[error("{what} must be from 0 to 1, not {value}")]
+    Fraction {
+        /// Which number.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// Thresholds in the wrong order.
+    #[error("--easy-threshold {easy} must be above --hard-threshold {hard}")]
+    Thresholds {
+        /// Threshold of easy.
+        easy: f64,
+        /// Threshold of hard.
+        hard: f64,
+    },
+}
+
+impl Difficulties {
+    /// Reads the flags `--difficulty` and `--difficulty-ratio`.
+    pub fn from_flags(together: &[String], ratios: &[String]) -> Result<Self, TrainOptionsError> {
+        if ratios.is_empty() {
+            return Ok(Self::Together(together.to_vec()));
+        }
+        if !together.is_empty() {
+            return Err(TrainOptionsError::DifficultyTwice);
+        }
+        let ratio = |text: &String| {
+            let bad = || TrainOptionsError::Ratio { text: text.clone() };
+            let (difficulty, number) = text.split_once('=').ok_or_else(bad)?;
+            let number = number.trim().parse().map_err(|_| bad())?;
+            Ok((difficulty.trim().to_owned(), number))
+        };
+        ratios.iter().map(ratio).collect::<Result<_, _>>().map(Self::Ratios)
+    }
+
+    fn check(&self) -> Result<(), TrainOptionsError> {
+        let names: Vec<&String> = match self {
+            Self::Together(names) => names.iter().collect(),
+            Self::Ratios(ratios) if ratios.is_empty() => {
+                return Err(TrainOptionsError::Empty { what: "the list of ratios" });
+            }
+            Self::Ratios(ratios) => ratios.iter().map(|(name, _)| name).collect(),
+        };
+        for (index, name) in names.iter().enumerate() {
+            if name.trim().is_empty() {
+                return Err(TrainOptionsError::Empty { what: "a difficulty" });
+            }
+            if names[..index].contains(name) {
+                return Err(TrainOptionsError::Repeated { difficulty: (*name).clone() });
+            }
+        }
+        if let Self::Ratios(ratios) = self
+            && let Some((difficulty, ratio)) =
+                ratios.iter().find(|(_, ratio)| !ratio.is_finite() || *ratio <= 0.0)
+        {
+            return Err(TrainOptionsError::RatioRange { difficulty: difficulty.clone(), ratio: *ratio });
+        }
+        Ok(())
+    }
+}
+
+impl DifficultyFiltering {
+    fn check(&self) -> Result<(), TrainOptionsError> {
+        for (what, value) in [
+            ("--easy-threshold", self.easy_threshold),
+            ("--hard-threshold", self.hard_threshold),
+            ("--easy-fraction", self.easy_fraction),
+            ("--hard-fraction", self.hard_fraction),
+        ] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(TrainOptionsError::Fraction { what, value });
+            }
+        }
+        if self.easy_threshold <= self.hard_threshold {
+            return Err(TrainOptionsError::Thresholds {
+                easy: self.easy_threshold,
+                hard: self.hard_threshold,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A configuration that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenConfig {
+    /// The file.
+    pub text: String,
+    /// What the user should know about it.
+    pub notes: Vec<String>,
+}
+
+/// One view of the environment's tasks.
+struct View {
+    /// Part of the name that tells views apart.
+    suffix: String,
+    ratio: Option<f64>,
+    difficulties: Vec<String>,
+}
+
+impl TrainOptions {
+    /// Writes the configuration for a target.
+    pub fn write(&self, target: Target) -> Result<WrittenConfig, TrainOptionsError> {
+        self.check()?;
+        let mut notes = Vec::new();
+        if self.split == "all" || self.split == "eval" {
+            notes.push(format!(
+                "split {:?} trains on the tasks that the evaluation uses; choose `train` to keep them apart",
+                self.split
+            ));
+        }
+        let text = match target {
+            Target::SharedLora => {
+                notes.push(
+                    "Prime no longer starts shared LoRA runs; this file is for services that still do"
+                        .to_owned(),
+                );
+                shared_lora::write(self)
+            }
+            Target::PrimeRl => prime_rl::write(self, &mut notes),
+        };
+        Ok(WrittenConfig { text, notes })
+    }
+
+    fn check(&self) -> Result<(), TrainOptionsError> {
+        for (what, text) in [("--model", &self.model), ("--split", &self.split)] {
+            if text.trim().is_empty() {
+                return Err(TrainOptionsError::Empty { what });
+            }
+        }
+        for (what, number) in [
+            ("--max-steps", self.max_steps),
+            ("--batch-size", self.batch_size),
+            ("--rollouts-per-example", self.rollouts_per_example),
+            ("--max-tokens", self.max_tokens),
+            ("--num-examples", self.num_examples.unwrap_or(1)),
+            ("--eval-interval", self.eval_interval),
+            ("--eval-num-examples", self.eval_num_examples),
+            ("--eval-rollouts-per-example", self.eval_rollouts_per_example),
+            ("--adapters-keep-last", self.keep_last),
+        ] {
+            if number == 0 {
+                return Err(TrainOptionsError::Zero { what });
+            }
+        }
+        if !self.batch_size.is_multiple_of(self.rollouts_per_example) {
+            let (batch_size, rollouts) = (self.batch_size, self.rollouts_per_example);
+            return Err(TrainOptionsError::Batch { batch_size, rollouts });
+        }
+        self.difficulties.check()?;
+        self.filtering.as_ref().map_or(Ok(()), DifficultyFiltering::check)
+    }
+
+    fn views(&self) -> Vec<View> {
+        match &self.difficulties {
+            Difficulties::Together(names) => {
+                vec![View { suffix: String::new(), ratio: None, difficulties: names.clone() }]
+            }
+            Difficulties::Ratios(ratios) => ratios
+                .iter()
+                .map(|(name, ratio)| View {
+                    suffix: format!("-{name}"),
+                    ratio: Some(*ratio),
+                    difficulties: vec![name.clone()],
+                })
+                .collect(),
+        }
+    }
+
+    /// Arguments of a view as TOML, in their fixed order.
+    fn arguments(&self, view: &View, split: &str, num_examples: Option<u32>) -> Vec<(&'static str, String)> {
+        let mut arguments = vec![("split", text::quoted(split))];
+        match view.difficulties.as_slice() {
+            [] => {}
+            [one] => arguments.push(("difficulty", text::quoted(one))),
+            several => arguments.push(("difficulty", text::list(several))),
+        }
+        if let Some(harness) = &self.harness {
+            arguments.push(("harness", text::quoted(harness)));
+        }
+        if let Some(number) = num_examples {
+            arguments.push(("num_examples", number.to_string()));
+        }
+        arguments
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Prime's program in a virtual environment.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use aec_test::prime::StandIn;
+
+/// A version that is tested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// The one that the documents describe.
+    Described,
+    /// The last one that starts shared training.
+    LastShared,
+    /// The newest.
+    Newest,
+}
+
+impl Version {
+    pub(crate) fn number(self) -> &'static str {
+        match self {
+            Self::Described => "0.6.2",
+            Self::LastShared => "0.12.0",
+            Self::Newest => "0.18.0",
+        }
+    }
+
+    fn requirements(self) -> &'static str {
+        match self {
+            Self::Described => include_str!("../requirements/prime-0.6.2.txt"),
+            Self::LastShared => include_str!("../requirements/prime-0.12.0.txt"),
+            Self::Newest => include_str!("../requirements/prime-0.18.0.txt"),
+        }
+    }
+}
+
+/// An installed program with a home of its own.
+pub(crate) struct Prime {
+    pub(crate) version: Version,
+    environment: PathBuf,
+    home: tempfile::TempDir,
+}
+
+impl Prime {
+    /// Installs a version, once for all tests.
+    pub(crate) fn install(version: Version) -> Result<Self, String> {
+        let environment = venvs().join(format!("prime-{}", version.number()));
+        let marker = environment.join("complete.txt");
+        let lock = std::fs::File::create(venvs().join(format!("prime-{}.lock", version.number())));
+        let lock = lock.map_err(|error| error.to_string())?;
+        lock.lock().map_err(|error| error.to_string())?;
+        if std::fs::read_to_string(&marker).ok().as_deref() != Some(version.requirements()) {
+            make(&environment)?;
+            let requirements = environment.join("requirements.txt");
+            std::fs::write(&requirements, version.requirements()).map_err(|error| error.to_string())?;
+            let pip = environment.join("bin/pip");
+            run(Command::new(pip).args(["install", "--quiet", "--no-deps", "-r"]).arg(requirements))?;
+            std::fs::write(&marker, version.requirements()).map_err(|error| error.to_string())?;
+        }
+        let home = tempfile::tempdir().map_err(|error| error.to_string())?;
+        Ok(Self { version, environment, home })
+    }
+
+    pub(crate) fn is_newest(&self) -> bool {
+        self.version == Version::Newest
+    }
+
+    /// Runs Python code with the program's packages.
+    pub(crate) fn python(&self, code: &str, arguments: &[PathBuf]) -> Result<String, String> {
+        let mut command = Command::new(self.environment.join("bin/python"));
+        run(command.args(["-c", code]).args(arguments).env("HOME", self.home.path()))
+    }
+
+    /// Runs the program against a server and gives what it printed.
+    pub(crate) fn run(
+        &self,
+        stand_in: &StandIn,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Result<String, String> {
+        let key = stand_in.with(|state| state.key.clone());
+        // Only the environment's own programs: a `uv` on the machine would build the package in another way.
+        let path = format!("{}:/usr/bin:/bin", self.environment.join("bin").display());
+        let mut command = Command::new(self.environment.join("bin/prime"));
+        command
+            .args(arguments)
+            .current_dir(directory)
+            .env("HOME", self.home.path())
+            .env("PATH", path)
+            .env("PRIME_API_KEY", key)
+            .env("PRIME_API_BASE_URL", stand_in.base_url())
+            .env("PRIME_FRONTEND_URL", stand_in.base_url())
+            .env("PRIME_INFERENCE_URL", stand_in.inference_url())
+            .env("PRIME_DISABLE_VERSION_CHECK", "1")
+            .env("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+            .env("COLUMNS", "200");
+        for name in ["PRIME_TEAM_ID", "PRIME_CONTEXT", "PRIME_USER_ID", "PRIME_BASE_URL"] {
+            command.env_remove(name);
+        }
+        run(&mut command)
+    }
+}
+
+/// Directory of all virtual environments.
+pub(crate) fn venvs() -> PathBuf {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../venvs");
+    std::fs::create_dir_all(&directory).unwrap();
+    directory.canonicalize().unwrap()
+}
+
+/// Makes an empty virtual environment.
+pub(crate) fn make(environment: &Path) -> Result<(), String> {
+    let python = std::env::var("AEC_PRIME_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    run(Command::new(python).args(["-m", "venv", "--clear"]).arg(environment)).map(|_| ())
+}
+
+/// What a program prints, or both its outputs if it fails.
+pub(crate) fn run(command: &mut Command) -> Result<String, String> {
+    let Output { status, stdout, stderr } =
+        command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
+    let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    if status.success() { Ok(out.into_owned()) } else { Err(format!("{status}\n{out}\n{err}")) }
+}
+
+/// Says why nothing was checked.
+pub(crate) fn skip(reason: &str) {
+    assert!(std::env::var("AEC_PRIME_REAL_CLI").as_deref() != Ok("required"), "{reason}");
+    eprintln!("SKIPPED: {reason}");
+}

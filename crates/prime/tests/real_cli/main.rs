@@ -1,0 +1,36 @@
+//! Prime's own program against the stand-in, and what it sends compared with what this crate sends.
+//!
+//! The program is installed from pinned requirements into a virtual environment below the target directory. Where that
+//! cannot be done, because there is no Python or no package index, a test says so and checks nothing; with
+//! `AEC_PRIME_REAL_CLI=required` it fails instead. `AEC_PRIME_PYTHON` names the Python to use.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+#![expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+
+mod cli;
+mod compare;
+mod ignore;
+mod wheel;
+
+use std::path::Path;
+
+use aec_prime::service::settings::Settings;
+use aec_test::prime::StandIn;
+use cli::{Prime, Version};
+
+/// Runs a check with each version of the program that can be had.
+fn with_each(versions: &[Version], check: impl Fn(&Prime)) {
+    for version in versions {
+        match Prime::install(*version) {
+            Ok(prime) => check(&prime),
+            Err(reason) => cli::skip(&format!("prime {}: {reason}", version.number())),
+        }
+    }
+}
+
+/// The settings of the stand-in's user.
+fn settings(stand_in: &StandIn) -> Settings {
+    let variables = stand_in.variables();
+    let find = |name: &str| Some(variables.iter().find(|(known, _)| *known == name)?.1.clone());
+    Settings::load(Path::new("/nowhere"), find).unwrap()
+}

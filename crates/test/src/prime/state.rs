@@ -1,0 +1,131 @@
+//! What the server knows.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::evaluations::HostedRun;
+use super::hub::Environment;
+use super::request::RecordedRequest;
+use super::training::TrainingRun;
+
+/// Whether shared training can be started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SharedTraining {
+    /// As it was.
+    #[default]
+    Open,
+    /// As it is now.
+    Retired,
+}
+
+/// A failure on demand.
+#[derive(Clone, Debug, Default)]
+pub struct Failure {
+    /// Method that fails, or any.
+    pub method: Option<String>,
+    /// Part of the paths that fail.
+    pub path: String,
+    /// How often.
+    pub times: u32,
+    /// Matching requests that still work before the first failure.
+    pub after: u32,
+    /// Status of the failure.
+    pub status: u16,
+    /// Headers of the failure.
+    pub headers: Vec<(String, String)>,
+    /// Body of the failure.
+    pub body: String,
+}
+
+impl Failure {
+    /// Fails `times` times on paths that contain `path`.
+    pub fn new(path: &str, status: u16, times: u32) -> Self {
+        let body = json!({"detail": format!("failure {status} on demand")}).to_string();
+        Self { path: path.to_owned(), status, times, body, ..Self::default() }
+    }
+}
+
+/// Everything that the server keeps. Tests change it as they need.
+#[derive(Debug)]
+pub struct StandInState {
+    /// The key that is accepted.
+    pub key: String,
+    /// Answer to who the user is.
+    pub user: Value,
+    /// Answer to which models there are.
+    pub models: Value,
+    /// Failures to come.
+    pub failures: Vec<Failure>,
+    /// Requests so far.
+    pub requests: Vec<RecordedRequest>,
+    /// Evaluations, by id.
+    pub evaluations: BTreeMap<String, HostedRun>,
+    /// Adapters as the API writes them.
+    pub adapters: Vec<Value>,
+    /// Training runs, by id.
+    pub runs: BTreeMap<String, TrainingRun>,
+    /// Whether shared training can be started.
+    pub shared_training: SharedTraining,
+    /// Status of the hub's check of every environment.
+    pub environment_action: String,
+    pub(super) environments: Vec<Environment>,
+    pub(super) storage: BTreeMap<String, Bytes>,
+    pub(super) root: String,
+}
+
+impl StandInState {
+    pub(super) fn new(root: String) -> Self {
+        let price = json!({"input_usd_per_mtok": 0.1, "output_usd_per_mtok": 0.2});
+        Self {
+            key: "pit_test_key".to_owned(),
+            user: json!({"id": "u1", "email": "t@example.com", "name": "Tester", "slug": "me"}),
+            models: json!({"object": "list", "data": [
+                {"id": "openai/gpt-4.1-mini", "object": "model", "created": 1, "owned_by": "x", "pricing": price},
+                {"id": "Qwen/Qwen3.5-4B", "object": "model", "created": 1, "owned_by": "x", "pricing": price},
+            ]}),
+            failures: Vec::new(),
+            requests: Vec::new(),
+            evaluations: BTreeMap::new(),
+            adapters: Vec::new(),
+            runs: BTreeMap::new(),
+            shared_training: SharedTraining::Open,
+            environment_action: "SUCCESS".to_owned(),
+            environments: Vec::new(),
+            storage: BTreeMap::new(),
+            root,
+        }
+    }
+
+    /// Content of what was uploaded under a file name.
+    pub fn stored(&self, file_name: &str) -> Option<&Bytes> {
+        self.storage.iter().find(|(key, _)| key.ends_with(file_name)).map(|(_, bytes)| bytes)
+    }
+
+    /// Makes an environment that can be evaluated without a push.
+    pub fn add_environment(&mut self, owner: &str, name: &str) -> String {
+        self.resolve(owner, name, "PRIVATE").0
+    }
+
+    /// The failure that a request meets, if one is due.
+    pub(super) fn take_failure(&mut self, request: &RecordedRequest) -> Option<Answer> {
+        let due = self.failures.iter_mut().find(|failure| {
+            failure.times > 0
+                && request.path.contains(&failure.path)
+                && failure.method.as_ref().is_none_or(|method| *method == request.method)
+        })?;
+        if due.after > 0 {
+            due.after -= 1;
+            return None;
+        }
+        due.times -= 1;
+        let mut answer =
+            Answer { status: due.status, headers: due.headers.clone(), body: due.body.clone().into() };
+        if answer.headers.iter().all(|(name, _)| name != "content-type") {
+            answer.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        }
+        Some(answer)
+    }
+}

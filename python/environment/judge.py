@@ -1,0 +1,371 @@
+"""From what a policy left to a reward: the submission is frozen as a copy, the task's own verifier judges it with its
+files fresh from the package, and what it wrote is read strictly. Everything but a clean verdict is a fault of the
+verifier or this machine, never a reward.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import room, tree
+from .core import File, Package, PackageError, Task, Terms
+from .workspace import Scratch, Workspace
+
+MEBIBYTE = 1024 * 1024
+MOST_BYTES_OF_FILE = 64 * MEBIBYTE
+MOST_BYTES = 256 * MEBIBYTE
+MOST_ENTRIES = 10_000
+MOST_DEPTH = 16
+MOST_BYTES_OF_REWARD = 4096
+
+
+class VerifierFault(RuntimeError):
+    """There is no reward, and it is not the policy's doing."""
+
+
+@dataclass
+class Verdict:
+    """What a rollout earned. With a `fault` there is no reward; `problem` says why a submission was not taken.
+
+    The `source` of the answer is `submission` (submit_answer), `workspace` (the answer's file), `message` or `none`.
+    """
+
+    reward: float | None = None
+    fault: str | None = None
+    source: str = "none"
+    problem: str | None = None
+    refused: list[str] = field(default_factory=list)
+
+    def record(self) -> dict[str, Any]:
+        """For the record of a rollout."""
+        return {
+            "reward": self.reward,
+            "fault": self.fault,
+            "source": self.source,
+            "problem": self.problem,
+            "refused": self.refused,
+        }
+
+    def metrics(self) -> dict[str, float]:
+        """The same as numbers: where the answer came from, if from anywhere, and whether judging failed."""
+        return {
+            "submitted": float(self.source == "submission"),
+            "source_workspace": float(self.source == "workspace"),
+            "source_message": float(self.source == "message"),
+            "verifier_fault": float(self.fault is not None),
+        }
+
+
+async def judge(package: Package, task: Task, terms: Terms, workspace: Workspace | None, message: str) -> Verdict:
+    """Judges a rollout, once no process of the policy is left."""
+    scratch = Scratch()
+    verdict = Verdict()
+    try:
+        frozen = await asyncio.to_thread(_freeze, scratch, package, task, workspace, message, verdict)
+        verdict.reward = await _verify(package, task, terms, scratch, frozen)
+    except (VerifierFault, PackageError, room.RoomError) as error:
+        verdict.fault = str(error)
+    except Exception as error:
+        # Whatever went wrong here, it is no reward of the policy.
+        verdict.fault = f"this machine failed: {type(error).__name__}: {error}"
+    finally:
+        await asyncio.to_thread(scratch.close)
+    return verdict
+
+
+# The submission.
+
+
+def _freeze(
+    scratch: Scratch, package: Package, task: Task, workspace: Workspace | None, message: str, verdict: Verdict
+) -> str:
+    """Copies what is judged into a directory of its own and says where the answer came from."""
+    target = scratch.make("submission")
+    if workspace is None:
+        answer = message.encode(errors="replace") if message.strip() else None
+        verdict.source = "none" if answer is None else "message"
+        for file in task.workspace:
+            tree.write(target, file.path.split("/"), package.content(file), executable=file.executable)
+    else:
+        workspace.settle()
+        verdict.source, answer = _answer(task, workspace, message)
+        try:
+            _copy(workspace.files, target, task.outputs, verdict.refused)
+        except tree.TooLarge as error:
+            verdict.problem = f"the workspace is not taken: {error}"
+            target = scratch.make("nothing")
+    if answer is not None:
+        tree.write(target, task.output_path.split("/"), answer)
+    return target
+
+
+def _answer(task: Task, workspace: Workspace, message: str) -> tuple[str, bytes | None]:
+    """Where the answer came from, and its content when that does not lie in its place already."""
+    if workspace.submitted is not None:
+        # Also when it was handed in under another name: the submission is what is judged.
+        return "submission", _read_whole(workspace, workspace.submitted)
+    if _is_written(task, workspace):
+        return "workspace", None
+    return ("message", message.encode(errors="replace")) if message.strip() else ("none", None)
+
+
+def _read_whole(workspace: Workspace, path: str) -> bytes | None:
+    try:
+        data, size = tree.read(workspace.files, path.split("/"), MOST_BYTES_OF_FILE)
+        return data if size <= len(data) else None
+    except (OSError, tree.PathError):
+        return None
+
+
+def _is_written(task: Task, workspace: Workspace) -> bool:
+    """Whether the policy left something in the answer's place. What cannot be read will be refused by name."""
+    parts = task.output_path.split("/")
+    try:
+        with tree.directory(workspace.files, parts[:-1]) as parent:
+            about = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    given = next((file for file in task.workspace if file.path == task.output_path), None)
+    if given is None or not stat.S_ISREG(about.st_mode):
+        return True
+    return _read_whole(workspace, task.output_path) != workspace.package.content(given)
+
+
+def _copy(source: str, target: str, outputs: tuple[str, ...] | None, refused: list[str]) -> None:
+    left = MOST_BYTES
+    for entry in tree.walk(source, [], MOST_ENTRIES, MOST_DEPTH):
+        if outputs and not any(_is_output(entry.path, output) for output in outputs):
+            continue
+        reason = tree.unfit_name(entry.path)
+        if reason is None and entry.kind != "file":
+            reason = {"link": "it is a symbolic link", "closed": "it cannot be read"}.get(
+                entry.kind, "it is not a regular file"
+            )
+        if reason is None and entry.names != 1:
+            reason = "it has more than one name"
+        if reason is None and entry.size > MOST_BYTES_OF_FILE:
+            reason = "it is too large"
+        if reason is not None:
+            if len(refused) < 100:
+                refused.append(f"{entry.path.encode(errors='replace').decode()[:300]}: {reason}")
+            continue
+        if entry.size > left:
+            raise tree.TooLarge(f"its files take more than {MOST_BYTES // MEBIBYTE} MiB")
+        try:
+            left -= _copy_file(source, target, entry.path.split("/"))
+        except PermissionError:
+            refused.append(f"{entry.path}: it cannot be read")
+
+
+def _is_output(path: str, output: str) -> bool:
+    output = output.removeprefix("/workspace/").rstrip("/")
+    return path == output or path.startswith(output + "/")
+
+
+def _copy_file(source: str, target: str, parts: list[str]) -> int:
+    with tree.directory(source, parts[:-1]) as parent:
+        with os.fdopen(os.open(parts[-1], tree.READ_FLAGS, dir_fd=parent), "rb") as file:
+            data = file.read(MOST_BYTES_OF_FILE)
+            executable = bool(os.fstat(file.fileno()).st_mode & 0o111)
+    tree.write(target, parts, data, executable=executable)
+    return len(data)
+
+
+# The verifier.
+
+
+async def _verify(package: Package, task: Task, terms: Terms, scratch: Scratch, submission: str) -> float:
+    tests = scratch.make("tests")
+    await asyncio.to_thread(_write_tests, package, task, tests)
+    logs = scratch.make("logs")
+    os.mkdir(os.path.join(logs, "verifier"))
+    if task.verifier.standard:
+        exit_code, output = await _run_standard(package, task, tests, submission, logs)
+    else:
+        exit_code, output = await _run_own(package, task, terms, scratch, submission)
+    if exit_code != 0:
+        raise VerifierFault(f"the verifier ended with code {exit_code}: {output.strip()[-300:]}")
+    await asyncio.to_thread(_check_tests, package, task, tests, terms)
+    return await asyncio.to_thread(read_reward, logs)
+
+
+def _write_tests(package: Package, task: Task, tests: str) -> None:
+    for file in task.verifier.files:
+        tree.write(tests, file.path.split("/"), package.content(file), executable=file.executable)
+
+
+def _check_tests(package: Package, task: Task, tests: str, terms: Terms) -> None:
+    for file in task.verifier.files:
+        expected = package.content(file)
+        if terms.isolation == "none" and not task.verifier.standard:
+            expected = _localised(expected, os.path.dirname(tests))
+        try:
+            data, _ = tree.read(tests, file.path.split("/"), len(expected) + 1)
+        except (OSError, tree.PathError) as error:
+            raise VerifierFault(f"/tests/{file.path} is gone after judging: {error}") from error
+        if data != expected:
+            raise VerifierFault(f"/tests/{file.path} was changed while it judged")
+
+
+async def _run_standard(package: Package, task: Task, tests: str, submission: str, logs: str) -> tuple[int, str]:
+    """The standard verifier runs nothing of the policy's and takes its paths as arguments, so it needs no room."""
+    answers = next((file for file in task.verifier.files if file.path == "answers.json"), None)
+    if answers is None:
+        raise VerifierFault("the standard verifier of the task has no answers.json")
+    process = await asyncio.create_subprocess_exec(
+        room.interpreter()[0],
+        "-I",
+        "-S",
+        "-B",
+        os.path.join(tests, "verify.py"),
+        "--submission",
+        os.path.join(submission, _output_of(package, answers)),
+        "--logs",
+        os.path.join(logs, "verifier"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env=room.environment(os.path.dirname(room.interpreter()[0]), tests),
+        cwd=tests,
+        start_new_session=True,
+    )
+    try:
+        _, said = await asyncio.wait_for(process.communicate(), task.limits.verifier_timeout_sec)
+    except asyncio.TimeoutError as error:
+        raise VerifierFault(f"the verifier took more than {task.limits.verifier_timeout_sec:g} seconds") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, said.decode(errors="replace")
+
+
+def _output_of(package: Package, answers: File) -> str:
+    """The file that the standard verifier reads, which its answers name."""
+    try:
+        output = json.loads(package.content(answers))["output"]
+        return "/".join(tree.parts_of(output))
+    except (ValueError, KeyError, TypeError) as error:
+        raise VerifierFault(f"the task's answers.json does not name its output: {error}") from error
+
+
+async def _run_own(package: Package, task: Task, terms: Terms, scratch: Scratch, submission: str) -> tuple[int, str]:
+    """Any other verifier runs in a room of its own, or on the host if that was asked for."""
+    confined = terms.isolation == "namespaces"
+    tests, logs = os.path.join(scratch.path, "tests"), os.path.join(scratch.path, "logs")
+    entry, cwd = task.verifier.entry, "/tests"
+    if confined:
+        await asyncio.to_thread(_give_all, (submission, logs))
+    else:
+        await asyncio.to_thread(_localise, package, task, scratch.path)
+        os.rename(submission, os.path.join(scratch.path, "workspace"))
+        submission = os.path.join(scratch.path, "workspace")
+        entry, cwd = tuple(_localised(word.encode(), scratch.path).decode() for word in entry), tests
+    outcome = await room.run(
+        room.Command(
+            entry,
+            cwd,
+            task.limits.verifier_timeout_sec,
+            task.limits,
+            ((submission, "/workspace", "rw"), (logs, "/logs", "rw"), (tests, "/tests", "ro")),
+            scratch.make("room"),
+            (submission, logs),
+            home=scratch.make("home"),
+        ),
+        confined,
+    )
+    if outcome.stopped is not None:
+        raise VerifierFault(f"the verifier was stopped: {outcome.stopped}")
+    return outcome.exit_code, outcome.output
+
+
+def _give_all(directories: tuple[str, ...]) -> None:
+    for root in directories:
+        room.give(root)
+        for place, folders, files in os.walk(root):
+            for name in folders + files:
+                room.give(os.path.join(place, name))
+
+
+_PLACES = re.compile(rb"(?<![\w./-])/(workspace|tests|logs)(?![\w.-])")
+
+
+def _localised(data: bytes, root: str) -> bytes:
+    """Text with the room's paths replaced by those of a directory of the host; what is not text stays as it is."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return data
+    return _PLACES.sub(lambda found: os.fsencode(root) + found.group(0), data)
+
+
+def _localise(package: Package, task: Task, root: str) -> None:
+    for file in task.verifier.files:
+        data = _localised(package.content(file), root)
+        tree.write(os.path.join(root, "tests"), file.path.split("/"), data, executable=file.executable)
+
+
+# The reward.
+
+
+def read_reward(logs: str) -> float:
+    """The reward that a verifier wrote: a number from 0 to 1, or VerifierFault."""
+    found = {}
+    for name, reader in (("reward.json", _from_json), ("reward.txt", _from_text)):
+        try:
+            data, size = tree.read(logs, ["verifier", name], MOST_BYTES_OF_REWARD + 1)
+        except FileNotFoundError:
+            continue
+        except (OSError, tree.PathError) as error:
+            raise VerifierFault(f"{name} cannot be read: {error}") from error
+        if size > MOST_BYTES_OF_REWARD or len(data) > MOST_BYTES_OF_REWARD:
+            raise VerifierFault(f"{name} is longer than {MOST_BYTES_OF_REWARD} bytes")
+        found[name] = reader, data
+    if len(found) != 1:
+        raise VerifierFault(
+            "the verifier wrote both reward.json and reward.txt"
+            if found
+            else "the verifier wrote neither reward.json nor reward.txt"
+        )
+    [(name, (reader, data))] = found.items()
+    try:
+        reward = reader(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise VerifierFault(f"{name} is not valid: {error}") from error
+    # A negative zero would be printed as one.
+    if not 0.0 <= reward <= 1.0 or math.copysign(1.0, reward) < 0:
+        raise VerifierFault(f"the reward is {reward}, not a number from 0 to 1")
+    return reward
+
+
+class _Pairs(list):
+    """An object as it was written, repeated keys included."""
+
+
+def _from_json(text: str) -> float:
+    def no_constant(name: str) -> float:
+        raise ValueError(f"{name} is not a number")
+
+    value = json.loads(text, object_pairs_hook=_Pairs, parse_constant=no_constant, parse_int=float)
+    rewards = [item for key, item in value if key == "reward"] if isinstance(value, _Pairs) else []
+    if len(rewards) != 1:
+        raise ValueError("`reward` occurs twice" if rewards else "there is no key `reward`")
+    if not isinstance(rewards[0], float):
+        raise ValueError("`reward` is not a number")
+    return rewards[0]
+
+
+def _from_text(text: str) -> float:
+    text = text.removesuffix("\n").removesuffix("\r")
+    if not re.fullmatch(r"[0-9.]+", text, re.ASCII):
+        raise ValueError("it is not a plain number")
+    return float(text)

@@ -1,0 +1,338 @@
+"""Runs one command in a room and ends with it. A program of its own, started by `room.py`.
+
+Reads what to do from one line of JSON on standard input and then watches that input: when it closes, everything is
+killed. Says how it went in one line on the descriptor named by its first argument: `{"exit": 3}` or `{"error": "..."}`.
+Descriptors named by further arguments are held until everything is over, so that locks on them tell when that is.
+
+A room has namespaces of its own and a root that is built here: programs of the host read-only, everything else new.
+Its first process is a fork of this one; the kernel ends all others with it, and this process returns only after that.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import warnings  # noqa: F401  os.execvpe imports it, and by then the library may be out of sight
+
+ROOM_ID = 64999
+NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = 0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+# What statvfs says about a mount, and the flag that keeps it so.
+KEPT_FLAGS = ((8, NOEXEC), (1024, 1024), (2048, 2048), (4096, 1 << 21))
+DETACH = 2
+SET_PDEATHSIG, SET_DUMPABLE, CAPBSET_DROP, SET_CHILD_SUBREAPER, SET_NO_NEW_PRIVS, CAP_AMBIENT = 1, 4, 24, 36, 38, 47
+CAP_AMBIENT_CLEAR_ALL = 4
+CAPABILITY_VERSION = 0x20080522
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+CONFIGURATION = ("/etc/alternatives", "/etc/ld.so.cache")
+DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICE_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+}
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class StepError(Exception):
+    """A step of building the room that the system refused."""
+
+
+def call(step, function, *arguments):
+    """Calls a function of the C library; raises StepError if it says no."""
+    if getattr(libc, function)(*arguments) < 0:
+        raise StepError(f"{step}: {os.strerror(ctypes.get_errno())}")
+
+
+def mount(source, target, kind, flags, options=""):
+    words = [os.fsencode(word) if word else None for word in (source, target, kind)]
+    call(f"mount {target}", "mount", *words, ctypes.c_ulong(flags), os.fsencode(options))
+
+
+def prctl(option, value):
+    call(f"prctl {option}", "prctl", option, *map(ctypes.c_ulong, (value, 0, 0, 0)))
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# The file system of a room.
+
+
+def show(root, path):
+    """A file or directory of the host, read-only, at its own place. What is not there is left out."""
+    if not os.path.exists(path):
+        return
+    target = root + path
+    if os.path.isdir(path):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        write(target, "")
+    mount(path, target, None, BIND | REC)
+    for place in mounts_at(target):
+        restrict(place, RDONLY)
+
+
+def mounts_at(target):
+    """A mount and those that came with it inside. Names with blanks keep the host's own protection."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+        places = [line.split(" ")[4] for line in table]
+    return [target] + [place for place in places if place.startswith(target + "/")]
+
+
+def restrict(place, flags):
+    """Takes rights from a mount. Restrictions that the host's mount has may not be lifted."""
+    has = os.statvfs(place).f_flag
+    kept = sum(flag for bit, flag in KEPT_FLAGS if has & bit)
+    mount(None, place, None, REMOUNT | BIND | NOSUID | NODEV | flags | kept)
+
+
+def build_root(spec):
+    """Builds the room's file system and makes it the root."""
+    root = spec["root"]
+    mount(None, "/", None, REC | PRIVATE)
+    mount("tmpfs", root, "tmpfs", NOSUID | NODEV, "size=16m,mode=755")
+    for path in SYSTEM:
+        if os.path.islink(path):
+            os.symlink(os.readlink(path), root + path)
+        else:
+            show(root, path)
+    for path in (*CONFIGURATION, *spec["show"]):
+        show(root, path)
+    for path in spec["cover"]:
+        if os.path.isdir(root + path):
+            mount("tmpfs", root + path, "tmpfs", NOSUID | NODEV | RDONLY, "size=4k,mode=555")
+    make_configuration(root)
+    make_devices(root)
+    os.makedirs(root + "/run/aec-bench/bin")
+    for name, path in spec["programs"].items():
+        os.symlink(path, f"{root}/run/aec-bench/bin/{name}")
+    os.mkdir(root + "/proc")
+    mount("proc", root + "/proc", "proc", NOSUID | NODEV | NOEXEC)
+    for place in ("/tmp", "/home/agent", "/dev/shm"):
+        os.makedirs(root + place)
+        mount("tmpfs", root + place, "tmpfs", NOSUID | NODEV, f"size={spec['scratch_mb']}m,mode=1777")
+    for source, place, access in spec["binds"]:
+        os.makedirs(root + place, exist_ok=True)
+        mount(source, root + place, None, BIND)
+        restrict(root + place, RDONLY if access == "ro" else 0)
+    os.chdir(root)
+    call("change the root", "pivot_root", b".", b".")
+    call("let the old root go", "umount2", b".", DETACH)
+    os.chdir("/")
+    restrict("/", RDONLY)
+
+
+def make_configuration(root):
+    os.makedirs(root + "/etc", exist_ok=True)
+    user = f"agent:x:{ROOM_ID}:{ROOM_ID}:agent:/home/agent:/bin/bash\n"
+    write(root + "/etc/passwd", "root:x:0:0:root:/:/bin/sh\n" + user)
+    write(root + "/etc/group", f"root:x:0:\nagent:x:{ROOM_ID}:\n")
+    write(root + "/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n")
+    write(root + "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n")
+
+
+def make_devices(root):
+    os.mkdir(root + "/dev")
+    for name in DEVICES:
+        write(f"{root}/dev/{name}", "")
+        mount("/dev/" + name, f"{root}/dev/{name}", None, BIND)
+    for name, target in DEVICE_LINKS.items():
+        os.symlink(target, f"{root}/dev/{name}")
+
+
+# The processes of a room.
+
+
+def map_user(process, user, group):
+    """Names the one user of a user namespace, who is this user outside."""
+    write(f"/proc/{process}/uid_map", f"{ROOM_ID} {user} 1\n")
+    write(f"/proc/{process}/gid_map", f"{ROOM_ID} {group} 1\n")
+
+
+def first_process(spec, status):
+    """Builds the room and runs the command in it; returns when the command has ended."""
+    prctl(SET_PDEATHSIG, signal.SIGKILL)
+    os.setsid()
+    os.umask(0o022)
+    prctl(SET_DUMPABLE, 0)
+    call("name the room", "sethostname", b"room", 4)
+    build_root(spec)
+    asked, ask = os.pipe()
+    mapped, say_mapped = os.pipe()
+    command = os.fork()
+    if command == 0:
+        try:
+            os.close(asked)
+            os.close(say_mapped)
+            apart = spec["mode"] == "user" or own_user_namespace(ask, mapped)
+            if apart:
+                # No namespaces inside namespaces. The limit is that of the room's user namespace alone.
+                write("/proc/sys/user/max_user_namespaces", "0")
+            become_agent(spec)
+        except Exception as error:
+            report(status, {"error": f"{type(error).__name__}: {error}"})
+        finally:
+            os._exit(126)
+    os.close(ask)
+    if os.read(asked, 1):
+        map_user(command, ROOM_ID, ROOM_ID)
+        os.write(say_mapped, b"1")
+    os.close(say_mapped)
+    while True:
+        ended, how = os.wait()
+        if ended == command:
+            report(status, {"exit": exit_code(how)})
+            return
+
+
+def own_user_namespace(ask, mapped):
+    """Gives the command a user namespace, in which its processes are counted apart from those of other rooms.
+
+    Where the host allows none, the command does without: it is an ordinary user in any case. Says which it is.
+    """
+    os.setgroups([])
+    if libc.unshare(NEWUSER) < 0:
+        os.close(ask)
+        return False
+    os.write(ask, b"1")
+    os.read(mapped, 1)
+    return True
+
+
+def become_agent(spec):
+    """Gives up every privilege and becomes the command."""
+    for capability in range(64):
+        if libc.prctl(CAPBSET_DROP, *map(ctypes.c_ulong, (capability, 0, 0, 0))) < 0:
+            break
+    if spec["mode"] == "root":
+        os.setgid(ROOM_ID)
+        os.setuid(ROOM_ID)
+    libc.prctl(CAP_AMBIENT, *map(ctypes.c_ulong, (CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)))
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    call("drop capabilities", "capset", header, (ctypes.c_uint32 * 6)())
+    become_command(spec)
+
+
+def become_command(spec):
+    """Sets the limits of each process and starts the command."""
+    prctl(SET_NO_NEW_PRIVS, 1)
+    os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+    for name, limit in spec["limits"].items():
+        kind = getattr(resource, name)
+        hard = resource.getrlimit(kind)[1]
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (limit, limit))
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.chdir(spec["cwd"])
+        os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
+    except OSError as error:
+        os.write(2, f"{spec['argv'][0]}: {error.strerror}\n".encode())
+        os._exit(127)
+
+
+def exit_code(how):
+    """As a shell would say it."""
+    return os.waitstatus_to_exitcode(how) if os.WIFEXITED(how) else 128 + os.WTERMSIG(how)
+
+
+def report(status, message):
+    os.write(status, json.dumps(message).encode() + b"\n")
+
+
+def in_room(spec, status):
+    """Runs the command in a room of its own."""
+    if spec["mode"] == "user":
+        user, group = os.geteuid(), os.getegid()
+        call("make a user namespace", "unshare", NEWUSER)
+        # Without this the kernel refuses a group map from an ordinary user.
+        write("/proc/self/setgroups", "deny")
+        map_user("self", user, group)
+    call("make namespaces", "unshare", NEWNS | NEWPID | NEWNET | NEWIPC | NEWUTS)
+    alive, hold = os.pipe()
+    first = os.fork()
+    if first == 0:
+        os.close(alive)
+        try:
+            first_process(spec, status)
+        except Exception as error:
+            report(status, {"error": f"{type(error).__name__}: {error}"})
+        finally:
+            os._exit(0)
+    os.close(hold)
+    select.select([0, alive], [], [])
+    os.kill(first, signal.SIGKILL)
+    # The kernel lets the first process be collected only when all others of the room are gone.
+    os.waitpid(first, 0)
+
+
+def on_host(spec, status):
+    """Runs the command without a room and ends whatever it started, however it tried to get away."""
+    prctl(SET_CHILD_SUBREAPER, 1)
+    alive, hold = os.pipe()
+    command = os.fork()
+    if command == 0:
+        os.close(alive)
+        try:
+            os.setsid()
+            if os.fork() == 0:
+                become_command(spec)
+            report(status, {"exit": exit_code(os.wait()[1])})
+        except Exception as error:
+            report(status, {"error": f"{type(error).__name__}: {error}"})
+        finally:
+            os._exit(126)
+    os.close(hold)
+    select.select([0, alive], [], [])
+    while True:
+        for child in children():
+            os.kill(child, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def children():
+    """Processes whose parent is this one; orphans among its descendants come to it."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == os.getpid():
+            found.append(int(name))
+    return found
+
+
+def main():
+    status, *held = map(int, sys.argv[1:])
+    for descriptor in (status, *held):
+        os.set_inheritable(descriptor, False)
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = os.read(0, 65536)
+        if not piece:
+            return
+        line += piece
+    spec = json.loads(line)
+    try:
+        (on_host if spec["mode"] == "host" else in_room)(spec, status)
+    except (StepError, OSError) as error:
+        report(status, {"error": str(error)})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""From the arguments of a load to tasks with their terms: what both generations of `verifiers` are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from . import core, room
+
+
+@dataclass(frozen=True)
+class Row:
+    """A task as one environment offers it."""
+
+    task: core.Task
+    terms: core.Terms
+    info: dict[str, Any]
+
+    @property
+    def system_prompt(self) -> str:
+        """What the policy is told about how it works."""
+        return self.task.prompts[self.terms.harness]
+
+
+@dataclass(frozen=True)
+class Load:
+    """A checked load: the package, the harness of the whole environment, and its rows in order."""
+
+    package: core.Package
+    harness: str
+    rows: tuple[Row, ...]
+
+
+def load(arguments: Mapping[str, Any]) -> Load:
+    """Selects tasks and settles their terms; raises PackageError for whatever could only fail later."""
+    package = core.load_package()
+    options = core.read_options(arguments)
+    selection = core.select(package, options)
+    harness = core.choose_harness(package, options, selection)
+    core.warn_of_overlap(package, selection)
+    rows = []
+    for task in selection.tasks:
+        isolation = room.isolation(options.confinement, _need(task, harness))
+        held = core.terms(task, options, harness, isolation)
+        rows.append(Row(task, held, core.task_info(package, task, options, selection, held)))
+    return Load(package, harness, tuple(rows))
+
+
+def _need(task: core.Task, harness: str) -> str | None:
+    """What of a task must be confined."""
+    if harness == "stateful":
+        return f"harness `stateful` lets the policy run commands (task {task.task_id})"
+    if not task.verifier.standard:
+        return f"the task {task.task_id} is judged by a program of its own"
+    return None

@@ -1,0 +1,367 @@
+"""Rooms: where commands of a policy and verifiers run, kept apart from this machine, the package and each other.
+
+`launcher.py` is the inside; this is the outside: what a room is shown, how long it may take, what it said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .core import DIRECTORY, Limits, PackageError
+
+ROOM_ID = 64999
+# Tests set this variable to see what happens on machines that permit no namespaces.
+SWITCH = "AEC_BENCH_TEST_NO_NAMESPACES"
+# Places of a room that are never the host's.
+REPLACED = ("/dev", "/etc", "/home/agent", "/logs", "/proc", "/run", "/tests", "/tmp", "/workspace")
+LAUNCHER = str(DIRECTORY / "launcher.py")
+PROCESSES = 256
+OPEN_FILES = 1024
+SCRATCH_MB = 256
+KEPT_OUTPUT = 16 * 1024
+WATCH_SECONDS = 1.0
+END_SECONDS = 10.0
+LOCK_SECONDS = 20.0
+MEBIBYTE = 1024 * 1024
+# Entries looked at when a directory is measured; a room with more than this is over its limit.
+MOST_ENTRIES = 200_000
+
+
+class RoomError(RuntimeError):
+    """A command could not be run at all: this machine's fault, never the policy's."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended. `stopped` says why it was killed, if it was."""
+
+    exit_code: int | None
+    output: str
+    stopped: str | None
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command and the place it runs in.
+
+    `binds` are (directory of the host, place in the room, "rw" or "ro"); `root` is an empty directory on which the
+    room is built. The files below `watched` count against the limit of storage. The `lock` is held while any process
+    is left. `home` is for commands without a room.
+    """
+
+    argv: tuple[str, ...]
+    cwd: str
+    timeout_sec: float
+    limits: Limits
+    binds: tuple[tuple[str, str, str], ...] = ()
+    root: str = ""
+    watched: tuple[str, ...] = ()
+    lock: str | None = None
+    home: str = "/nonexistent"
+
+
+@cache
+def namespaces() -> tuple[str | None, str]:
+    """How rooms can be made here, as `root` or as an ordinary `user`, and why not if they cannot."""
+    if os.environ.get(SWITCH):
+        return None, f"switched off by {SWITCH}"
+    if sys.platform != "linux":
+        return None, "they exist on Linux only"
+    prefix = interpreter()[1]
+    if prefix == "/" or any(_below(prefix, place) for place in REPLACED):
+        return None, f"the Python of this process lies in {prefix}, which rooms have as their own"
+    reason = ""
+    for mode in ("root", "user") if os.geteuid() == 0 else ("user",):
+        with tempfile.TemporaryDirectory(prefix="aec-bench-probe-") as root:
+            probe = Command(("true",), "/", 10.0, Limits(1, None, 10.0, 10.0, 10.0, 1, 1024, 1024), root=root)
+            reason = _probe(_spec(probe, mode))
+        if not reason:
+            return mode, ""
+    return None, reason
+
+
+def _probe(spec: dict[str, Any]) -> str:
+    """Why a room cannot be made; empty if it can."""
+    status, say = os.pipe()
+    try:
+        done = subprocess.run(
+            _launcher_argv(say),
+            input=_line(spec),
+            pass_fds=(say,),
+            env={},
+            capture_output=True,
+            timeout=20,
+            start_new_session=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    finally:
+        os.close(say)
+        with os.fdopen(status, "rb") as file:
+            message = file.read()
+    said = (
+        json.loads(message.splitlines()[0])
+        if message
+        else {"error": done.stderr.decode(errors="replace").strip()[-200:]}
+    )
+    return said.get("error", "" if said.get("exit") == 0 else "a command in a room did not run")
+
+
+def isolation(confinement: str, needed_by: str | None) -> str:
+    """`namespaces`, `none`, or `unneeded` when nothing that is run needs a room.
+
+    `needed_by` says what needs a room. Raises PackageError when the wish cannot be met.
+    """
+    if confinement == "none":
+        return "none"
+    if needed_by is None and confinement == "auto":
+        return "unneeded"
+    mode, reason = namespaces()
+    if mode is not None:
+        return "unneeded" if needed_by is None else "namespaces"
+    what = needed_by or "confinement is `required`"
+    raise PackageError(
+        f"{what}, and this machine permits no namespaces to confine it ({reason}). Use a Linux machine or container "
+        "that permits them (root with CAP_SYS_ADMIN, or unprivileged user namespaces), or accept that commands run "
+        'on this machine itself with confinement="none"'
+    )
+
+
+def owner() -> int | None:
+    """The user to whom directories of rooms must be given, if it is not this one."""
+    return ROOM_ID if namespaces()[0] == "root" else None
+
+
+@cache
+def interpreter() -> tuple[str, str]:
+    """The Python that rooms are offered and its prefix: the one behind this environment, without its packages."""
+    names = (f"python{sys.version_info.major}.{sys.version_info.minor}", "python3", "python")
+    for name in names:
+        path = os.path.join(sys.base_prefix, "bin", name)
+        if os.access(path, os.X_OK):
+            return os.path.realpath(path), os.path.realpath(sys.base_prefix)
+    return os.path.realpath(sys.executable), os.path.realpath(sys.base_prefix)
+
+
+@cache
+def _shown() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Directories of the host that rooms see besides the system, and those inside that they must not see."""
+    prefix = interpreter()[1]
+    shown = () if _below(prefix, "/usr") else (prefix,)
+    hidden = {str(DIRECTORY), os.path.realpath(os.path.expanduser("~")), os.path.realpath(tempfile.gettempdir())}
+    for place in {str(DIRECTORY.parent), *_site_directories(prefix)}:
+        # This package's neighbours may be packages like it, with answers of their own.
+        neighbours = map(os.path.dirname, glob.glob(glob.escape(place) + "/*/tasks.json"))
+        hidden.update(path for path in neighbours if os.path.isdir(path + "/files"))
+        hidden.update(glob.glob(f"{glob.escape(place)}/{DIRECTORY.name}-*.dist-info"))
+    roots = ("/usr", *shown)
+    return shown, tuple(sorted(path for path in hidden if any(_below(path, root) for root in roots)))
+
+
+def _site_directories(prefix: str) -> Iterable[str]:
+    for root in {prefix, "/usr", "/usr/local"}:
+        yield from glob.glob(glob.escape(root) + "/lib/python3*/site-packages")
+        yield from glob.glob(glob.escape(root) + "/lib/python3*/dist-packages")
+
+
+def _below(path: str, root: str) -> bool:
+    return os.path.commonpath((path, root)) == root
+
+
+def environment(programs: str = "/run/aec-bench/bin", home: str = "/home/agent") -> dict[str, str]:
+    """All that commands and verifiers find in their environment."""
+    return {
+        "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": home,
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONNOUSERSITE": "1",
+    }
+
+
+def _spec(command: Command, mode: str) -> dict[str, Any]:
+    limits = command.limits
+    shown, hidden = _shown()
+    return {
+        "mode": mode,
+        "argv": command.argv,
+        "cwd": command.cwd,
+        "env": environment(os.path.dirname(interpreter()[0]), command.home) if mode == "host" else environment(),
+        "root": command.root,
+        "binds": command.binds,
+        "show": shown,
+        "cover": hidden,
+        "programs": {name: interpreter()[0] for name in ("python3", "python")},
+        "scratch_mb": SCRATCH_MB,
+        "limits": {
+            "RLIMIT_AS": limits.memory_mb * MEBIBYTE,
+            "RLIMIT_FSIZE": limits.storage_mb * MEBIBYTE,
+            "RLIMIT_CPU": int(command.timeout_sec * max(limits.cpus, 1)) + 1,
+            "RLIMIT_NOFILE": OPEN_FILES,
+            "RLIMIT_CORE": 0,
+            # On the host the processes of this user are counted together with all others that it has.
+            **({} if mode == "host" else {"RLIMIT_NPROC": PROCESSES}),
+        },
+    }
+
+
+def _line(spec: dict[str, Any]) -> bytes:
+    return json.dumps(spec).encode() + b"\n"
+
+
+def _launcher_argv(*descriptors: int) -> list[str]:
+    return [interpreter()[0], "-I", "-S", "-B", LAUNCHER, *map(str, descriptors)]
+
+
+async def run(command: Command, confined: bool) -> Outcome:
+    """Runs a command to its end, its deadline or its limit of storage; all its processes are gone when this returns."""
+    mode = namespaces()[0] if confined else "host"
+    if mode is None:
+        raise RoomError(f"no room can be made: {namespaces()[1]}")
+    status, *passed = os.pipe()
+    with os.fdopen(status, "rb") as reader:
+        try:
+            if command.lock is not None:
+                passed.append(os.open(command.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                fcntl.flock(passed[-1], fcntl.LOCK_SH)
+            process = await asyncio.create_subprocess_exec(
+                *_launcher_argv(*passed),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                pass_fds=passed,
+                env={},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise RoomError(f"the launcher cannot be started: {error}") from error
+        finally:
+            for descriptor in passed:
+                os.close(descriptor)
+        output = _Output()
+        stopped = await _follow(process, _line(_spec(command, mode)), command, output)
+        message = reader.read()
+    text = output.text()
+    said = json.loads(message.splitlines()[0]) if message else {}
+    if "error" in said:
+        raise RoomError(said["error"])
+    if not said and stopped is None:
+        raise RoomError(f"the launcher ended without a word: {text[-300:]}")
+    return Outcome(said.get("exit") if stopped is None else None, text, stopped)
+
+
+async def _follow(process: Any, line: bytes, command: Command, output: _Output) -> str | None:
+    """Collects output until the command ends; why it has to be killed, if it has to."""
+    process.stdin.write(line)
+    collecting = asyncio.ensure_future(output.collect(process.stdout))
+    # Not the end of the output: a command may close that long before it ends.
+    ending = asyncio.ensure_future(process.wait())
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + command.timeout_sec
+    try:
+        while True:
+            await asyncio.wait({ending}, timeout=max(min(WATCH_SECONDS, deadline - clock()), 0.0))
+            if ending.done():
+                return None
+            if clock() >= deadline:
+                return f"it took more than {command.timeout_sec:g} seconds"
+            if await asyncio.to_thread(is_over, command.watched, command.limits.storage_mb):
+                return f"it wrote more than the {command.limits.storage_mb} MiB that the task allows"
+    finally:
+        # The launcher kills everything when its input is closed, and ends when that is done.
+        process.stdin.close()
+        await asyncio.wait({collecting, ending}, timeout=END_SECONDS)
+        if not ending.done():
+            process.kill()
+            await ending
+        collecting.cancel()
+
+
+class _Output:
+    """The beginning and the end of what a command printed."""
+
+    def __init__(self) -> None:
+        self.head = bytearray()
+        self.tail: deque[bytes] = deque()
+        self.tail_size = 0
+        self.dropped = 0
+
+    async def collect(self, stream: asyncio.StreamReader) -> None:
+        while piece := await stream.read(65536):
+            room = KEPT_OUTPUT - len(self.head)
+            self.head += piece[:room]
+            if piece := piece[room:]:
+                self.tail.append(piece)
+                self.tail_size += len(piece)
+            while self.tail and self.tail_size - len(self.tail[0]) >= KEPT_OUTPUT:
+                gone = len(self.tail.popleft())
+                self.tail_size -= gone
+                self.dropped += gone
+
+    def text(self) -> str:
+        tail = b"".join(self.tail)
+        cut = max(len(tail) - KEPT_OUTPUT, 0)
+        dropped = self.dropped + cut
+        head, tail = self.head.decode(errors="replace"), tail[cut:].decode(errors="replace")
+        return f"{head}\n[{dropped} bytes left out]\n{tail}" if dropped else head + tail
+
+
+def is_over(directories: Iterable[str], limit_mb: int) -> bool:
+    """Whether the files below directories take more than a limit."""
+    total, entries, left = 0, 0, list(directories)
+    while left:
+        try:
+            with os.scandir(left.pop()) as listing:
+                for entry in listing:
+                    entries += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        left.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
+        except OSError:
+            # It was removed meanwhile, or its owner closed it; the next look tells more.
+            continue
+        if total > limit_mb * MEBIBYTE or entries > MOST_ENTRIES:
+            return True
+    return False
+
+
+def wait_for_lock(path: str) -> None:
+    """Waits until no process is left of the commands that were started with this lock."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    raise RoomError("a command of the policy does not end") from error
+                time.sleep(0.02)
+    finally:
+        os.close(handle)
+
+
+def give(path: Path | str) -> None:
+    """Gives a directory of this process to the user of rooms."""
+    identity = owner()
+    if identity is not None:
+        os.chown(path, identity, identity)

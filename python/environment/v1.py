@@ -1,0 +1,188 @@
+"""The taskset for `verifiers` 0.3.1 and later (`verifiers.v1`): the same tasks, tools, confinement and reward.
+
+The policy's tools are served by a process of their own (`v1_tools.py`), which finds the rollout's directory in the
+state that the two share; this side makes the directory, judges what lies in it, and removes it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import verifiers.v1 as vf
+from pydantic import model_validator
+from typing_extensions import Self
+from verifiers.v1.harnesses.null import NullHarnessConfig
+
+from . import core
+from .judge import Verdict, judge
+from .loading import load
+from .workspace import Workspace
+
+VERDICT = "aec_bench"
+
+
+class RolloutState(vf.State):
+    """What this side and the tools tell each other."""
+
+    directory: str = ""
+    submitted: str | None = None
+    fault: str | None = None
+
+
+class AecBenchData(vf.TaskData):
+    """A task as it is recorded; `info` is what the environments of older versions record as theirs."""
+
+    info: dict[str, Any] = {}
+
+
+class AecBenchTaskConfig(vf.TaskConfig):
+    """What tasks must know wherever they are made again from their data."""
+
+    workspace: bool = False
+    """Whether the policy has a workspace; settled by the taskset's `harness`."""
+
+
+class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
+    """One task: its workspace, its ends, and its reward."""
+
+    @property
+    def key(self) -> str:
+        return self.data.info["task_id"]
+
+    @classmethod
+    def toolsets(cls, config: AecBenchTaskConfig) -> list[vf.Toolset]:
+        if not config.workspace:
+            return []
+        from .v1_tools import WorkspaceToolset
+
+        return [WorkspaceToolset(vf.ToolsetConfig())]
+
+    async def setup(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
+        if not self.config.workspace:
+            return
+        package = core.load_package()
+        # What lies in the directory of a local runtime is removed with it, however the rollout ends.
+        parent = runtime.info.id if runtime.type == "subprocess" else None
+        workspace = await Workspace.open(package, package.task(self.key), core.Terms.of_info(self.data.info), parent)
+        workspaces[trace.id] = workspace
+        # A rollout that fails is never finalized.
+        weakref.finalize(trace, workspaces.pop, trace.id, None)
+        trace.state.directory = workspace.directory
+
+    @vf.stop
+    async def answer_submitted(self, trace: vf.Trace) -> bool:
+        return trace.state.submitted is not None
+
+    @vf.stop
+    async def tools_failed(self, trace: vf.Trace) -> bool:
+        return trace.state.fault is not None
+
+    @vf.stop
+    async def max_turns_reached(self, trace: vf.Trace) -> bool:
+        return trace.num_turns >= self.data.info["max_turns"]
+
+    @vf.stop
+    async def token_budget_reached(self, trace: vf.Trace) -> bool:
+        budget, usage = self.data.info["max_total_tokens"], trace.usage
+        return budget is not None and usage is not None and usage.prompt_tokens + usage.completion_tokens >= budget
+
+    async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
+        """Judges. By now the policy and its tools have ended."""
+        workspace = workspaces.pop(trace.id, None)
+        if trace.state.fault is not None:
+            verdict = Verdict(fault=trace.state.fault)
+        else:
+            package = core.load_package()
+            if workspace is not None:
+                workspace.submitted = trace.state.submitted
+            said = trace.assistant_messages
+            message = said[-1].content or "" if said else ""
+            terms = core.Terms.of_info(self.data.info)
+            verdict = await judge(package, package.task(self.key), terms, workspace, message)
+        if workspace is not None:
+            workspace.close()
+        trace.info[VERDICT] = {**verdict.record(), "metrics": verdict.metrics()}
+
+    @vf.metric
+    async def verdict_metrics(self, trace: vf.Trace) -> dict[str, float]:
+        return trace.info[VERDICT]["metrics"]
+
+    @vf.reward(weight=1.0)
+    async def aec_bench_reward(self, trace: vf.Trace) -> float:
+        verdict = trace.info[VERDICT]
+        if verdict["fault"] is not None:
+            # No reward but an error of the rollout: neither the policy nor the model is to blame.
+            trace.record_reward("aec_bench_reward", 0.0)
+            raise vf.SandboxError(f"no verdict on {self.key}: {verdict['fault']}")
+        return verdict["reward"]
+
+
+# Open workspaces by the id of their trace: the state that is shared with the tools is replaced whenever they write it.
+workspaces: dict[str, Workspace] = {}
+
+
+class AecBenchTasksetConfig(vf.TasksetConfig):
+    """The arguments of a load, as those of `load_environment`."""
+
+    task: AecBenchTaskConfig = AecBenchTaskConfig()
+    split: str = "train"
+    """`train`, `eval` or `all`."""
+    difficulty: str | list[str] | None = None
+    """`easy`, `medium`, `hard`, or several of them."""
+    num_examples: int | None = None
+    """The first so many tasks; all when absent."""
+    seed: int | None = None
+    """Seed of the tasks' order; by id when absent."""
+    harness: str | None = None
+    """`auto`, `single-turn` or `stateful`; the package's default when absent."""
+    max_turns: int | None = None
+    """Turns of the policy; each task's own limit when absent."""
+    max_total_tokens: int | None = None
+    """Tokens read and written by the policy; each task's own limit when absent."""
+    command_timeout_sec: float | None = None
+    """Seconds that a command may take; each task's own limit when absent."""
+    confinement: str = "auto"
+    """`auto`, `required` or `none`: how commands and verifiers are kept apart from this machine."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as `load_environment` has them."""
+        return {name: getattr(self, name) for name in core.Options.__dataclass_fields__}
+
+    @model_validator(mode="after")
+    def settle_workspace(self) -> Self:
+        """Tasks have a workspace if the harness is stateful, which may depend on what is selected."""
+        package, options = core.load_package(), core.read_options(self.arguments())
+        harness = core.choose_harness(package, options, core.select(package, options))
+        self.task = self.task.model_copy(update={"workspace": harness == "stateful"})
+        return self
+
+
+class AecBenchTaskset(vf.Taskset[AecBenchTask, AecBenchTasksetConfig]):
+    """The package's tasks."""
+
+    def load(self) -> Iterator[AecBenchTask]:
+        for index, row in enumerate(load(self.config.arguments()).rows):
+            limits = row.task.limits
+            yield AecBenchTask(
+                AecBenchData(
+                    idx=index,
+                    name=row.task.task_id,
+                    prompt=row.task.instruction,
+                    system_prompt=row.system_prompt,
+                    timeout=vf.TaskTimeout(agent=limits.agent_timeout_sec),
+                    info=row.info,
+                ),
+                self.config.task,
+            )
+
+
+class AecBenchEnvConfig(vf.SingleAgentEnvConfig):
+    """A chat loop on this machine unless something else is asked for: the tools are the tasks' own."""
+
+    agent: vf.AgentConfig = vf.AgentConfig(harness=NullHarnessConfig(id="null"), runtime=vf.SubprocessConfig())
+
+
+class AecBenchEnv(vf.SingleAgentEnv, vf.Env[AecBenchEnvConfig]):
+    """One agent on one task."""
