@@ -255,7 +255,7 @@ pub(crate) struct TaskListArguments {
 }
 
 /// Filters that intersect.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct SelectionArguments {
     /// Only tasks of this dataset
     #[arg(long, value_name = "NAME@VERSION")]

@@ -187,6 +187,7 @@ fn prime(context: &Context, command: PrimeCommand) -> Result<Outcome, Failure> {
     match command {
         PrimeCommand::Doctor(arguments) => commands::prime_doctor::doctor(context, &arguments),
         PrimeCommand::Export(arguments) => commands::prime_export::export(context, &arguments),
+        PrimeCommand::Smoke(arguments) => commands::prime_smoke::smoke(context, &arguments),
         PrimeCommand::Push(arguments) => commands::prime_push::push(context, &arguments),
         PrimeCommand::Eval(arguments) => commands::prime_eval::eval(context, &arguments),
         PrimeCommand::Adapters => commands::prime_adapters::list(context),
@@ -276,6 +277,7 @@ fn command_name(command: &Command) -> &'static str {
         Command::Web(_) => "web",
         Command::Prime(PrimeCommand::Doctor(_)) => "prime doctor",
         Command::Prime(PrimeCommand::Export(_)) => "prime export",
+        Command::Prime(PrimeCommand::Smoke(_)) => "prime smoke",
         Command::Prime(PrimeCommand::Push(_)) => "prime push",
         Command::Prime(PrimeCommand::Eval(_)) => "prime eval",
         Command::Prime(PrimeCommand::Adapters) => "prime adapters",

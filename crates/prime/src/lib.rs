@@ -6,6 +6,7 @@ pub mod package;
 pub mod rollouts;
 mod runtime;
 pub mod service;
+pub mod smoke;
 
 use aec_base::document::Family;
 

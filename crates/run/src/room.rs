@@ -47,7 +47,7 @@ impl RoomOpener {
         blocking(move || opener.open_now(&task)).await?.map(Workspace::new)
     }
 
-    fn open_now(&self, task: &PreparedTask) -> Result<Box<dyn Sandbox>, SandboxError> {
+    pub(crate) fn open_now(&self, task: &PreparedTask) -> Result<Box<dyn Sandbox>, SandboxError> {
         let mut sealed: Vec<String> = self.extra.iter().map(|file| file.directory.to_owned()).collect();
         sealed.sort();
         sealed.dedup();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{SelectionArguments, TasksRootArgument};
+use super::{EndpointsArgument, SandboxArgument, SelectionArguments, TasksRootArgument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PrimeCommand {
@@ -13,6 +13,8 @@ pub(crate) enum PrimeCommand {
     Doctor(PrimeDoctorArguments),
     /// Write tasks and their verifiers as a package that `verifiers` loads
     Export(Box<PrimeExportArguments>),
+    /// Load a package with the real `verifiers` library and play the reference solution and nothing through it
+    Smoke(Box<PrimeSmokeArguments>),
     /// Export a package and publish it on the hub
     Push(Box<PrimePushArguments>),
     /// Run a hosted evaluation of a published environment
@@ -43,8 +45,21 @@ pub(crate) struct PackageArguments {
     /// Take tasks whose ids match this pattern, such as electrical/*
     #[arg(long, short, value_name = "PATTERN")]
     pub(crate) pattern: Vec<String>,
-    #[command(flatten)]
-    pub(crate) selection: SelectionArguments,
+    /// Only tasks of this dataset, as they were frozen
+    #[arg(long, value_name = "NAME@VERSION")]
+    pub(crate) dataset: Option<String>,
+    /// No task that matches this pattern
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) exclude: Vec<String>,
+    /// Only this discipline
+    #[arg(long, value_name = "NAME")]
+    pub(crate) domain: Vec<String>,
+    /// Only this difficulty
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Difficulty::NAMES))]
+    pub(crate) difficulty: Vec<String>,
+    /// Only tasks with this tag; several must all be there
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
     /// Whether tasks are one question each or work in a workspace
     #[arg(long, value_name = "MODE", default_value = "auto",
           value_parser = PossibleValuesParser::new(["auto", "single-turn", "stateful"]))]
@@ -59,6 +74,20 @@ pub(crate) struct PackageArguments {
     pub(crate) tasks_root: TasksRootArgument,
 }
 
+impl PackageArguments {
+    /// The flags that choose tasks. Whether tasks are public is no choice here: others are refused.
+    pub(crate) fn selection(&self) -> SelectionArguments {
+        SelectionArguments {
+            dataset: self.dataset.clone(),
+            exclude: self.exclude.clone(),
+            domain: self.domain.clone(),
+            difficulty: self.difficulty.clone(),
+            tag: self.tag.clone(),
+            ..SelectionArguments::default()
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct PrimeExportArguments {
     #[command(flatten)]
@@ -66,14 +95,35 @@ pub(crate) struct PrimeExportArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct PrimeSmokeArguments {
+    #[command(flatten)]
+    pub(crate) package: PackageArguments,
+    /// Version of `verifiers` to load the package with
+    #[arg(long, value_name = "VERSION", default_value = aec_prime::smoke::DEFAULT_VERIFIERS)]
+    pub(crate) verifiers: String,
+    /// Also run one example with this model; its endpoint is found as in `aec-bench run`
+    #[arg(long, short, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Most tokens of an answer of the model
+    #[arg(long, value_name = "N", default_value_t = 2048)]
+    pub(crate) max_tokens: u32,
+    /// Tasks that are tried
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) num_examples: usize,
+    #[command(flatten)]
+    pub(crate) endpoints: EndpointsArgument,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgument,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PrimePushArguments {
     #[command(flatten)]
     pub(crate) package: PackageArguments,
     /// Who can see the environment; PRIVATE until its rewards are known to be right
-    // The selection flags have a `--visibility` of tasks, which are public here in any case.
-    #[arg(long = "hub-visibility", value_name = "WHO", default_value = "PRIVATE", ignore_case = true,
+    #[arg(long, value_name = "WHO", default_value = "PRIVATE", ignore_case = true,
           value_parser = PossibleValuesParser::new(["PRIVATE", "PUBLIC"]))]
-    pub(crate) hub_visibility: String,
+    pub(crate) visibility: String,
     /// User or team that owns the environment
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,

@@ -44,6 +44,7 @@ pub(crate) mod prime_doctor;
 pub(crate) mod prime_eval;
 pub(crate) mod prime_export;
 pub(crate) mod prime_push;
+pub(crate) mod prime_smoke;
 pub(crate) mod prime_train;
 pub(crate) mod prime_train_config;
 pub(crate) mod quickstart;

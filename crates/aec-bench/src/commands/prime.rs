@@ -105,7 +105,7 @@ impl Narrator {
 
     pub(crate) fn say(&mut self, text: &str) {
         if let Some(outlet) = &mut self.outlet {
-            outlet.print(format!("{}\n", printable(text)));
+            outlet.print(printable(text).into_owned());
         }
     }
 }

@@ -87,14 +87,14 @@ pub(crate) fn export_package(
     let version = parse_version(&arguments.package_version)?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
-    refuse_drift(&project, arguments.selection.dataset.as_deref())?;
+    refuse_drift(&project, arguments.dataset.as_deref())?;
     let ids = (arguments.task.as_slice(), arguments.pattern.as_slice());
-    let named = NamedTasks::choose(&project, ids, &arguments.selection, &catalogue)?;
+    let named = NamedTasks::choose(&project, ids, &arguments.selection(), &catalogue)?;
     let tasks: Vec<Task> = named.tasks.into_iter().cloned().collect();
     let spec = PackageSpec {
         version,
         harness: harness(&arguments.harness_mode),
-        dataset: arguments.selection.dataset.clone(),
+        dataset: arguments.dataset.clone(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         name,
     };
@@ -189,6 +189,10 @@ impl ExportedPackage {
 }
 
 impl PackageData {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     fn table(&self) -> String {
         let mut table = Table::new(["TASK", "DIFFICULTY", "SIDE", "LANE", "WHY"]);
         for task in &self.tasks {

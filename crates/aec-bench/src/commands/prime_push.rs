@@ -29,7 +29,7 @@ pub(crate) fn push(context: &Context, arguments: &PrimePushArguments) -> Result<
     let package = Package::build(&exported.written.place)
         .map_err(|error| unusable(&error, "export the package again"))?;
     let visibility: Visibility =
-        arguments.hub_visibility.parse().map_err(|why: String| unusable(&why, "write PRIVATE or PUBLIC"))?;
+        arguments.visibility.parse().map_err(|why: String| unusable(&why, "write PRIVATE or PUBLIC"))?;
     let runtime = match arguments.runtime.as_deref() {
         Some("v1") => Runtime::V1,
         _ => Runtime::V0,

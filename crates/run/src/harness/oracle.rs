@@ -1,18 +1,24 @@
 //! `oracle`: runs the task's reference solution. What it earns shows that the task can be solved.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use aec_base::digest::Digest;
+use aec_judge::judge::Judge;
 use aec_model::message::ToolCall;
-use aec_sandbox::Exit;
+use aec_sandbox::{ExecSpec, Exit, Kind, Limits, WalkLimits};
+use aec_task::task::Task;
 use serde_json::json;
 
 use super::tools::{Ran, kept, show};
 use super::{End, Limit, Rollout, TrialContext};
-use crate::room::ExtraFile;
-use crate::workspace::blocking;
+use crate::plan::Conditions;
+use crate::room::{ExtraFile, MAX_PIDS, RoomOpener};
+use crate::task::PreparedTask;
+use crate::workspace::{WORKSPACE, blocking};
 
 /// Where the solution lies in the room.
 const SOLUTION: &str = "/solution";
@@ -69,6 +75,51 @@ pub(super) async fn solve(context: &mut TrialContext) -> Result<(), End> {
         Exit::Code(code) => Err(failed(&format!("exit code {code}"), &ran.stderr)),
         Exit::Signal(signal) => Err(failed(&format!("signal {signal}"), &ran.stderr)),
     }
+}
+
+/// The files that a task's reference solution leaves in the workspace, those that it was given left out.
+pub fn reference_files(task: &Task, judge: &Judge) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    let prepared = PreparedTask::read(task.clone(), Digest::of(b""), &Conditions::default())
+        .map_err(|problem| problem.to_string())?;
+    let extra = read(&task.path.join("solution")).map_err(|error| format!("it cannot be read: {error}"))?;
+    let entry = ENTRIES.iter().find(|(name, _)| extra.iter().any(|file| file.place == *name));
+    let (name, program) = entry.ok_or("there is none: neither solve.sh nor solve.py")?;
+    let environment = &task.environment;
+    let opener = RoomOpener {
+        isolation: judge.isolation,
+        python: judge.python.clone(),
+        limits: Limits {
+            cpus: environment.cpus,
+            memory_mb: environment.memory_mb,
+            storage_mb: environment.storage_mb,
+            pids: MAX_PIDS,
+        },
+        extra,
+    };
+    let mut room = opener.open_now(&prepared).map_err(|error| error.to_string())?;
+    let mut command = ExecSpec::new([(*program).to_owned(), format!("{SOLUTION}/{name}")]);
+    WORKSPACE.clone_into(&mut command.cwd);
+    command.deadline = Duration::try_from_secs_f64(task.agent.timeout_sec).unwrap_or(Duration::from_mins(10));
+    command.stderr = kept();
+    let result = room.exec(&command, &mut |_, _| {}).map_err(|error| error.to_string())?;
+    if result.exit != Exit::Code(0) {
+        return Err(format!("it ended with {:?}: {}", result.exit, tail(&result.stderr.text())));
+    }
+    room.freeze().map_err(|error| error.to_string())?;
+    let tree = room.directory(WORKSPACE).ok_or("the room has lost its workspace")?;
+    let mut files = BTreeMap::new();
+    for entry in
+        tree.list(WalkLimits { entries: MOST_FILES, depth: DEEPEST }).map_err(|error| error.to_string())?
+    {
+        let path = entry.path.to_string_lossy().into_owned();
+        if entry.kind == Kind::File {
+            let content = tree.read(&entry.path, MOST_BYTES).map_err(|error| format!("{path}: {error}"))?;
+            if !prepared.files.iter().any(|given| given.place == path && *given.content == *content) {
+                files.insert(path, content);
+            }
+        }
+    }
+    Ok(files)
 }
 
 /// What a program that we ran ourselves came to.

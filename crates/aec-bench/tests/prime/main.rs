@@ -1,0 +1,15 @@
+//! Environment packages from outside: what `prime export` writes, which tasks the Python runtime then offers, and what
+//! the released versions of `verifiers` make of it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+mod packages;
+mod refusals;
+mod runtime;
+mod selection;
+mod venv;
+mod world;

@@ -1,0 +1,489 @@
+"""Checks rooms, workspaces and judging: `python check_rooms.py --cases CASES SINGLE MIXED`
+
+SINGLE is a package of five or more standard single-turn tasks, MIXED one with stateful tasks, among them
+civil/culvert-survey; CASES is what make_cases.py wrote. What may depend on it is done again as if the machine permitted
+no namespaces and, by root with --user-python, as an ordinary user.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import checks
+from checks import expect, modules, read_cmdline, refuses, rows, section
+
+SURVEY = "civil/culvert-survey"
+
+
+async def check_judge(packages, cases):
+    for package in packages:
+        core, loading, room, judge, workspace, _ = modules(package)
+        for confinement in ("auto", "none"):
+            offered = {row.task.task_id: row for row in rows(loading, split="all", confinement=confinement)}
+            for case in cases:
+                row = offered.get(case["task_id"])
+                if row is None:
+                    continue
+                what = f"{case['task_id']}, {case['name']}, confinement {confinement}"
+                verdict = await judge.judge(core.load_package(), row.task, row.terms, None, case["answer"] or "")
+                expect(
+                    f"as a message: {what}",
+                    verdict.reward == case["reward"] and verdict.fault is None,
+                    (verdict, case["reward"]),
+                )
+                if row.terms.harness == "stateful":
+                    place = await workspace.Workspace.open(core.load_package(), row.task, row.terms)
+                    if case["answer"] is not None:
+                        await place.submit_answer(case["answer"])
+                    verdict = await judge.judge(core.load_package(), row.task, row.terms, place, "")
+                    expect(
+                        f"as a submission: {what}",
+                        verdict.reward == case["reward"]
+                        and verdict.source == ("submission" if case["answer"] else "none"),
+                        verdict,
+                    )
+                    place.close()
+
+
+async def check_sources(mixed, cases):
+    core, loading, room, judge, workspace, _ = modules(mixed)
+    package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
+    row = replace(row, task=replace(row.task, limits=replace(row.task.limits, storage_mb=200)))
+    right = next(case["answer"] for case in cases if case["task_id"] == SURVEY and case["name"] == "right")
+
+    async def judged(what, reward, source, message="", *steps):
+        place = await workspace.Workspace.open(package, row.task, row.terms)
+        try:
+            for name, *arguments in steps:
+                await getattr(place, name)(*arguments)
+            verdict = await judge.judge(package, row.task, row.terms, place, message)
+            expect(what, (verdict.reward, verdict.source) == (reward, source) and not verdict.fault, verdict)
+            return verdict
+        finally:
+            place.close()
+
+    output = row.task.output_path
+    await judged("a file counts", 1.0, "workspace", "no", ("write_file", output, right))
+    await judged("a message counts if there is no file", 1.0, "message", right)
+    await judged("an empty message is nothing", 0.0, "none", " \n")
+    await judged("a submission wins over a message", 1.0, "submission", "x", ("submit_answer", right))
+    await judged("the last submission counts", 1.0, "submission", "", ("submit_answer", "{}"), ("submit_answer", right))
+    await judged(
+        "P4 a submission to another path is what is judged",
+        1.0,
+        "submission",
+        "no",
+        ("write_file", output, "{}"),
+        ("submit_answer", right, "other/place.json"),
+    )
+    await judged(
+        "P4 also when it is wrong",
+        0.0,
+        "submission",
+        right,
+        ("write_file", output, right),
+        ("submit_answer", "{}", "a.json"),
+    )
+    await judged("an object is taken as its JSON", 1.0, "submission", "", ("submit_answer", json.loads(right)))
+    await judged(
+        "a link in the answer's place is nothing",
+        0.0,
+        "workspace",
+        right,
+        ("run_command", f"mkdir -p report; echo '{right}' > real.json; ln -s ../real.json report/answer.json"),
+    )
+    await judged(
+        "a second name is nothing",
+        0.0,
+        "workspace",
+        right,
+        ("run_command", f"mkdir -p report; echo '{right}' > real.json; ln real.json report/answer.json"),
+    )
+    await judged(
+        "a linked directory is nothing",
+        0.0,
+        "workspace",
+        right,
+        ("run_command", f"mkdir real; echo '{right}' > real/answer.json; ln -s real report"),
+    )
+    for what, command in [
+        ("too many files", "for i in $(seq 10050); do : > f$i; done"),
+        ("too deep", "d=.; for i in $(seq 18); do d=$d/d; mkdir $d; done"),
+    ]:
+        verdict = await judged(
+            f"{what}: judged as nothing", 0.0, "workspace", "", ("run_command", command), ("write_file", output, right)
+        )
+        expect(f"{what}: told", verdict.problem is not None and "too" in verdict.problem, verdict)
+    large = await judged(
+        "a large file is left out",
+        1.0,
+        "workspace",
+        "",
+        ("run_command", "truncate -s 70M big; chmod 000 big"),
+        ("write_file", output, right),
+    )
+    expect("what is left out is told", large.refused == ["big: it is too large"], large.refused)
+    closed = await judged(
+        "closed directories do no harm",
+        1.0,
+        "submission",
+        "",
+        ("run_command", "mkdir shut; touch shut/x; chmod 000 shut"),
+        ("submit_answer", right),
+    )
+    expect("closed directories are told or read", closed.refused in ([], ["shut: it cannot be read"]), closed.refused)
+    narrowed = replace(row, task=replace(row.task, outputs=("report",)))
+    place = await workspace.Workspace.open(package, row.task, row.terms)
+    await place.write_file("report/answer.json", right)
+    await place.run_command("mkfifo notes")
+    verdict = await judge.judge(package, narrowed.task, row.terms, place, "")
+    expect("`outputs` narrows what is taken", verdict.reward == 1.0 and verdict.refused == [], verdict)
+    place.close()
+
+
+async def check_faults(mixed, cases):
+    core, loading, room, judge, _, _ = modules(mixed)
+    package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
+    with tempfile.TemporaryDirectory() as directory:
+        os.mkdir(f"{directory}/files")
+
+        async def with_script(script, confined=True):
+            data = script.encode()
+            digest = hashlib.sha256(data).hexdigest()
+            Path(directory, "files", digest).write_bytes(data)
+            verifier = replace(row.task.verifier, files=(core.File("test.sh", digest, False),))
+            task = replace(
+                row.task, verifier=verifier, workspace=(), limits=replace(row.task.limits, verifier_timeout_sec=3)
+            )
+            terms = row.terms if confined else replace(row.terms, isolation="none")
+            return await judge.judge(replace(package, directory=Path(directory)), task, terms, None, "x")
+
+        for what, script, word in [
+            ("a bad exit code", "echo 1 > /logs/verifier/reward.txt; exit 3", "code 3"),
+            ("no reward", "true", "neither"),
+            (
+                "two rewards",
+                "echo 1 > /logs/verifier/reward.txt; echo '{\"reward\": 1}' > /logs/verifier/reward.json",
+                "both",
+            ),
+            ("too much", "echo 2 > /logs/verifier/reward.txt", "0 to 1"),
+            ("a link", "echo 1 > /tmp/x; ln -s /tmp/x /logs/verifier/reward.txt", "cannot be read"),
+            (
+                "a linked directory",
+                "rmdir /logs/verifier; mkdir /tmp/x; echo 1 > /tmp/x/reward.txt; ln -s /tmp/x /logs/verifier",
+                "cannot be read",
+            ),
+            ("too slow", "sleep 20; echo 1 > /logs/verifier/reward.txt", "3 seconds"),
+        ]:
+            verdict = await with_script(script)
+            expect(
+                f"a verifier with {what} is at fault", verdict.reward is None and word in str(verdict.fault), verdict
+            )
+        verdict = await with_script("echo 1 > /tests/test.sh; echo 1 > /logs/verifier/reward.txt")
+        expect("/tests cannot be written", verdict.reward == 1.0 and not verdict.fault, verdict)
+        verdict = await with_script("echo 1 > /logs/verifier/reward.txt; echo '# x' >> /tests/test.sh", confined=False)
+        expect("without a room, changed tests are noticed", "changed" in str(verdict.fault), verdict)
+        verdict = await with_script("env | cut -d= -f1 | sort | tr '\\n' ' '; exit 1")
+        found = verdict.fault.split(": ", 1)[1].split()
+        wanted = [
+            "HOME",
+            "LANG",
+            "LC_ALL",
+            "PATH",
+            "PWD",
+            "PYTHONDONTWRITEBYTECODE",
+            "PYTHONHASHSEED",
+            "PYTHONNOUSERSITE",
+            "SHLVL",
+            "TZ",
+            "_",
+        ]
+        expect("the environment of verifiers", found == wanted, found)
+
+
+async def check_tools(mixed, directory):
+    core, loading, room, judge, workspace, _ = modules(mixed)
+    package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
+    place = await workspace.Workspace.open(package, row.task, row.terms)
+
+    async def fails(what, word, name, *arguments):
+        try:
+            expect(what, False, await getattr(place, name)(*arguments))
+        except workspace.ToolError as error:
+            expect(what, word in str(error) and "\n" not in str(error), error)
+
+    try:
+        expect("files are staged", "data/survey.csv" in await place.list_files(), await place.list_files())
+        expect("read", (await place.read_file("/workspace/data/survey.csv")).startswith("chainage_m"))
+        expect("write", "5 bytes" in await place.write_file("./a/b.txt", "hällo"[:4] + "o") or True)
+        expect("what was written is read", await place.read_file("a/b.txt") == "hällo")
+        expect(
+            "commands see files", await place.run_command("cat a/b.txt; python3 tools/grade.py 2 1 50") == "hällo2.0"
+        )
+        expect(
+            "files see commands",
+            await place.run_command("echo hi > c") == "[exit code 0, no output]"
+            and await place.read_file("c") == "hi\n",
+        )
+        expect("exit codes", await place.run_command("echo out; echo err >&2; exit 3") == "out\nerr\n[exit code 3]")
+        await place.run_command("mkdir empty; : > nothing; head -c 100 /dev/zero > zeros")
+        expect("an empty directory", await place.list_files("empty") == "No files in empty.")
+        expect("an empty file", await place.read_file("nothing") == "nothing is empty.")
+        expect("no text", await place.read_file("zeros") == "zeros is not text: 100 bytes.")
+        expect(
+            "/tmp and home stay between commands",
+            "\n" not in await place.run_command("echo 1 > /tmp/x; echo 2 > ~/y")
+            and await place.run_command("cat /tmp/x ~/y") == "1\n2",
+        )
+        long = await place.run_command("seq 100000")
+        expect(
+            "long output keeps both ends",
+            long.startswith("1\n2\n")
+            and long.endswith("99999\n100000")
+            and "bytes left out" in long
+            and len(long) < 40000,
+        )
+        for path, word in [
+            ("../x", "`..`"),
+            ("/etc/passwd", "not below"),
+            ("/workspace/../etc/passwd", "`..`"),
+            ("a\0b", "NUL"),
+            ("", "workspace itself"),
+            ("/workspace", "workspace itself"),
+            ("/workspaces/x", "not below"),
+            ("x" * 300, "too long"),
+            (7, "not a text"),
+            ("none", "no such file"),
+            ("data", "is a directory"),
+        ]:
+            await fails(f"read_file({str(path)[:30]!r})", word, "read_file", path)
+        for path, word in [
+            ("../x", "`..`"),
+            ("/etc/passwd", "not below"),
+            ("data", "is a directory"),
+            ("c/d", "not a directory"),
+        ]:
+            await fails(f"write_file({path!r})", word, "write_file", path, "x")
+        await place.run_command("ln -s /etc etc; ln -s /etc/passwd link; ln -s ../../.. up; mkfifo pipe; ln -s . loop")
+        for path, word in [
+            ("link", "is a link"),
+            ("etc/passwd", ""),
+            ("up/etc/passwd", ""),
+            ("loop/c", ""),
+            ("pipe", "regular"),
+        ]:
+            await fails(f"links lead nowhere: read {path}", word, "read_file", path)
+        await fails("links lead nowhere: write below", "", "write_file", "etc/x", "x")
+        await place.write_file("link", "mine")
+        expect(
+            "writing replaces a link",
+            await place.run_command("test ! -L link && cat link") == "mine"
+            and "mine" not in Path("/etc/passwd").read_text(),
+        )
+        listed = await place.list_files()
+        expect("links are listed, not followed", "etc (link)" in listed and "passwd" not in listed, listed)
+        await fails("an empty command", "not empty", "run_command", " ")
+        await fails("a command with NUL", "NUL", "run_command", "echo \0")
+        await fails("an enormous command", "too long", "run_command", "#" * 200000)
+        await fails("an enormous file", "longer", "write_file", "big", "x" * (9 << 20))
+        expect("an unknown program", "[exit code 127]" in await place.run_command("no-such-program"))
+        slow = replace(row.terms, command_timeout_sec=0.5)
+        place.terms = slow
+        expect(
+            "a slow command is stopped",
+            (await place.run_command("echo a; sleep 60")) == "a\n[stopped: it took more than 0.5 seconds]",
+        )
+        place.terms = replace(row.terms, command_timeout_sec=30)
+        full = await place.run_command(
+            "for i in $(seq 40); do head -c 10000000 /dev/zero > fill$i || exit 1; sleep 0.2; done"
+        )
+        expect("a full workspace stops the command", "64 MiB" in full, full)
+        await fails("and is told by the file tools", "full", "write_file", "more", "x")
+        await place.run_command("rm fill*")
+        expect("memory is bounded", "MemoryError" in await place.run_command("python3 -c 'bytearray(3 << 30)'"))
+        expect("file size is bounded", "exit code" in await place.run_command("head -c 80000000 /dev/zero > fill"))
+        await place.run_command("rm -f fill")
+        processes = await place.run_command("for i in $(seq 400); do sleep 5 & done 2>&1 | tail -1; echo done")
+        expect("processes are bounded", "fork" in processes or "Resource" in processes, processes[-200:])
+        secrets = checks.verifier_secrets(directory)
+        expect("there are secrets to look for", len(secrets) > 1)
+        os.environ["SECRET"] = "API_KEY_OF_THE_HOST"
+        for what, (command, forbidden) in checks.cheats(directory, secrets).items():
+            output = await place.run_command(command)
+            expect(f"cheat: {what}", not any(text in output for text in forbidden), output)
+        before = await place.run_command("cat alive | wc -l; ps -e | grep -c sleep")
+        after = await place.run_command("cat alive | wc -l; ps -e | grep -c sleep")
+        expect(
+            "nothing outlives its command", before == after and before.endswith("\n0\n[exit code 1]"), (before, after)
+        )
+        verdict = await judge.judge(package, row.task, row.terms, place, "")
+        expect("all cheats together earn nothing", verdict.reward == 0.0 and verdict.fault is None, verdict)
+    finally:
+        place.close()
+
+
+async def check_cancel(mixed, temp):
+    core, loading, room, judge, workspace, _ = modules(mixed)
+    package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
+    place = await workspace.Workspace.open(package, row.task, row.terms)
+    running = asyncio.ensure_future(place.run_command("touch began; exec sleep 987654"))
+    while not os.path.exists(place.files + "/began"):
+        await asyncio.sleep(0.02)
+    running.cancel()
+    await asyncio.wait({running})
+    found = [name for name in filter(str.isdigit, os.listdir("/proc")) if b"987654" in read_cmdline(name)]
+    expect("a cancelled command is gone", running.cancelled() and not found, found)
+    expect("its files are there until then", checks.left(temp) != [])
+    del place, running
+    import gc
+
+    gc.collect()
+    expect("a forgotten workspace is removed", checks.left(temp) == [], checks.left(temp))
+
+
+def check_masks(single, temp):
+    """A package below a prefix that rooms are shown must not be seen."""
+    core, _, room, *_ = modules(single)
+    original, argv, prefix = room.interpreter, room._launcher_argv(0)[:-1], str(room.DIRECTORY.parent)
+    room.interpreter = lambda: (sys.executable, prefix)
+    room._launcher_argv = lambda *held: [*argv, *map(str, held)]
+    room._shown.cache_clear()
+    try:
+        expect(
+            "a package below a shown prefix is covered",
+            room._shown() == ((prefix,), (str(room.DIRECTORY),)),
+            room._shown(),
+        )
+        limits = core.Limits(1, None, 9.0, 9.0, 9.0, 1, 1024, 64)
+
+        async def look():
+            with tempfile.TemporaryDirectory() as root:
+                script = f"ls {prefix}; ls -A {room.DIRECTORY}; find / -name tasks.json 2>/dev/null"
+                return await room.run(room.Command(("bash", "-c", script), "/", 9.0, limits, root=root), True)
+
+        seen = asyncio.run(look())
+        expect(
+            "nothing of it is seen in a room",
+            "tasks.json" not in seen.output and "core.py" not in seen.output and "pyproject.toml" in seen.output,
+            seen,
+        )
+    finally:
+        room.interpreter = original
+        room._launcher_argv = lambda *held: [*argv, *map(str, held)]
+        room._shown.cache_clear()
+
+
+def check_without_namespaces(arguments):
+    """The same machine, were it not to permit namespaces."""
+    program = Path(__file__).resolve()
+    environment = {**os.environ, "AEC_BENCH_TEST_NO_NAMESPACES": "1"}
+    done = subprocess.run([sys.executable, str(program), "--inner", "bare", *arguments], env=environment, check=False)
+    expect("without namespaces", done.returncode == 0)
+
+
+async def bare(single, mixed, cases):
+    core, loading, room, judge, workspace, _ = modules(single)
+    mixed_core, mixed_loading, _, mixed_judge, mixed_workspace, _ = modules(mixed)
+    offered = {row.task.task_id: row for row in rows(loading, split="all")}
+    case = next(case for case in cases if case["task_id"] in offered and case["name"] == "partial")
+    row = offered[case["task_id"]]
+    expect("bare: what needs no room says so", row.info["isolation"] == "unneeded")
+    verdict = await judge.judge(core.load_package(), row.task, row.terms, None, case["answer"])
+    expect("bare: the standard verifier works", verdict.reward == case["reward"], verdict)
+    for what, load in [
+        ("stateful", lambda: loading.load({"split": "all", "harness": "stateful"})),
+        ("own verifiers", lambda: mixed_loading.load({"split": "all"})),
+        ("required", lambda: loading.load({"split": "all", "confinement": "required"})),
+    ]:
+        refuses(f"bare: {what} is an error when loaded", load, "namespaces", 'confinement="none"')
+    offered = {row.task.task_id: row for row in rows(mixed_loading, split="all", confinement="none")}
+    row = offered[SURVEY]
+    expect("bare: `none` is recorded", row.info["isolation"] == "none")
+    place = await mixed_workspace.Workspace.open(mixed_core.load_package(), row.task, row.terms)
+    os.environ["SECRET"] = "API_KEY_OF_THE_HOST"
+    output = await place.run_command(
+        "pwd; cat /workspace/data/survey.csv | head -1; env; python3 /workspace/tools/grade.py 2 1 50"
+    )
+    expect(
+        "bare: commands run in the workspace",
+        output.startswith("/workspace\nchainage_m") and "API_KEY" not in output and output.endswith("2.0"),
+        output,
+    )
+    output = await place.run_command("(setsid sleep 876543 &) ; sleep 876543 & echo started")
+    found = [name for name in filter(str.isdigit, os.listdir("/proc")) if b"876543" in read_cmdline(name)]
+    expect("bare: nothing outlives its command", output == "started" and not found, (output, found))
+    for case in cases:
+        if case["task_id"] == SURVEY:
+            verdict = await mixed_judge.judge(
+                mixed_core.load_package(), row.task, row.terms, None, case["answer"] or ""
+            )
+            expect(f"bare: {case['name']}", verdict.reward == case["reward"], verdict)
+    place.close()
+
+
+def everything(arguments, temp):
+    single, mixed = map(checks.load, arguments.packages)
+    cases = json.loads(Path(arguments.cases).read_text())
+    expect(
+        "nothing of verifiers is imported",
+        not any(name.split(".")[0] in ("verifiers", "datasets") for name in sys.modules),
+    )
+    print("rooms:", modules(single)[2].namespaces(), "python:", modules(single)[2].interpreter()[0])
+    if arguments.inner == "bare":
+        asyncio.run(bare(single, mixed, cases))
+        return
+    with section("judge"):
+        asyncio.run(check_judge([single, mixed], cases))
+    with section("sources"):
+        asyncio.run(check_sources(mixed, cases))
+    with section("faults"):
+        asyncio.run(check_faults(mixed, cases))
+    with section("tools"):
+        asyncio.run(check_tools(mixed, arguments.packages[1]))
+    with section("cancelling"):
+        asyncio.run(check_cancel(mixed, temp))
+    with section("masks"):
+        check_masks(single, temp)
+    expect("no temporary files are left", checks.left(temp) == [], checks.left(temp))
+    with section("a machine without namespaces"):
+        check_without_namespaces(["--cases", arguments.cases, *arguments.packages])
+    if os.geteuid() == 0 and arguments.user_python:
+        with section("as an ordinary user"):
+            again = subprocess.run(
+                [arguments.user_python, "-B", __file__, "--cases", arguments.cases, *arguments.packages],
+                check=False,
+                user=65534,
+                group=65534,
+                extra_groups=[],
+                env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
+            )
+            expect("as an ordinary user", again.returncode == 0)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cases", required=True)
+    parser.add_argument("--inner", default="")
+    parser.add_argument(
+        "--user-python", default="", help="an interpreter that ordinary users can run, for the second round"
+    )
+    parser.add_argument("packages", nargs=2)
+    arguments = parser.parse_args()
+    temp = checks.own_temp()
+    try:
+        everything(arguments, temp)
+    finally:
+        shutil.rmtree(temp, ignore_errors=True)
+    checks.finish()
+
+
+if __name__ == "__main__":
+    main()

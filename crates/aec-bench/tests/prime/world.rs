@@ -1,0 +1,86 @@
+//! What the tests of packages share: a project, its tasks, and the packages that are exported from them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use aec_prime::package::manifest::PackageManifest;
+use aec_test::tree::write_task;
+use aec_test::{Run, TestEnv};
+
+/// What `task.toml` says about a public task of some difficulty.
+pub(crate) fn public(difficulty: &str) -> String {
+    format!("version = \"1.0\"\n\n[metadata]\ndifficulty = \"{difficulty}\"\nvisibility = \"public\"\ntags = [\"x\"]\n")
+}
+
+/// A project without tasks.
+pub(crate) struct Project {
+    pub(crate) env: TestEnv,
+}
+
+impl Project {
+    pub(crate) fn new() -> Self {
+        let project = Self { env: TestEnv::new(env!("CARGO_BIN_EXE_aec-bench")) };
+        project.ok("init --no-example --quiet");
+        project
+    }
+
+    /// Writes a task: its `task.toml`, and further files.
+    pub(crate) fn task(&self, id: &str, task_toml: &str, files: &[(&str, &str)]) {
+        write_task(&self.env.path("tasks").join(id), task_toml);
+        for (path, text) in files {
+            self.env.write(format!("tasks/{id}/{path}"), text);
+        }
+    }
+
+    /// Writes public tasks with nothing special about them.
+    pub(crate) fn tasks(&self, ids: &[&str]) {
+        for id in ids {
+            self.task(id, &public("easy"), &[]);
+        }
+    }
+
+    /// Runs the program; words are split at spaces.
+    pub(crate) fn run(&self, line: &str) -> Run {
+        self.env.run(line.split_whitespace())
+    }
+
+    /// Runs the program, which must succeed.
+    pub(crate) fn ok(&self, line: &str) {
+        let run = self.run(line);
+        assert_eq!(run.code, Some(0), "{line}: {run:?}");
+    }
+
+    /// Exports into `packages`.
+    pub(crate) fn export(&self, line: &str) -> Run {
+        self.run(&format!("--json prime export --output-dir packages {line}"))
+    }
+
+    /// The directory of a package.
+    pub(crate) fn package(&self, module: &str) -> PathBuf {
+        self.env.path("packages").join(module)
+    }
+
+    /// The manifest of a package.
+    pub(crate) fn manifest(&self, module: &str) -> PackageManifest {
+        let text = std::fs::read(self.package(module).join(module).join("tasks.json")).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    }
+}
+
+/// Every file below a directory, by its path.
+pub(crate) fn tree(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut ahead = vec![directory.to_owned()];
+    while let Some(next) = ahead.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                ahead.push(path);
+            } else {
+                let relative = path.strip_prefix(directory).unwrap().to_str().unwrap().to_owned();
+                files.insert(relative, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}

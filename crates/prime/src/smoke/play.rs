@@ -1,0 +1,201 @@
+//! Rollouts through the library: up to 0.3 by a small program in one process, from 0.4 on by its own command line, whose
+//! traces are read like anybody's.
+
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::venv::{Venv, VenvError, last_lines};
+use crate::rollouts::reader;
+
+const DRIVER: &str = include_str!("../../../../python/smoke.py");
+/// The variable that holds the key of the local models, which take any.
+const KEY: &str = "AEC_BENCH_SMOKE_KEY";
+
+/// Who plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Player {
+    /// The task's reference solution.
+    Reference,
+    /// A model that does nothing.
+    Nothing,
+    /// A real model.
+    Model,
+}
+
+/// A model that plays.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    /// Who.
+    pub player: Player,
+    /// The model's name.
+    pub model: String,
+    /// Where it answers, in the format of chat completions.
+    pub url: String,
+    /// The key, with the name of its variable; none for a local model.
+    pub key: Option<(String, String)>,
+    /// Examples that it plays.
+    pub num_examples: usize,
+    /// Most tokens of an answer.
+    pub max_tokens: u32,
+}
+
+/// What was loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Loaded {
+    /// The class of the library that the environment is.
+    pub kind: String,
+    /// Examples that it has; absent where only the command line was asked.
+    pub examples: Option<usize>,
+}
+
+/// One rollout.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Played {
+    /// Who.
+    pub player: Player,
+    /// The task.
+    pub task_id: Option<String>,
+    /// The reward.
+    pub reward: Option<f64>,
+    /// What ended it.
+    pub stop_condition: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Line {
+    Loaded { kind: String, examples: usize },
+    Rollout(Played),
+}
+
+/// Plays everything. The package must be installed.
+pub fn play(
+    venv: &Venv,
+    module: &str,
+    most: usize,
+    seats: &[Seat],
+) -> Result<(Loaded, Vec<Played>), VenvError> {
+    if venv.is_v1_only() {
+        by_command_line(venv, module, seats)
+    } else {
+        by_driver(venv, module, most, seats)
+    }
+}
+
+fn by_driver(
+    venv: &Venv,
+    module: &str,
+    most: usize,
+    seats: &[Seat],
+) -> Result<(Loaded, Vec<Played>), VenvError> {
+    let runs: Vec<_> = seats
+        .iter()
+        .map(|seat| {
+            json!({
+                "player": seat.player, "model": seat.model, "url": seat.url, "max_tokens": seat.max_tokens,
+                "num_examples": seat.num_examples,
+                "key_variable": seat.key.as_ref().map_or(KEY, |(name, _)| name),
+            })
+        })
+        .collect();
+    let request = json!({
+        "environment": module, "arguments": { "split": "all", "num_examples": most }, "runs": runs,
+    });
+    let (mut answers, theirs) = io::pipe()?;
+    let mut command = venv.program("python");
+    command.args(["-B", "-c", DRIVER]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.env("AEC_BENCH_SMOKE_FD", theirs.as_raw_fd().to_string()).env(KEY, "none");
+    for (name, value) in seats.iter().filter_map(|seat| seat.key.as_ref()) {
+        command.env(name, value);
+    }
+    let_inherit(&theirs)?;
+    let mut child = command.spawn()?;
+    drop(theirs);
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(request.to_string().as_bytes())?;
+    }
+    let complaints = child.stderr.take();
+    let complaints = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        if let Some(mut stderr) = complaints {
+            // What it complained of is told if it fails; that it cannot be read changes nothing.
+            stderr.read_to_end(&mut text).ok();
+        }
+        text
+    });
+    let mut text = String::new();
+    answers.read_to_string(&mut text)?;
+    let status = child.wait()?;
+    let complaints = complaints.join().unwrap_or_default();
+    if !status.success() {
+        return Err(VenvError::Failed {
+            what: "loading and playing the package",
+            said: last_lines(&complaints),
+        });
+    }
+    let (mut loaded, mut played) = (Loaded::default(), Vec::new());
+    for line in text.lines() {
+        match serde_json::from_str(line).map_err(io::Error::from)? {
+            Line::Loaded { kind, examples } => loaded = Loaded { kind, examples: Some(examples) },
+            Line::Rollout(rollout) => played.push(rollout),
+        }
+    }
+    Ok((loaded, played))
+}
+
+/// Lets the next child have a descriptor; no other is started before it is closed here.
+fn let_inherit(pipe: &io::PipeWriter) -> io::Result<()> {
+    Ok(rustix::io::fcntl_setfd(pipe, rustix::io::FdFlags::empty())?)
+}
+
+fn by_command_line(venv: &Venv, module: &str, seats: &[Seat]) -> Result<(Loaded, Vec<Played>), VenvError> {
+    let mut played = Vec::new();
+    for seat in seats {
+        let place = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+        let limit = seat.num_examples.to_string();
+        let max_tokens = seat.max_tokens.to_string();
+        let mut command = venv.program("vf-eval");
+        command.current_dir(place.path()).args([module, "-m", &seat.model, "--client.base-url", &seat.url]);
+        let variable = seat.key.as_ref().map_or(KEY, |(name, _)| name);
+        command.args(["--client.api-key-var", variable, "--no-push", "--no-rich", "-c", "2", "-o"]);
+        command.arg(place.path().join("out")).args(["--env.taskset.split", "all", "--select.limit", &limit]);
+        command.args(["--sampling.max-tokens", &max_tokens]).env(KEY, "none");
+        if let Some((name, value)) = &seat.key {
+            command.env(name, value);
+        }
+        let output = command.output()?;
+        if !output.status.success() {
+            let said = last_lines(if output.stderr.is_empty() { &output.stdout } else { &output.stderr });
+            return Err(VenvError::Failed { what: "playing the package", said });
+        }
+        played.extend(traces(&place.path().join("out"), seat.player)?);
+    }
+    Ok((Loaded { kind: "Taskset".to_owned(), examples: None }, played))
+}
+
+/// The rollouts of every run below a directory.
+fn traces(directory: &Path, player: Player) -> io::Result<Vec<Played>> {
+    let mut played = Vec::new();
+    for entry in fs_err::read_dir(directory)? {
+        let source = reader::open(&entry?.path()).map_err(|error| io::Error::other(error.to_string()))?;
+        for row in source.rows {
+            let row = row.map_err(|problem| io::Error::other(problem.to_string()))?;
+            played.extend(row.rollouts.into_iter().map(|rollout| Played {
+                player,
+                task_id: rollout.task.task_id,
+                reward: rollout.reward,
+                stop_condition: rollout.stop.given,
+                error: rollout.error.map(|error| error.message.unwrap_or(error.kind)),
+            }));
+        }
+    }
+    Ok(played)
+}
