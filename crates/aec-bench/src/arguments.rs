@@ -17,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod dataset;
 mod dev;
+mod export;
 mod import;
 mod ledger;
 mod prime;
@@ -26,6 +27,7 @@ mod web;
 
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
+pub(crate) use export::*;
 pub(crate) use import::*;
 pub(crate) use ledger::*;
 pub(crate) use prime::*;
@@ -135,6 +137,9 @@ pub(crate) enum Command {
     Report(ReportCommand),
     /// Show experiments, traces, tasks and datasets in a browser, and runs as they go on
     Web(WebArguments),
+    /// Write data to train on, from what agents did
+    #[command(subcommand)]
+    Export(ExportCommand),
     /// Train on tasks: environment packages, hosted evaluations, training runs
     #[command(subcommand)]
     Prime(PrimeCommand),

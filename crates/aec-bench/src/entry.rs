@@ -12,9 +12,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
-    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, GatewayCommand, GenerateCommand,
-    LedgerCommand, LibraryCommand, ModelsCommand, PrimeCommand, ReportCommand, RunsCommand, TaskCommand,
-    TemplateCommand,
+    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, ExportCommand, GatewayCommand,
+    GenerateCommand, LedgerCommand, LibraryCommand, ModelsCommand, PrimeCommand, ReportCommand, RunsCommand,
+    TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -173,6 +173,10 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Report(command) => report(context, command),
         Command::Web(arguments) => commands::web::web(context, &arguments),
         Command::Prime(command) => prime(context, command),
+        Command::Export(ExportCommand::Sft(arguments)) => commands::export::sft(context, &arguments),
+        Command::Export(ExportCommand::Preferences(arguments)) => {
+            commands::export::preferences(context, &arguments)
+        }
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
@@ -275,6 +279,8 @@ fn command_name(command: &Command) -> &'static str {
         Command::Report(ReportCommand::Compare(_)) => "report compare",
         Command::Report(ReportCommand::Fields(_)) => "report fields",
         Command::Web(_) => "web",
+        Command::Export(ExportCommand::Sft(_)) => "export sft",
+        Command::Export(ExportCommand::Preferences(_)) => "export preferences",
         Command::Prime(PrimeCommand::Doctor(_)) => "prime doctor",
         Command::Prime(PrimeCommand::Export(_)) => "prime export",
         Command::Prime(PrimeCommand::Smoke(_)) => "prime smoke",

@@ -9,7 +9,7 @@ const GROUPS: [(&str, &[&str]); 10] = [
     ("Run", &["plan", "run", "runs", "models", "gateway"]),
     ("Keep", &["ledger", "import", "import-prime-eval"]),
     ("Read", &["evaluate", "report", "web"]),
-    ("Train", &["prime"]),
+    ("Train", &["prime", "export"]),
     ("Files", &["schema"]),
     ("Develop", &["dev"]),
     ("Shell", &["completions", "man", "help"]),

@@ -7,6 +7,7 @@ pub mod rollouts;
 mod runtime;
 pub mod service;
 pub mod smoke;
+pub mod training_data;
 
 use aec_base::document::Family;
 

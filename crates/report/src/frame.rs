@@ -45,7 +45,10 @@ impl Framed {
         {
             environment.clone_from(dataset);
         }
-        values.insert("harness", record.agent.adapter.clone());
+        // Environments of packages are worked on in one of several ways, which the record says beside its harness.
+        let mode = record.agent.configuration.get("harness").and_then(Value::as_str);
+        let adapter = &record.agent.adapter;
+        values.insert("harness", mode.map_or_else(|| adapter.clone(), |mode| format!("{adapter}/{mode}")));
         values.insert("difficulty", record.task.difficulty.clone().unwrap_or_else(|| "unknown".to_owned()));
         values.insert("backend", record.environment.compute_backend.clone());
         Self {

@@ -60,6 +60,9 @@ pub(crate) struct PackageArguments {
     /// Only tasks with this tag; several must all be there
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Vec<String>,
+    /// Only this stage of life; `any` for all [default: active, and all of a dataset]
+    #[arg(long, value_name = "STAGE", value_parser = ["proposed", "active", "deprecated", "retired", "any"])]
+    pub(crate) lifecycle: Vec<String>,
     /// Whether tasks are one question each or work in a workspace
     #[arg(long, value_name = "MODE", default_value = "auto",
           value_parser = PossibleValuesParser::new(["auto", "single-turn", "stateful"]))]
@@ -77,7 +80,10 @@ pub(crate) struct PackageArguments {
 impl PackageArguments {
     /// The flags that choose tasks. Whether tasks are public is no choice here: others are refused.
     pub(crate) fn selection(&self) -> SelectionArguments {
+        // A dataset is exported as it was frozen, whatever became of its tasks.
+        let all = self.dataset.is_some() && self.lifecycle.is_empty();
         SelectionArguments {
+            lifecycle: if all { vec!["any".to_owned()] } else { self.lifecycle.clone() },
             dataset: self.dataset.clone(),
             exclude: self.exclude.clone(),
             domain: self.domain.clone(),
@@ -202,11 +208,8 @@ pub(crate) struct PrimeEvalArguments {
     #[arg(long, value_name = "N", default_value_t = 120)]
     pub(crate) timeout_minutes: u32,
     /// Say what happens until it ends
-    #[arg(long, visible_alias = "follow", conflicts_with = "no_watch")]
+    #[arg(long, visible_alias = "follow")]
     pub(crate) watch: bool,
-    /// Only start it
-    #[arg(long, visible_alias = "no-follow")]
-    pub(crate) no_watch: bool,
     /// Seconds between questions while watching
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     pub(crate) poll_interval: f64,

@@ -17,6 +17,7 @@ pub(crate) mod dataset_verify;
 pub(crate) mod dev_serve_model;
 pub(crate) mod doctor;
 pub(crate) mod evaluate;
+pub(crate) mod export;
 pub(crate) mod gateway_serve;
 pub(crate) mod generate_replay;
 pub(crate) mod generate_suite;

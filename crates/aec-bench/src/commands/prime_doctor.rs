@@ -1,7 +1,9 @@
 //! `aec-bench prime doctor`: whether this machine and this account are ready for Prime.
 
 use aec_base::problem::Problem;
+use aec_base::settings::Setting;
 use aec_prime::service::account;
+use aec_prime::smoke::Venv;
 use aec_sandbox::host::{self, Trial};
 use aec_sandbox::python;
 use serde::Serialize;
@@ -31,8 +33,9 @@ struct Check {
 }
 
 pub(crate) fn doctor(context: &Context, arguments: &PrimeDoctorArguments) -> Result<Outcome, Failure> {
-    let mut checks = vec![python_check(context), confinement_check(), cli_check(context)];
     let service = Service::open(context)?;
+    let mut checks =
+        vec![python_check(context), verifiers_check(&service), confinement_check(), cli_check(context)];
     let settings = service.client.settings();
     let has_key = settings.api_key.is_some();
     checks.push(Check {
@@ -82,8 +85,25 @@ fn python_check(context: &Context) -> Check {
             || "no python3 on PATH".to_owned(),
             |python| format!("{} at {}", python.version, python.path.display()),
         ),
-        fix: (!ok).then_some("install Python 3.10 or newer; `prime smoke` loads packages with it"),
+        fix: (!ok).then_some("install Python 3.11 or newer; `prime smoke` loads packages with it"),
         optional: false,
+    }
+}
+
+/// The library that packages are for; `prime smoke` installs it where nothing else is touched.
+fn verifiers_check(service: &Service) -> Check {
+    let below = service.project.settings.path(Setting::Prime).join("venvs");
+    let found = Venv::installed(&below);
+    Check {
+        check: "verifiers",
+        ok: !found.is_empty(),
+        detail: if found.is_empty() {
+            "not installed yet; `prime smoke` installs it below paths.prime".to_owned()
+        } else {
+            found.join(", ")
+        },
+        fix: None,
+        optional: true,
     }
 }
 

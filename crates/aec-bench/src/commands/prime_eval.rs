@@ -72,9 +72,7 @@ pub(crate) fn eval(context: &Context, arguments: &PrimeEvalArguments) -> Result<
     let id = started.ids.first().cloned().unwrap_or_default();
     let page = service.client.settings().evaluation_page(&id);
     narrator.say(&format!("Started {id}: {page}"));
-    let ended = if arguments.no_watch {
-        None
-    } else {
+    let ended = if arguments.watch {
         let followed =
             service.runtime.block_on(evaluations::follow(&service.client, &id, &options, |event| {
                 narrate(&mut narrator, &event);
@@ -84,6 +82,8 @@ pub(crate) fn eval(context: &Context, arguments: &PrimeEvalArguments) -> Result<
             FollowEnd::Ended(evaluation) => Some(*evaluation),
             FollowEnd::Left => None,
         }
+    } else {
+        None
     };
     let data = Data {
         environment: name.to_string(),

@@ -105,7 +105,16 @@ pub(crate) fn export_package(
     };
     let written = write(&spec.name, &assembled, &below).map_err(failed)?;
     let manifest = assembled.manifest;
-    Ok(ExportedPackage { name: spec.name, manifest, written, project, warnings: named.warnings })
+    let mut warnings = named.warnings;
+    warnings.extend(tasks.iter().filter(|task| task.environment.allow_internet).map(offline));
+    Ok(ExportedPackage { name: spec.name, manifest, written, project, warnings })
+}
+
+fn offline(task: &Task) -> Problem {
+    Problem::warning(format!("`{}` allows the internet, and packages give nobody a network", task.id))
+        .id(FAMILY.number(19))
+        .about(task.id.as_str())
+        .fix("leave it out if it cannot be solved without")
 }
 
 /// A dataset is a promise about its tasks: what has changed since is not exported under its name.
@@ -119,7 +128,7 @@ fn refuse_drift(project: &Project, dataset: Option<&str>) -> Result<(), Failure>
 fn parse_name(text: &str) -> Result<PackageName, Failure> {
     PackageName::parse(text).map_err(|why| {
         let what = format!("`{}` is not a name for an environment", printable(text));
-        let problem = Problem::error(what).id(FAMILY.number(6)).why(why);
+        let problem = Problem::error(what).id(FAMILY.number(16)).why(why);
         Failure::usage(problem.fix("write small letters, digits and dashes, such as aec-voltage-drop"))
     })
 }
@@ -133,7 +142,7 @@ fn parse_version(text: &str) -> Result<String, Failure> {
         return Ok(text.to_owned());
     }
     let what = format!("`{}` is not a version for a package", printable(text));
-    Err(Failure::usage(Problem::error(what).id(FAMILY.number(7)).fix("write numbers such as 0.1.0")))
+    Err(Failure::usage(Problem::error(what).id(FAMILY.number(17)).fix("write numbers such as 0.1.0")))
 }
 
 fn harness(name: &str) -> HarnessMode {
@@ -144,7 +153,7 @@ fn harness(name: &str) -> HarnessMode {
 fn failed(error: WriteError) -> Failure {
     match error {
         WriteError::NotAPackage(place) => Problem::error("the place of the package is taken")
-            .id(FAMILY.number(8))
+            .id(FAMILY.number(18))
             .why("what is there is no environment package, and is left alone")
             .fix("move it away, or choose another --name or --output-dir")
             .in_file(place)

@@ -86,8 +86,8 @@ pub(crate) fn smoke(context: &Context, arguments: &PrimeSmokeArguments) -> Resul
     let (loaded, played) = play(&venv, &module, most, &seats).map_err(|error| venv_failed(&error))?;
     let rollouts = compare(&trials, played);
     let problems = problems(&trials, &rollouts, seats.len());
+    let failed = problems.iter().any(Problem::counts);
     let data = Data { package: exported.data(), verifiers: arguments.verifiers.clone(), loaded, rollouts };
-    let failed = data.rollouts.iter().any(|rollout| !rollout.is_right);
     let outcome = Outcome::new(context.format, &data, || table(&data))?.problems(problems);
     Ok(if failed {
         outcome.exit(Exit::Found)

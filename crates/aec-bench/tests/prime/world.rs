@@ -12,15 +12,25 @@ pub(crate) fn public(difficulty: &str) -> String {
     format!("version = \"1.0\"\n\n[metadata]\ndifficulty = \"{difficulty}\"\nvisibility = \"public\"\ntags = [\"x\"]\n")
 }
 
-/// A project without tasks.
+/// A project.
 pub(crate) struct Project {
     pub(crate) env: TestEnv,
 }
 
 impl Project {
+    /// A project without tasks.
     pub(crate) fn new() -> Self {
+        Self::made_by("init --quiet --no-example")
+    }
+
+    /// A project with the task that every new project has.
+    pub(crate) fn with_example() -> Self {
+        Self::made_by("init --quiet")
+    }
+
+    fn made_by(line: &str) -> Self {
         let project = Self { env: TestEnv::new(env!("CARGO_BIN_EXE_aec-bench")) };
-        project.ok("init --no-example --quiet");
+        project.ok(line);
         project
     }
 

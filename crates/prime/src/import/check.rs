@@ -147,6 +147,9 @@ pub(super) fn check(
         Some(_) => return unverified("the task here has another revision"),
         None => return unverified("the sample does not say which revision of the task it is"),
     }
+    if super::record::failed_elsewhere(rollout) {
+        return unverified("it failed where it was made, before there was an answer");
+    }
     if !known.answer_is_all {
         return unverified("the verifier may read files of the workspace that are not in the sample");
     }

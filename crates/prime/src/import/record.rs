@@ -99,7 +99,7 @@ impl Maker<'_, '_> {
             outputs: Outputs {
                 agent_output: Some(agent_output(rollout, answer.as_ref())),
                 output_source: source(rollout, answer.as_ref()),
-                raw_output_path: answer.as_ref().map(|answer| format!("{WORKSPACE}/{}", answer.path)),
+                raw_output_path: answer.as_ref().map(Answer::artefact),
                 conversation_path: Some(format!("{WORKSPACE}/{CONVERSATION}")),
                 trajectory_path: Some(format!("{WORKSPACE}/{TRAJECTORY}")),
                 trajectory_content: None,
@@ -150,6 +150,9 @@ impl Maker<'_, '_> {
         });
         if judged {
             return (Outcome::Scored, fault);
+        }
+        if failed_elsewhere(rollout) {
+            return (Outcome::InfraFault, fault);
         }
         if verifier_failed {
             let message = "the verifier failed where the rollout was made".to_owned();
@@ -280,21 +283,52 @@ impl Maker<'_, '_> {
         let rollout = &case.sample.rollout;
         let mut artefacts = Vec::new();
         if let Some(answer) = answer {
-            artefacts.push(self.put(&answer.path, &answer.text)?);
+            artefacts.push(self.put(answer.artefact(), &answer.text)?);
         }
         let timed = vec![
-            self.put(CONVERSATION, &conversation_lines(&rollout.messages))?,
-            self.put(SAMPLE, &String::from_utf8_lossy(&case.sample.raw))?,
-            self.put(TRAJECTORY, &event_lines(&events(rollout)))?,
+            self.put(own(CONVERSATION), &conversation_lines(&rollout.messages))?,
+            self.put(own(SAMPLE), &String::from_utf8_lossy(&case.sample.raw))?,
+            self.put(own(TRAJECTORY), &event_lines(&events(rollout)))?,
         ];
         Ok((artefacts, timed))
     }
 
-    fn put(&self, name: &str, text: &str) -> io::Result<Artefact> {
+    fn put(&self, path: String, text: &str) -> io::Result<Artefact> {
         let text = self.scrub(text);
         let digest = self.contents.put(text.as_bytes())?;
-        Ok(Artefact { path: format!("{WORKSPACE}/{name}"), digest, size: text.len() as u64 })
+        Ok(Artefact { path, digest, size: text.len() as u64 })
     }
+}
+
+fn own(name: &str) -> String {
+    format!("{WORKSPACE}/{name}")
+}
+
+impl Answer {
+    /// Where the answer lies among the files of the trial. The model chose its name: one of ours, or one that no file
+    /// should have, goes beside.
+    fn artefact(&self) -> String {
+        let part = |part: &str| {
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || "._- ".contains(letter);
+            !part.starts_with('.')
+                && part.len() <= 100
+                && part.chars().all(plain)
+                && !part.ends_with([' ', '.'])
+        };
+        let fits = self.path.len() <= 400 && self.path.split('/').all(|one| !one.is_empty() && part(one));
+        let taken = [CONVERSATION, SAMPLE, TRAJECTORY].contains(&self.path.as_str());
+        if fits && !taken { own(&self.path) } else { "submitted/answer.txt".to_owned() }
+    }
+}
+
+/// Whether the rollout came to nothing through no fault of the agent: its reward, if it has one, says nothing. A model
+/// that answered with nothing, or could not take so long a conversation, has only itself to blame.
+pub(super) fn failed_elsewhere(rollout: &Rollout) -> bool {
+    let Some(fault) = outcome::fault(rollout) else { return false };
+    let not_the_agent = boundary(fault.boundary) != Boundary::Harness;
+    let own_doing = matches!(fault.kind, Some("empty" | "overlong"));
+    let nothing = rollout.reward.is_none_or(|reward| reward == 0.0) && rollout.submitted().is_none();
+    not_the_agent && !own_doing && nothing
 }
 
 fn task_facts(rollout: &Rollout, task_id: String, known: Option<&KnownTask>) -> TaskFacts {

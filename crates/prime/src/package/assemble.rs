@@ -65,7 +65,7 @@ pub fn assemble(spec: &PackageSpec, tasks: &[Task]) -> Result<Assembled, Vec<Pro
     }
     if packaged.is_empty() && problems.is_empty() {
         problems
-            .push(finding(1, "no task is selected").fix("name tasks with --task, --pattern or --dataset"));
+            .push(finding(11, "no task is selected").fix("name tasks with --task, --pattern or --dataset"));
     }
     if !problems.is_empty() {
         return Err(problems);
@@ -98,7 +98,7 @@ fn read_task(
     refuse_unless_public(task).map_err(about)?;
     let unreadable = |error: String| {
         about(
-            finding(2, format!("the task `{}` cannot be exported: {error}", task.id))
+            finding(12, format!("the task `{}` cannot be exported: {error}", task.id))
                 .fix("run `aec-bench task validate` on it"),
         )
     };
@@ -111,7 +111,7 @@ fn read_task(
     let places: Vec<&str> = workspace.iter().map(|file| file.path.as_str()).collect();
     let (lane, lane_reason) = lane(task, &places);
     if harness == HarnessMode::SingleTurn && lane == Lane::Stateful {
-        let problem = finding(3, format!("`{}` needs a workspace: {lane_reason}", task.id));
+        let problem = finding(13, format!("`{}` needs a workspace: {lane_reason}", task.id));
         return Err(about(problem.fix("export it with --harness-mode stateful or auto")));
     }
     let output = primary_output(&instruction);
@@ -171,10 +171,10 @@ fn refuse_unless_public(task: &Task) -> Result<(), Problem> {
     match task.visibility {
         Some(Visibility::Public) => Ok(()),
         Some(Visibility::Holdout) => {
-            Err(finding(4, format!("`{}` is held out and is not exported", task.id))
+            Err(finding(14, format!("`{}` is held out and is not exported", task.id))
                 .fix("select public tasks; what is trained on measures nothing any more"))
         }
-        None => Err(finding(5, format!("`{}` does not say who may see it", task.id))
+        None => Err(finding(15, format!("`{}` does not say who may see it", task.id))
             .fix("write `visibility = \"public\"` below [metadata] in its task.toml")),
     }
 }

@@ -39,7 +39,7 @@ pub fn select<'a>(manifest: &'a PackageManifest, ask: &Ask) -> Slice<'a> {
             ask.difficulty.is_empty() || task.difficulty.as_ref().is_some_and(wanted)
         })
         .collect();
-    let overlap = ask.side.is_some() && tasks.len() < SMALLEST_SPLIT;
+    let overlap = tasks.len() < SMALLEST_SPLIT;
     if let Some(side) = ask.side
         && !overlap
     {

@@ -55,6 +55,7 @@ pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
         ("environment", text(run.environment.as_deref().or(task.package.name.as_deref()))),
         ("split", text(run.split().or(task.split.as_deref()))),
         ("seed", run.seed().or(task.seed.as_ref()).cloned()),
+        ("harness", text(run.harness.as_deref().or(task.harness.as_deref()))),
         ("max_tokens", number(run.max_tokens())),
         ("max_turns", number(task.max_turns.or(run.max_turns))),
         ("max_total_tokens", number(task.max_total_tokens.or(run.max_total_tokens))),

@@ -77,6 +77,18 @@ impl Venv {
         Ok(venv)
     }
 
+    /// The versions that are installed below a directory, sorted.
+    pub fn installed(below: &Path) -> Vec<String> {
+        let Ok(entries) = fs_err::read_dir(below) else { return Vec::new() };
+        let mut versions: Vec<String> = entries
+            .filter_map(Result::ok)
+            .filter(|entry| entry.path().join(MARK).is_file())
+            .filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("verifiers-")?.to_owned()))
+            .collect();
+        versions.sort();
+        versions
+    }
+
     /// Installs a package as others would get it.
     pub fn install(&self, package: &Package) -> Result<(), VenvError> {
         let place = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;

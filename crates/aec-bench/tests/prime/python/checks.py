@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 from contextlib import contextmanager
@@ -41,10 +42,12 @@ def refuses(what, function, *words):
 def section(name):
     """A crash in one section does not hide the others."""
     print(f"-- {name}", flush=True)
+    began = time.monotonic()
     try:
         yield
     except Exception:
         expect(name, False, traceback.format_exc())
+    print(f"-- {name} took {time.monotonic() - began:.1f} s", flush=True)
 
 
 def load(directory):

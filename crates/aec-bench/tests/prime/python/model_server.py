@@ -11,9 +11,14 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
+def text(content):
+    """The text of a message, which may come in parts."""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
 def reply(script, body):
     if isinstance(script, dict):
-        asked = str(next(message["content"] for message in body["messages"] if message["role"] == "user"))
+        asked = text(next(message["content"] for message in body["messages"] if message["role"] == "user"))
         script = next((played for key, played in script.items() if key in asked), ["I was not told what to say."])
     turn = sum(message["role"] == "assistant" for message in body["messages"])
     said = script[turn] if turn < len(script) else "I have nothing more to say."

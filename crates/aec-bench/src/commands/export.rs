@@ -1,0 +1,108 @@
+//! `aec-bench export`: training data from the ledger.
+
+use std::path::PathBuf;
+
+use aec_base::problem::Problem;
+use aec_base::text::{count, printable};
+use aec_prime::FAMILY;
+use aec_prime::rollouts::chat::Thoughts;
+use aec_prime::rollouts::training::{
+    Example, Pairing, Written, preferences as write_pairs, sft as write_examples,
+};
+use aec_prime::training_data::{Conversation, Unfit};
+use aec_report::glance::each_record;
+use serde::Serialize;
+
+use super::ledger::ask;
+use super::report::{Source, write};
+use crate::arguments::{ExportPreferencesArguments, ExportSftArguments, TrainingDataArguments};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Serialize)]
+struct Data {
+    file: PathBuf,
+    rows: usize,
+    /// Trials that were looked at.
+    trials: usize,
+    /// Trials whose tasks are held out, or do not say that they are public.
+    not_public: usize,
+    /// Trials without a reward, a conversation or an answer.
+    unusable: usize,
+    /// Trials that earned too little, or that nothing pairs with.
+    left_out: usize,
+}
+
+pub(crate) fn sft(context: &Context, arguments: &ExportSftArguments) -> Result<Outcome, Failure> {
+    let min_reward = share("--min-reward", arguments.min_reward)?;
+    let thoughts = thoughts(&arguments.data);
+    export(context, &arguments.data, |examples| write_examples(examples, min_reward, thoughts))
+}
+
+pub(crate) fn preferences(
+    context: &Context,
+    arguments: &ExportPreferencesArguments,
+) -> Result<Outcome, Failure> {
+    let pairing = Pairing {
+        min_gap: share("--min-gap", arguments.min_gap)?,
+        max_pairs: arguments.max_pairs,
+        thoughts: thoughts(&arguments.data),
+    };
+    export(context, &arguments.data, |examples| write_pairs(examples, pairing))
+}
+
+fn thoughts(arguments: &TrainingDataArguments) -> Thoughts {
+    if arguments.thoughts { Thoughts::Kept } else { Thoughts::LeftOut }
+}
+
+fn share(flag: &str, number: f64) -> Result<f64, Failure> {
+    if (0.0..=1.0).contains(&number) {
+        return Ok(number);
+    }
+    Err(Failure::usage(
+        Problem::error(format!("{flag} {number} is not from 0 to 1")).fix("write a reward such as 0.5"),
+    ))
+}
+
+fn export(
+    context: &Context,
+    arguments: &TrainingDataArguments,
+    rows: impl Fn(&[Example<'_>]) -> Written,
+) -> Result<Outcome, Failure> {
+    let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    let contents = source.ledger.contents();
+    let ((read, problems), _) = ask(&source.project, &source.ledger, |index| {
+        each_record(&source.ledger, index, &source.filter, |record| Conversation::read(record, &contents))
+    })?;
+    let unfit = |kind: Unfit| read.iter().filter(|one| one.as_ref().err() == Some(&kind)).count();
+    let (not_public, unreadable) = (unfit(Unfit::NotPublic), unfit(Unfit::NoConversation));
+    let examples: Vec<Example<'_>> = read.iter().flatten().map(Conversation::example).collect();
+    let written = rows(&examples);
+    let lines = context.redactor().scrub(written.lines);
+    write(&context.absolute(&arguments.output)?, lines.as_bytes(), arguments.force)?;
+    let data = Data {
+        file: arguments.output.clone(),
+        rows: written.rows,
+        trials: read.len(),
+        not_public,
+        unusable: written.unusable + unreadable,
+        left_out: written.left_out,
+    };
+    let mut problems = problems;
+    if data.rows == 0 {
+        let problem = Problem::warning("no trial is fit to train on").id(FAMILY.number(50));
+        problems.push(problem.fix("lower --min-reward or --min-gap, or run more repetitions"));
+    }
+    let outcome = Outcome::new(context.format, &data, String::new)?.problems(problems);
+    let remark = format!(
+        "Wrote {} of {} to {}; {} not public, {} unusable, {} left out.",
+        count(data.rows, "row"),
+        count(data.trials, "trial"),
+        printable(&data.file.to_string_lossy()),
+        data.not_public,
+        data.unusable,
+        data.left_out
+    );
+    Ok(outcome.remark(remark))
+}

@@ -1,0 +1,163 @@
+//! The runtime in the packages: the scripts in `python` check it with the plain interpreter and with released versions
+//! of `verifiers`, against what the native judge says. With `AEC_TEST=full` they check everything that they can.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::venv::{interpreter, scripts, venvs, with_verifiers};
+use crate::world::{Project, tree};
+
+/// A task with files, a tool, a limit of turns and a verifier of its own.
+const SURVEY: &str = "civil/culvert-survey";
+/// As many copies of it as the scripts play scenarios.
+const SURVEYS: usize = 24;
+
+/// A project, its packages, and what the native judge says about answers to its tasks.
+struct World {
+    project: Project,
+}
+
+impl World {
+    /// Five single-turn tasks (`aec_single`) and three tasks of both lanes (`aec_mixed`).
+    fn new() -> Self {
+        let project = Project::with_example();
+        for line in [
+            "generate task voltage-drop --instances 3 --tool-mode no-tool",
+            "generate task pump-power-npsh --instances 2 --tool-mode no-tool",
+            "prime export --name aec-single --output-dir packages --task electrical/cables mechanical",
+        ] {
+            project.ok(line);
+        }
+        let single: Vec<String> =
+            project.manifest("aec_single").tasks.into_iter().map(|task| task.task_id).collect();
+        let mixed = [single[0].as_str(), SURVEY, "electrical/voltage-drop"];
+        copy_survey(&project, SURVEY, "");
+        project.ok(&format!("prime export --name aec-mixed --output-dir packages --task {}", mixed.join(" ")));
+        let world = Self { project };
+        let judged = single.iter().map(String::as_str).chain(mixed.into_iter().skip(1));
+        let program = Path::new(env!("CARGO_BIN_EXE_aec-bench"));
+        let mut cases = world.script(&interpreter(), "make_cases.py");
+        world.check(cases.arg(program).arg(".").arg("cases.json").args(judged));
+        world
+    }
+
+    /// Copies of one task as a package of their own (`aec_surveys`), which name themselves in their instructions.
+    fn with_surveys(self) -> Self {
+        for number in 0..SURVEYS {
+            let id = format!("civil/survey-{number:03}");
+            copy_survey(&self.project, &id, &format!("\nThis is {id}.\n"));
+        }
+        self.project.ok("prime export --name aec-surveys --output-dir packages --pattern civil/survey-*");
+        self
+    }
+
+    /// A script with an interpreter, in the project.
+    fn script(&self, python: &Path, name: &str) -> Command {
+        let mut command = Command::new(python);
+        command
+            .arg("-B")
+            .arg(scripts().join(name))
+            .current_dir(self.project.env.dir())
+            .env("HOME", self.project.env.home())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("UV_CACHE_DIR", venvs().join("uv-cache"));
+        command
+    }
+
+    /// A script that checks packages.
+    fn checks(&self, python: &Path, name: &str, packages: [&str; 2]) -> Command {
+        let mut command = self.script(python, name);
+        if name != "check_core.py" {
+            command.args(["--cases", "cases.json"]);
+        }
+        command.args(packages.map(|module| self.project.package(module)));
+        command
+    }
+
+    /// Runs a script, which must succeed.
+    fn check(&self, command: &mut Command) {
+        let done = command.output().unwrap();
+        let (said, told) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        let failed: Vec<&str> = said.lines().filter(|line| !line.starts_with("ok ")).collect();
+        assert!(done.status.success(), "{:?}\n{}\n{told}", done.status, failed.join("\n"));
+    }
+}
+
+/// Puts the survey into a project, with something added to its instruction.
+fn copy_survey(project: &Project, id: &str, added: &str) {
+    for (path, content) in tree(&scripts().join("fixtures/tasks").join(SURVEY)) {
+        let mut content = content;
+        if path == "instruction.md" {
+            content.extend_from_slice(added.as_bytes());
+        }
+        project.env.write(format!("tasks/{id}/{path}"), content);
+    }
+}
+
+/// The scripts that take long check less unless everything is asked for.
+fn short() -> Option<&'static str> {
+    (!aec_test::full()).then_some("--short")
+}
+
+/// An interpreter that an ordinary user can run, to check once more without the rights of root.
+fn interpreter_of_all() -> Option<PathBuf> {
+    let system = PathBuf::from("/usr/bin/python3");
+    let answers = |python: &Path| {
+        let question = "import sys; sys.exit(sys.version_info < (3, 10))";
+        Command::new(python).args(["-I", "-c", question]).status().is_ok_and(|status| status.success())
+    };
+    answers(&system).then_some(system)
+}
+
+#[test]
+fn selection_manifest_and_rewards_are_read_strictly() {
+    let world = World::new();
+    world.check(&mut world.checks(&interpreter(), "check_core.py", ["aec_single", "aec_mixed"]));
+}
+
+#[test]
+fn rooms_hold_and_verdicts_are_those_of_the_native_judge() {
+    let mut world = World::new();
+    let mut command = world.checks(&interpreter(), "check_rooms.py", ["aec_single", "aec_mixed"]);
+    if aec_test::full() && rustix::process::geteuid().is_root() {
+        if let Some(python) = interpreter_of_all() {
+            world.project.env.become_ordinary_user();
+            command.arg("--user-python").arg(python);
+        }
+    }
+    world.check(command.args(short()));
+}
+
+/// Both kinds of environment of `verifiers` up to 0.3.
+fn check_environments(version: &str) {
+    let Some(python) = with_verifiers(version) else { return };
+    let world = World::new();
+    world.check(world.checks(&python, "check_v0.py", ["aec_single", "aec_mixed"]).args(short()));
+}
+
+#[test]
+fn environments_work_with_verifiers_0_1_14() {
+    check_environments("0.1.14");
+}
+
+#[test]
+fn environments_work_with_verifiers_0_3_1() {
+    check_environments("0.3.1");
+}
+
+/// The taskset of `verifiers` from 0.3.1 on.
+fn check_taskset(version: &str) {
+    let Some(python) = with_verifiers(version) else { return };
+    let world = World::new().with_surveys();
+    world.check(world.checks(&python, "check_v1.py", ["aec_single", "aec_surveys"]).args(short()));
+}
+
+#[test]
+fn the_taskset_works_with_verifiers_0_3_1() {
+    check_taskset("0.3.1");
+}
+
+#[test]
+fn the_taskset_works_with_verifiers_0_4_0() {
+    check_taskset("0.4.0");
+}
