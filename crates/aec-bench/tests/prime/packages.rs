@@ -14,7 +14,8 @@ use crate::world::{Project, public, tree};
 /// A project with one task for every reason to need a workspace, and one that needs none.
 fn lanes() -> Project {
     let project = Project::new();
-    let tool = "\n[[environment.tools]]\nname = \"calc\"\nsource = \"tools/calc.py\"\ndescription = \"Sums\"\n";
+    let tool =
+        "\n[[environment.tools]]\nname = \"calc\"\nsource = \"tools/calc.py\"\ndescription = \"Sums\"\n";
     let outputs = "\n[agent]\noutputs = [\"a.json\", \"plots\"]\n";
     let easy = public("easy");
     project.task("civil/plain", &easy, &[]);
@@ -23,7 +24,11 @@ fn lanes() -> Project {
     project.task("civil/services", &easy, &[("environment/docker-compose.yaml", "services: {}\n")]);
     project.task("civil/outputs", &format!("{easy}{outputs}"), &[]);
     let policy = "[guardrails]\nmax_iterations = 7\ntoken_budget = 5000\n";
-    project.task("civil/policy", "version = \"1.0\"\n\n[metadata]\nvisibility = \"public\"\n", &[("rlm.toml", policy)]);
+    project.task(
+        "civil/policy",
+        "version = \"1.0\"\n\n[metadata]\nvisibility = \"public\"\n",
+        &[("rlm.toml", policy)],
+    );
     project
 }
 
@@ -62,10 +67,11 @@ fn a_package_has_the_documented_files() {
     let project = lanes();
     let data = project.export("--name aec-lanes").data();
     let written = tree(&project.package("aec_lanes"));
-    let mut wanted: BTreeSet<String> = ["README.md", "pyproject.toml", "aec_lanes/pyproject.toml", "aec_lanes/tasks.json"]
-        .into_iter()
-        .map(ToOwned::to_owned)
-        .collect();
+    let mut wanted: BTreeSet<String> =
+        ["README.md", "pyproject.toml", "aec_lanes/pyproject.toml", "aec_lanes/tasks.json"]
+            .into_iter()
+            .map(ToOwned::to_owned)
+            .collect();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/environment");
     for (name, text) in tree(&sources).into_iter().filter(|(name, _)| name.ends_with(".py")) {
         assert_eq!(written.get(&format!("aec_lanes/{name}")), Some(&text), "{name}");
@@ -81,7 +87,8 @@ fn a_package_has_the_documented_files() {
     assert_eq!(written["pyproject.toml"], written["aec_lanes/pyproject.toml"]);
     assert_eq!(data["files"], json!(written.len()));
     assert_eq!(data["bytes"], json!(written.values().map(Vec::len).sum::<usize>()));
-    let pyproject: toml::Table = String::from_utf8(written["pyproject.toml"].clone()).unwrap().parse().unwrap();
+    let pyproject: toml::Table =
+        String::from_utf8(written["pyproject.toml"].clone()).unwrap().parse().unwrap();
     assert_eq!(pyproject["project"]["name"].as_str(), Some("aec-lanes"));
     assert_eq!(pyproject["tool"]["verifiers"]["eval"]["num_examples"].as_integer(), Some(5));
 }
@@ -126,7 +133,8 @@ fn a_package_is_replaced_at_once() {
     let before = tree(&project.package("aec_lanes"));
     project.ok("prime export --name aec-lanes --output-dir packages --task civil/plain");
     let after = tree(&project.package("aec_lanes"));
-    let contents = |tree: &BTreeMap<String, Vec<u8>>| tree.keys().filter(|path| path.contains("/files/")).count();
+    let contents =
+        |tree: &BTreeMap<String, Vec<u8>>| tree.keys().filter(|path| path.contains("/files/")).count();
     assert!(contents(&after) < contents(&before), "what the package no longer needs is gone");
     let beside: Vec<_> = std::fs::read_dir(project.env.path("packages")).unwrap().collect();
     assert_eq!(beside.len(), 1, "{beside:?}");
@@ -136,7 +144,8 @@ fn a_package_is_replaced_at_once() {
 fn sides_are_those_of_the_dataset_split() {
     let project = Project::new();
     for index in 0..30 {
-        let generation = format!("\n[generation]\ntemplate = \"template-{}\"\nseed = 1\nindex = {index}\n", index % 10);
+        let generation =
+            format!("\n[generation]\ntemplate = \"template-{}\"\nseed = 1\nindex = {index}\n", index % 10);
         let instruction = format!("Part {index}: {}\n", "word ".repeat(index));
         let files = [("instruction.md", instruction.as_str())];
         project.task(&format!("civil/i-{index}"), &format!("{}{generation}", public("easy")), &files);
@@ -147,12 +156,18 @@ fn sides_are_those_of_the_dataset_split() {
     let manifest = project.manifest("aec_set");
     assert_eq!(manifest.dataset.as_deref(), Some("set@1.0.0"));
     for (name, side) in [("train", PackagedSide::Train), ("eval", PackagedSide::Eval)] {
-        let shown = project.run(&format!("--json dataset show set-{name}@1.0.0")).data();
-        let split: BTreeSet<&str> =
-            shown["tasks"].as_array().unwrap().iter().map(|task| task["task_id"].as_str().unwrap()).collect();
-        let exported: BTreeSet<&str> =
-            manifest.tasks.iter().filter(|task| task.side == side).map(|task| task.task_id.as_str()).collect();
-        assert_eq!(split, exported, "{name}");
+        let text = project.env.read(format!("artefacts/datasets/set-{name}/1.0.0/manifest.json"));
+        let dataset: Value = serde_json::from_str(&text).unwrap();
+        let split: BTreeSet<&str> = dataset["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| task["task_id"].as_str().unwrap())
+            .collect();
+        let on_side = manifest.tasks.iter().filter(|task| task.side == side);
+        // Datasets write ids with dots.
+        let exported: BTreeSet<String> = on_side.map(|task| task.task_id.replace('/', ".")).collect();
+        assert_eq!(split, exported.iter().map(String::as_str).collect(), "{name}");
         assert!(!exported.is_empty());
         assert_eq!(data[name], json!(exported.len()));
     }
@@ -174,19 +189,40 @@ fn solutions_and_golden_answers_stay_at_home() {
     );
     project.ok("prime export --name aec-secret --output-dir packages");
     let written = tree(&project.package("aec_secret"));
-    let holds = |word: &str| written.values().any(|content| content.windows(word.len()).any(|part| part == word.as_bytes()));
+    let holds = |word: &str| {
+        written.values().any(|content| content.windows(word.len()).any(|part| part == word.as_bytes()))
+    };
     assert!(!holds("SECRET-"), "{:?}", written.keys());
     assert!(holds("KEPT-TABLE"), "a verifier keeps its other files");
+}
+
+#[test]
+fn a_task_that_wants_a_network_is_exported_with_a_warning() {
+    let project = Project::new();
+    let online = format!("{}\n[environment]\nallow_internet = true\n", public("easy"));
+    project.task("civil/online", &online, &[]);
+    let run = project.export("--name aec-online");
+    assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(1), "H019"), "{run:?}");
+    assert_eq!(project.manifest("aec_online").tasks.len(), 1);
 }
 
 #[test]
 fn text_and_paths_survive() {
     let project = Project::new();
     let instruction = "Find 𝛼 = β² for 🏗️ (\u{7} \u{2028} \"\\) and write `/workspace/out/ünï.json`.\r\n";
-    let places = ["build/a.txt", "dist/b.txt", ".hidden/c", "outputs/d", "__pycache__/e.pyc", "with space/ü 𝛼.txt", ".gitignore"];
+    let places = [
+        "build/a.txt",
+        "dist/b.txt",
+        ".hidden/c",
+        "outputs/d",
+        "__pycache__/e.pyc",
+        "with space/ü 𝛼.txt",
+        ".gitignore",
+    ];
     let files: Vec<(String, String)> =
         places.iter().map(|place| (format!("environment/{place}"), format!("content of {place}"))).collect();
-    let mut given: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    let mut given: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     given.push(("instruction.md", instruction));
     project.task("civil/text", &public("easy"), &given);
     project.ok("prime export --name aec-text --output-dir packages");
@@ -202,6 +238,7 @@ fn text_and_paths_survive() {
             (file.path.as_str(), std::fs::read_to_string(path).unwrap())
         })
         .collect();
-    let wanted: BTreeMap<&str, String> = places.iter().map(|place| (*place, format!("content of {place}"))).collect();
+    let wanted: BTreeMap<&str, String> =
+        places.iter().map(|place| (*place, format!("content of {place}"))).collect();
     assert_eq!(packaged, wanted);
 }

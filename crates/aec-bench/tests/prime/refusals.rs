@@ -17,12 +17,12 @@ fn only_public_tasks_leave() {
     let run = project.export("--name aec-x");
     let mut errors = run.errors();
     errors.sort();
-    assert_eq!(run.code, Some(1), "{run:?}");
+    assert_eq!(run.code, Some(3), "{run:?}");
     assert_eq!(
         errors,
         [
-            ("H004".to_owned(), "`civil/held` is held out and is not exported".to_owned()),
-            ("H005".to_owned(), "`civil/silent` does not say who may see it".to_owned()),
+            ("H014".to_owned(), "`civil/held` is held out and is not exported".to_owned()),
+            ("H015".to_owned(), "`civil/silent` does not say who may see it".to_owned()),
         ],
         "all of them are told at once"
     );
@@ -37,7 +37,13 @@ fn only_public_tasks_leave() {
 fn tasks_that_are_not_there_are_refused() {
     let project = Project::new();
     project.tasks(&["civil/a"]);
-    for line in ["--task civil/none", "--task civil/a civil/none", "--pattern ground/*", "--difficulty hard", "--tag none"] {
+    for line in [
+        "--task civil/none",
+        "--task civil/a civil/none",
+        "--pattern ground/*",
+        "--difficulty hard",
+        "--tag none",
+    ] {
         let run = project.export(&format!("--name aec-x {line}"));
         assert!(run.code.is_some_and(|code| code != 0) && !run.errors().is_empty(), "{line}: {run:?}");
     }
@@ -49,15 +55,32 @@ fn names_and_versions_are_checked() {
     let project = Project::new();
     project.tasks(&["civil/a"]);
     let long = "x".repeat(65);
-    for name in ["", "A", "aec-", "-aec", "1aec", "a--b", "a_-b", "a/b", "../a", "a.b", "a b", "ä", "a\u{7}", &long] {
-        let run = project.env.run(["--json", "prime", "export", "--output-dir", "packages", &format!("--name={name}")]);
-        assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(2), "H006"), "{name:?}: {run:?}");
+    for name in
+        ["", "A", "aec-", "-aec", "1aec", "a--b", "a_-b", "a/b", "../a", "a.b", "a b", "ä", "a\u{7}", &long]
+    {
+        let run = project.env.run([
+            "--json",
+            "prime",
+            "export",
+            "--output-dir",
+            "packages",
+            &format!("--name={name}"),
+        ]);
+        assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(2), "H016"), "{name:?}: {run:?}");
     }
     for version in ["", "1.", "v1", "1.0.0.0", "1.0a", "1.0-1", "-1", "1,0", "1234567890", "١"] {
         let version = format!("--version={version}");
-        let run =
-            project.env.run(["--json", "prime", "export", "--output-dir", "packages", "--name", "aec-x", &version]);
-        assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(2), "H007"), "{version}: {run:?}");
+        let run = project.env.run([
+            "--json",
+            "prime",
+            "export",
+            "--output-dir",
+            "packages",
+            "--name",
+            "aec-x",
+            &version,
+        ]);
+        assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(2), "H017"), "{version}: {run:?}");
     }
     assert!(!project.env.path("packages").exists());
 }
@@ -69,12 +92,13 @@ fn a_workspace_does_not_fit_into_a_single_turn() {
     project.task("civil/data", &public("easy"), &[("environment/levels.csv", "1\n")]);
     let run = project.export("--name aec-x --harness-mode single-turn");
     let why = "`civil/data` needs a workspace: the agent gets levels.csv".to_owned();
-    assert_eq!((run.code, run.errors()), (Some(1), vec![("H003".to_owned(), why)]));
+    assert_eq!((run.code, run.errors()), (Some(3), vec![("H013".to_owned(), why)]));
     for mode in ["auto", "stateful"] {
         project.ok(&format!("prime export --name aec-x --output-dir packages --harness-mode {mode}"));
         assert_eq!(project.manifest("aec_x").harness.name(), mode);
     }
-    project.ok("prime export --name aec-x --output-dir packages --harness-mode single-turn --task civil/plain");
+    project
+        .ok("prime export --name aec-x --output-dir packages --harness-mode single-turn --task civil/plain");
 }
 
 #[test]
@@ -91,7 +115,7 @@ fn what_is_no_package_is_left_alone() {
     let before = tree(&project.env.path("elsewhere"));
     for name in ["mine", "file", "half", "empty", "link", "dangling"] {
         let found = refused(&project, &format!("--name aec-{name}"));
-        assert_eq!(found, (Some(1), vec!["H008".to_owned()]), "{name}");
+        assert_eq!(found, (Some(3), vec!["H018".to_owned()]), "{name}");
     }
     assert_eq!(project.env.read("packages/aec_mine/notes.txt"), "mine");
     assert_eq!(project.env.read("packages/aec_file"), "mine");
@@ -108,7 +132,10 @@ fn a_dataset_that_has_drifted_is_refused() {
     let before = tree(&project.env.path("packages"));
     project.env.write("tasks/civil/b/instruction.md", "Something else to `/workspace/output.json`.\n");
     let (code, ids) = refused(&project, "--name aec-set --dataset set@1.0.0");
-    assert!(code.is_some_and(|code| code != 0) && ids.iter().all(|id| id.starts_with('D')), "{code:?} {ids:?}");
+    assert!(
+        code.is_some_and(|code| code != 0) && ids.iter().all(|id| id.starts_with('D')),
+        "{code:?} {ids:?}"
+    );
     let (code, _) = refused(&project, "--name aec-set --dataset set@1.0.0 --task civil/a");
     assert_ne!(code, Some(0), "also when the changed task is not selected");
     assert_ne!(refused(&project, "--name aec-set --dataset other@1.0.0").0, Some(0));
@@ -122,7 +149,7 @@ fn broken_tasks_and_policies_are_told() {
     project.task("civil/policy", &public("easy"), &[("rlm.toml", "[guardrails]\nmax_iterations = 0\n")]);
     project.task("civil/toml", &public("easy"), &[("lambda-rlm.toml", "[guardrails\n")]);
     let run = project.export("--name aec-x");
-    assert_eq!(run.code, Some(1), "{run:?}");
-    assert!(run.errors().iter().all(|(id, what)| id == "H002" && what.contains("rlm.toml")), "{run:?}");
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.errors().iter().all(|(id, what)| id == "H012" && what.contains("rlm.toml")), "{run:?}");
     assert_eq!(run.errors().len(), 2);
 }

@@ -32,7 +32,8 @@ impl World {
             project.manifest("aec_single").tasks.into_iter().map(|task| task.task_id).collect();
         let mixed = [single[0].as_str(), SURVEY, "electrical/voltage-drop"];
         copy_survey(&project, SURVEY, "");
-        project.ok(&format!("prime export --name aec-mixed --output-dir packages --task {}", mixed.join(" ")));
+        project
+            .ok(&format!("prime export --name aec-mixed --output-dir packages --task {}", mixed.join(" ")));
         let world = Self { project };
         let judged = single.iter().map(String::as_str).chain(mixed.into_iter().skip(1));
         let program = Path::new(env!("CARGO_BIN_EXE_aec-bench"));

@@ -38,7 +38,8 @@ fn project() -> Project {
             33..37 => public("hard"),
             _ => "version = \"1.0\"\n\n[metadata]\nvisibility = \"public\"\n".to_owned(),
         };
-        let task_toml = format!("{told}\n[generation]\ntemplate = \"template-{family}\"\nseed = 1\nindex = {index}\n");
+        let task_toml =
+            format!("{told}\n[generation]\ntemplate = \"template-{family}\"\nseed = 1\nindex = {index}\n");
         project.task(&format!("civil/template-{family}/i-{index}"), &task_toml, &[]);
     }
     project.ok("prime export --name aec-many --output-dir packages");
@@ -56,8 +57,7 @@ fn combinations() -> Vec<(Value, Ask)> {
         for (split, side) in SPLITS {
             for seed in SEEDS {
                 for count in COUNTS {
-                    let arguments =
-                        json!({ "difficulty": difficulty, "split": split, "seed": seed, "num_examples": count });
+                    let arguments = json!({ "difficulty": difficulty, "split": split, "seed": seed, "num_examples": count });
                     let num_examples = count.and_then(|count| usize::try_from(count).ok());
                     all.push((arguments, Ask { difficulty: difficulty.clone(), side, seed, num_examples }));
                 }
@@ -110,9 +110,15 @@ fn train_and_eval_never_meet_unless_they_say_so() {
     let mut told_overlap = 0;
     let mut on = |split: &str| -> BTreeSet<String> {
         let mut tasks = BTreeSet::new();
-        for (arguments, answer) in asked.iter().zip(&answers).filter(|(arguments, _)| arguments["split"] == split) {
+        for (arguments, answer) in
+            asked.iter().zip(&answers).filter(|(arguments, _)| arguments["split"] == split)
+        {
             if answer.overlap {
-                assert_eq!(arguments["difficulty"], json!(["hard"]), "only the hard ones are too few: {answer:?}");
+                assert_eq!(
+                    arguments["difficulty"],
+                    json!(["hard"]),
+                    "only the hard ones are too few: {answer:?}"
+                );
                 told_overlap += 1;
             } else {
                 tasks.extend(answer.tasks.iter().cloned());

@@ -49,7 +49,9 @@ fn make(version: &str) -> Result<PathBuf, String> {
         return Ok(program);
     }
     run(Command::new(interpreter()).args(["-m", "venv", "--clear"]).arg(&venv))?;
-    run(Command::new(&program).args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"]).arg(&requirements))?;
+    run(Command::new(&program)
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"])
+        .arg(&requirements))?;
     std::fs::write(&complete, wanted).unwrap();
     Ok(program)
 }

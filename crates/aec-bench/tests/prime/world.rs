@@ -9,7 +9,9 @@ use aec_test::{Run, TestEnv};
 
 /// What `task.toml` says about a public task of some difficulty.
 pub(crate) fn public(difficulty: &str) -> String {
-    format!("version = \"1.0\"\n\n[metadata]\ndifficulty = \"{difficulty}\"\nvisibility = \"public\"\ntags = [\"x\"]\n")
+    format!(
+        "version = \"1.0\"\n\n[metadata]\ndifficulty = \"{difficulty}\"\nvisibility = \"public\"\ntags = [\"x\"]\n"
+    )
 }
 
 /// A project.

@@ -1,6 +1,7 @@
 //! Judging answers again that were judged elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use aec_base::content::ContentStore;
@@ -69,6 +70,8 @@ pub struct KnownTask {
     verifier: VerifierFiles,
     /// Whether the answer is all that the verifier reads.
     answer_is_all: bool,
+    /// What the agent was given.
+    staged: Vec<(String, PathBuf)>,
 }
 
 impl<'a> KnownTasks<'a> {
@@ -103,9 +106,26 @@ impl KnownTask {
             revision: hash(&task.path, memory).ok()?,
             output: output.strip_prefix(WORKSPACE).unwrap_or(&output).to_owned(),
             answer_is_all: verifier.is_standard() || single,
+            staged: staged.into_iter().map(|file| (file.place, file.source)).collect(),
             instruction,
             verifier,
         })
+    }
+}
+
+impl KnownTask {
+    /// The workspace as it was left by an agent that changed nothing in it but its answer.
+    fn submission(&self, answer: Option<&Answer>, contents: &ContentStore) -> Result<Submission, String> {
+        let mut files = BTreeMap::new();
+        if !self.answer_is_all {
+            for (place, source) in &self.staged {
+                files.insert(place.clone(), fs_err::read(source).map_err(|error| error.to_string())?);
+            }
+        }
+        if let Some(answer) = answer {
+            files.insert(self.output.clone(), answer.text.clone().into_bytes());
+        }
+        Submission::from_contents(files, contents).map_err(|error| error.to_string())
     }
 }
 
@@ -150,9 +170,6 @@ pub(super) fn check(
     if super::record::failed_elsewhere(rollout) {
         return unverified("it failed where it was made, before there was an answer");
     }
-    if !known.answer_is_all {
-        return unverified("the verifier may read files of the workspace that are not in the sample");
-    }
     // What an agent left in the workspace and did not hand in was judged where the workspace was.
     let wrote = rollout
         .calls_by_name
@@ -161,8 +178,10 @@ pub(super) fn check(
     if wrote && answer.is_none_or(|answer| !answer.submitted) {
         return unverified("the answer may be a file of the workspace, which is not in the sample");
     }
-    let files = answer.map(|answer| (known.output.clone(), answer.text.clone().into_bytes()));
-    let submission = match Submission::from_contents(files, contents) {
+    if wrote && !known.answer_is_all {
+        return unverified("the verifier may read files of the workspace that are not in the sample");
+    }
+    let submission = match known.submission(answer, contents) {
         Ok(submission) => submission,
         Err(error) => return unverified(&format!("the answer cannot be kept: {error}")),
     };

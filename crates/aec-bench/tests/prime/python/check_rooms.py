@@ -2,7 +2,7 @@
 
 SINGLE is a package of five or more standard single-turn tasks, MIXED one with stateful tasks, among them
 civil/culvert-survey; CASES is what make_cases.py wrote. What may depend on it is done again as if the machine permitted
-no namespaces and, by root with --user-python, as an ordinary user.
+no namespaces and, by root with --user-python, as an ordinary user. With --short, fewer answers are judged.
 """
 
 import argparse
@@ -223,7 +223,7 @@ async def check_tools(mixed, directory):
     try:
         expect("files are staged", "data/survey.csv" in await place.list_files(), await place.list_files())
         expect("read", (await place.read_file("/workspace/data/survey.csv")).startswith("chainage_m"))
-        expect("write", "5 bytes" in await place.write_file("./a/b.txt", "hällo"[:4] + "o") or True)
+        expect("write", "6 bytes" in await place.write_file("./a/b.txt", "hällo"))
         expect("what was written is read", await place.read_file("a/b.txt") == "hällo")
         expect(
             "commands see files", await place.run_command("cat a/b.txt; python3 tools/grade.py 2 1 50") == "hällo2.0"
@@ -432,6 +432,7 @@ async def bare(single, mixed, cases):
 def everything(arguments, temp):
     single, mixed = map(checks.load, arguments.packages)
     cases = json.loads(Path(arguments.cases).read_text())
+    judged = [case for case in cases if not arguments.short or case["name"] in ("right", "partial", "nothing")]
     expect(
         "nothing of verifiers is imported",
         not any(name.split(".")[0] in ("verifiers", "datasets") for name in sys.modules),
@@ -441,7 +442,7 @@ def everything(arguments, temp):
         asyncio.run(bare(single, mixed, cases))
         return
     with section("judge"):
-        asyncio.run(check_judge([single, mixed], cases))
+        asyncio.run(check_judge([single, mixed], judged))
     with section("sources"):
         asyncio.run(check_sources(mixed, cases))
     with section("faults"):
@@ -472,6 +473,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", required=True)
     parser.add_argument("--inner", default="")
+    parser.add_argument("--short", action="store_true")
     parser.add_argument(
         "--user-python", default="", help="an interpreter that ordinary users can run, for the second round"
     )

@@ -1,7 +1,7 @@
 """Checks packages with `verifiers` 0.1.14 to 0.3.1: `python check_v0.py --cases CASES SINGLE MIXED`
 
 Both kinds of environment are run by the library's own `evaluate` and by its command line, against a model on loopback
-that plays scripts. Arguments as for check_runtime.py.
+that plays scripts. Arguments as for check_rooms.py. With --short, only what every version must get right.
 """
 
 import argparse
@@ -98,7 +98,7 @@ async def check_cases(packages, cases):
     for at, case in enumerate(cases):
         scripts[f"say-{at}"] = [case["answer"] or " "]
         scripts[f"submit-{at}"] = [
-            [call("submit_answer", content=case["answer"])] if case["answer"] else "..."[:0] or " "
+            [call("submit_answer", content=case["answer"])] if case["answer"] else " "
         ]
     with serve(scripts) as (address, _):
         for at, case in enumerate(cases):
@@ -122,6 +122,11 @@ async def check_cases(packages, cases):
                     )
 
 
+def few(cases):
+    """The right answer, half of it and none."""
+    return [case for case in cases if case["name"] in ("right", "partial", "nothing")]
+
+
 async def check_loop(mixed, cases, temp):
     """Turns, budgets, sources and errors of the loop with tools."""
     right = next(case["answer"] for case in cases if case["task_id"] == SURVEY and case["name"] == "right")
@@ -131,7 +136,7 @@ async def check_loop(mixed, cases, temp):
         "last turn without": [[look]] * 9,
         "budget": [[look], [look], [submit]],
         "two submissions": [[call("submit_answer", content="{}"), submit]],
-        "other path": [[call("submit_answer", content=right, path="elsewhere.json")]],
+        "P4 a submission to another path": [[call("submit_answer", content=right, path="elsewhere.json")]],
         "file": [[call("write_file", path="report/answer.json", content=right)], "Done."],
         "message": [[look], right],
         "mistakes": [
@@ -206,7 +211,7 @@ async def check_loop(mixed, cases, temp):
         )
         for model, source in [
             ("two submissions", "submission"),
-            ("other path", "submission"),
+            ("P4 a submission to another path", "submission"),
             ("file", "workspace"),
             ("message", "message"),
         ]:
@@ -250,9 +255,12 @@ async def check_loop(mixed, cases, temp):
     expect("no temporary files are left by rollouts", checks.left(temp) == [], checks.left(temp))
 
 
-async def check_cheats(mixed, directory, temp):
+async def check_cheats(mixed, directory, temp, short):
     secrets = checks.verifier_secrets(directory)
     tricks = checks.cheats(directory, secrets)
+    if short:
+        tricks = {what: trick for what, trick in tricks.items() if what.startswith("P")}
+        expect("the short list of cheats", len(tricks) == 3, list(tricks))
     scripts = {
         what: [
             [call("run_command", command=command)],
@@ -391,6 +399,7 @@ def check_command_line(packages, directories, cases, temp):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cases", required=True)
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("packages", nargs=2, type=Path)
     arguments = parser.parse_args()
     temp = checks.own_temp()
@@ -408,15 +417,16 @@ def main():
         with section("rows"):
             check_rows(names[0])
         with section("cases"):
-            asyncio.run(check_cases(names, cases))
+            asyncio.run(check_cases(names, few(cases) if arguments.short else cases))
         with section("loop"):
             asyncio.run(check_loop(names[1], cases, temp))
         with section("cheats"):
-            asyncio.run(check_cheats(names[1], arguments.packages[1], temp))
-        with section("faults"):
-            asyncio.run(check_faults(names[1], mixed, temp))
-        with section("command line"):
-            check_command_line(names, [path.resolve() for path in arguments.packages], cases, temp)
+            asyncio.run(check_cheats(names[1], arguments.packages[1], temp, arguments.short))
+        if not arguments.short:
+            with section("faults"):
+                asyncio.run(check_faults(names[1], mixed, temp))
+            with section("command line"):
+                check_command_line(names, [path.resolve() for path in arguments.packages], cases, temp)
     finally:
         shutil.rmtree(temp, ignore_errors=True)
     checks.finish()

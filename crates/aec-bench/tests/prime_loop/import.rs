@@ -1,0 +1,206 @@
+//! Hosted samples come back into the ledger.
+
+use aec_test::prime::{Failure, HostedRun, SampleSource};
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+const TASK: &str = "electrical/voltage-drop";
+const EVALUATION: &str = "eval1";
+
+/// A sample that hands in an answer.
+fn sample(number: usize, info: &Value, answer: Option<(&str, Value)>, reward: f64) -> Value {
+    let mut completion = vec![json!({"role": "assistant", "content": "I look at it."})];
+    if let Some((content, path)) = answer {
+        let mut arguments = json!({ "content": content });
+        if !path.is_null() {
+            arguments["path"] = path;
+        }
+        let call =
+            json!({"id": "c1", "name": "submit_answer", "arguments": arguments.to_string()}).to_string();
+        completion = vec![
+            json!({"role": "assistant", "content": "", "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": "c1", "content": "Submitted the final answer."}),
+        ];
+    }
+    json!({
+        "sample_id": format!("s{number}"), "example_id": 0, "rollout_number": number,
+        "prompt": [{"role": "user", "content": "What is the voltage drop?"}], "completion": completion,
+        "answer": TASK, "reward": reward, "info": info, "is_completed": true, "stop_condition": "has_final_env_response",
+        "timing": {"total": 12.5, "generation": {"duration": 11.0}, "scoring": {"duration": 0.5}},
+        "token_usage": {"input_tokens": 900, "output_tokens": 100}, "created_at": "2026-05-09 10:11:12",
+        "metrics": {"aec_bench_reward": reward, "submit_answer_calls": 1.0},
+    })
+}
+
+/// A world with an evaluation that has these samples.
+fn world(samples: impl FnOnce(&Value, &str) -> Vec<Value>) -> World {
+    let world = World::new();
+    let exported = world.data(&format!("prime export --name aec-voltage-drop --task {TASK}"));
+    let task = &exported["tasks"][0];
+    let info = json!({
+        "task_id": TASK, "task_revision": task["task_revision"], "difficulty": "easy", "discipline": "electrical",
+        "family": "directory:electrical", "visibility": "public", "split": "eval", "seed": 7, "max_turns": 10,
+        "harness": "stateful", "overlap": true,
+    });
+    let golden = world.env.path(format!("tasks/{TASK}/tests/fixtures"));
+    let golden = std::fs::read_dir(golden).unwrap().map(|entry| entry.unwrap().path());
+    let right = golden.filter(|path| path.to_string_lossy().contains("golden_pass")).next().unwrap();
+    let right = std::fs::read_to_string(right).unwrap();
+    let samples = samples(&info, &right);
+    world.service.with(|state| {
+        state.add_environment("me", "aec-voltage-drop");
+        let mut run = HostedRun::new(json!({
+            "environment_ids": ["e"], "inference_model": "Qwen/Qwen3.5-4B",
+            "eval_config": {"num_examples": 1, "rollouts_per_example": 1, "sampling_args": {"max_tokens": 4096}},
+        }));
+        run.statuses = vec!["COMPLETED".to_owned()];
+        run.samples = SampleSource::Given(samples);
+        state.evaluations.insert(EVALUATION.to_owned(), run);
+    });
+    world
+}
+
+#[test]
+fn samples_become_records_that_reports_read() {
+    let world = world(|info, right| {
+        let mut empty = sample(3, info, None, 0.0);
+        empty["completion"] = json!([]);
+        empty["error"] =
+            json!({"error": "EmptyModelResponseError", "error_chain_str": "EmptyModelResponseError"});
+        empty["stop_condition"] = json!("has_error");
+        vec![
+            sample(0, info, Some((right, Value::Null)), 1.0),
+            sample(1, &Value::String(info.to_string()), Some(("{}", json!("output.md"))), 0.0),
+            sample(2, info, Some((right, json!("conversation.jsonl"))), 1.0),
+            empty,
+        ]
+    });
+    let line = format!("import-prime-eval {EVALUATION} --experiment prime-eval-medium-stateful");
+    let imported = world.data(&line);
+    assert_eq!(
+        (&imported["recorded"], &imported["known"], &imported["unreadable"]),
+        (&json!(4), &json!(0), &json!(0))
+    );
+    assert_eq!(imported["disagreeing"], 0, "{imported}");
+    assert!(imported["verified"].as_u64().unwrap() >= 3, "{imported}");
+    let again = world.data(&line);
+    assert_eq!((&again["recorded"], &again["known"]), (&json!(0), &json!(4)));
+    let jobs = world.env.path("jobs/prime-eval-medium-stateful/prime-eval1-s0/workspace");
+    for file in ["conversation.jsonl", "prime_sample.json", "trajectory.jsonl"] {
+        assert!(jobs.join(file).is_file(), "{file}");
+    }
+    let traces = world.data("report traces --experiment-id prime-eval-medium-stateful");
+    let trials = traces["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 4);
+    assert_eq!(trials.iter().filter(|trial| trial["submit_reached"] == true).count(), 3);
+    assert_eq!(trials.iter().filter(|trial| trial["empty_error"] == true).count(), 1);
+    let behaviour = world.run("report behavioral --experiment-id prime-eval-medium-stateful --output b.json");
+    assert_eq!(behaviour.code, Some(0), "{behaviour:?}");
+    let verified = world.run("ledger verify -e prime-eval-medium-stateful");
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+#[test]
+fn forged_rewards_are_found_and_what_cannot_be_judged_is_marked() {
+    let world = world(|info, right| {
+        let mut elsewhere = info.clone();
+        elsewhere["task_id"] = json!("civil/unknown");
+        let mut older = info.clone();
+        older["task_revision"] = json!(format!("sha256:{}", "0".repeat(64)));
+        let mut odd = sample(4, info, Some((right, Value::Null)), 1.0);
+        odd["reward"] = json!(7.0);
+        odd["info"]["task_id"] = json!("civil/unknown");
+        let mut broken = sample(5, info, None, 0.0);
+        broken["completion"] = json!([]);
+        broken["error"] = json!({"error": "ModelError", "error_chain_str": "ModelError -> APIStatusError"});
+        vec![
+            sample(0, info, Some(("{\"voltage_drop_v\": 1e9}", Value::Null)), 1.0),
+            sample(1, &elsewhere, Some((right, Value::Null)), 1.0),
+            sample(2, &older, Some((right, Value::Null)), 1.0),
+            sample(3, info, Some((right, Value::Null)), 1.0),
+            odd,
+            broken,
+        ]
+    });
+    let run = world.run(&format!("import-prime-eval {EVALUATION} --json"));
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let data = &run.envelope()["data"];
+    let counts = ["recorded", "verified", "disagreeing", "unverified"].map(|key| data[key].as_u64().unwrap());
+    assert_eq!(counts, [6, 1, 1, 4]);
+    assert_eq!(run.errors()[0].0, "H021");
+    let rows = world.data("ledger list -e prime-eval-eval1");
+    let row = |number: usize| {
+        let id = format!("prime-eval1-s{number}");
+        let rows = rows["records"].as_array().or_else(|| rows["rows"].as_array()).unwrap();
+        rows.iter().find(|row| row["trial_id"] == id.as_str()).unwrap().clone()
+    };
+    assert!(row(0)["reward"].as_f64().unwrap() < 1.0, "the judge here has the last word");
+    assert_eq!(row(1)["outcome"], "scored");
+    assert_eq!(row(4)["outcome"], "verifier_fault", "a reward of 7 is none");
+    assert_eq!(row(5)["outcome"], "infra_fault", "a provider that fails is no zero of the agent");
+}
+
+#[test]
+fn an_import_that_breaks_off_goes_on() {
+    let world = world(|info, right| {
+        (0..1500).map(|number| sample(number, info, Some((right, Value::Null)), 1.0)).collect()
+    });
+    world.service.with(|state| {
+        let mut failure = Failure::new("/samples", 404, 1);
+        failure.after = 1;
+        state.failures.push(failure);
+    });
+    let line = format!("import-prime-eval {EVALUATION} -e hosted --no-verify");
+    let run = world.run(&line);
+    assert_eq!(run.code, Some(4), "{run:?}");
+    let data = world.data(&line);
+    assert_eq!((&data["recorded"], &data["known"]), (&json!(500), &json!(1000)));
+}
+
+#[test]
+fn saved_samples_and_bad_ones_are_read_without_the_service() {
+    let world = world(|_, _| Vec::new());
+    let good = sample(0, &json!({"task_id": TASK}), Some(("{}", Value::Null)), 0.0);
+    world.env.write("samples.json", json!({"samples": [good, 7, {"prompt": []}], "total": 3}).to_string());
+    let run = world.run("import-prime-eval --file samples.json -e saved --json");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let data = &run.envelope()["data"];
+    assert_eq!(data["recorded"].as_u64().unwrap() + data["unreadable"].as_u64().unwrap(), 3, "{data}");
+    for (file, content) in
+        [("empty.json", ""), ("text.json", "not json at all"), ("binary.json", "\u{0}\u{1}")]
+    {
+        world.env.write(file, content);
+        let run = world.run(&format!("import-prime-eval --file {file} -e bad"));
+        assert!(matches!(run.code, Some(0 | 1 | 3)), "{file}: {run:?}");
+        assert!(!run.stderr.contains("panicked"), "{file}: {run:?}");
+    }
+    let run = world.run("import nowhere -e bad");
+    assert_eq!(run.code, Some(3), "{run:?}");
+}
+
+#[test]
+fn conversations_of_the_ledger_become_training_data() {
+    let world = world(|info, right| {
+        let mut held_out = info.clone();
+        held_out["visibility"] = json!("holdout");
+        vec![
+            sample(0, info, Some((right, Value::Null)), 1.0),
+            sample(1, info, Some(("{}", Value::Null)), 0.0),
+            sample(2, &held_out, Some((right, Value::Null)), 1.0),
+        ]
+    });
+    world.data(&format!("import-prime-eval {EVALUATION} -e hosted"));
+    let sft = world.data("export sft -e hosted --output sft.jsonl");
+    assert_eq!((&sft["rows"], &sft["not_public"], &sft["left_out"]), (&json!(1), &json!(1), &json!(1)));
+    let row: Value = serde_json::from_str(world.env.read("sft.jsonl").trim()).unwrap();
+    assert_eq!(row["messages"][1]["tool_calls"][0]["function"]["name"], "submit_answer");
+    assert_eq!(row["metadata"]["reward"], 1.0);
+    let pairs = world.data("export preferences -e hosted --output pairs.jsonl");
+    assert_eq!(pairs["rows"], 1);
+    let pair: Value = serde_json::from_str(world.env.read("pairs.jsonl").trim()).unwrap();
+    assert_eq!(
+        (&pair["metadata"]["chosen_reward"], &pair["metadata"]["rejected_reward"]),
+        (&json!(1.0), &json!(0.0))
+    );
+}
