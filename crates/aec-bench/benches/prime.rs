@@ -33,15 +33,15 @@ fn main() {
          [templates]\ninclude = [\"electrical/*\", \"civil/*\", \"structural/*\"]\n[instances]\nper_task = 20\n\
          total_max = {TASKS}\n[output]\ndir = \"tasks/bench\"\n"
     );
-    fs_err::write(place.path().join("suite.toml"), suite).unwrap();
+    std::fs::write(place.path().join("suite.toml"), suite).unwrap();
     place.run("generate suite");
     let line = "prime export --name aec-bench-suite --pattern bench/* --json";
     report("prime export of 200 tasks", place.median(9, |_| line.to_owned()), Some(EXPORT));
     let manifest = place.path().join("prime-rl/environments/aec_bench_suite/aec_bench_suite/tasks.json");
-    let manifest: Value = serde_json::from_str(&fs_err::read_to_string(manifest).unwrap()).unwrap();
+    let manifest: Value = serde_json::from_str(&std::fs::read_to_string(manifest).unwrap()).unwrap();
     let tasks = manifest["tasks"].as_array().unwrap();
     println!("  {:<52} {:9}", "tasks in the package", tasks.len());
-    fs_err::write(place.path().join("samples.jsonl"), samples(tasks)).unwrap();
+    std::fs::write(place.path().join("samples.jsonl"), samples(tasks)).unwrap();
     let bytes = place.path().join("samples.jsonl").metadata().unwrap().len();
     println!("  {:<52} {:9.1} MB", "samples", f64::from(u32::try_from(bytes).unwrap()) / 1e6);
     for (what, more) in [("judged again", ""), ("as they are", " --no-verify")] {
