@@ -45,14 +45,20 @@ fn main() {
     let bytes = place.path().join("samples.jsonl").metadata().unwrap().len();
     println!("  {:<52} {:9.1} MB", "samples", f64::from(u32::try_from(bytes).unwrap()) / 1e6);
     for (what, more) in [("judged again", ""), ("as they are", " --no-verify")] {
-        let line = |round: usize| format!("import-prime-eval --file samples.jsonl -e run{round}{}{more}", more.len());
+        let line = |round: usize| {
+            format!("import-prime-eval --file samples.jsonl -e run{round}{}{more}", more.len())
+        };
         let mut times: Vec<Duration> = (0..3).map(|round| place.run(&line(round))).collect();
         times.sort();
         report(&format!("import of 10,000 samples, {what}"), times[1], Some(IMPORT));
     }
     let memory = place.peak_memory("import-prime-eval --file samples.jsonl -e memory");
     println!("  {:<52} {memory:9.1} MB  {:.2} of the limit", "its memory", memory / MEMORY);
-    report("the same again, all here already", place.run("import-prime-eval --file samples.jsonl -e memory"), None);
+    report(
+        "the same again, all here already",
+        place.run("import-prime-eval --file samples.jsonl -e memory"),
+        None,
+    );
 }
 
 fn report(what: &str, time: Duration, limit: Option<Duration>) {
@@ -70,13 +76,16 @@ fn samples(tasks: &[Value]) -> String {
             let id = format!("c{turn}");
             let command = format!("python3 tools/calc.py --case {number} --turn {turn}");
             let call = json!({"id": id, "name": "run_command", "arguments": json!({ "command": command }).to_string()});
-            completion.push(json!({"role": "assistant", "content": "I calculate the next part.", "tool_calls": [call]}));
+            completion.push(
+                json!({"role": "assistant", "content": "I calculate the next part.", "tool_calls": [call]}),
+            );
             let output = format!("value {turn}: {}\n", number * turn).repeat(60);
             completion.push(json!({"role": "tool", "tool_call_id": id, "content": output}));
         }
         let call = json!({"id": "s", "name": "submit_answer", "arguments": "{\"content\": \"{}\"}"});
         completion.push(json!({"role": "assistant", "content": "", "tool_calls": [call]}));
-        completion.push(json!({"role": "tool", "tool_call_id": "s", "content": "Submitted the final answer."}));
+        completion
+            .push(json!({"role": "tool", "tool_call_id": "s", "content": "Submitted the final answer."}));
         let info = json!({
             "task_id": task["task_id"], "task_revision": task["task_revision"], "difficulty": task["difficulty"],
             "discipline": task["discipline"], "family": task["family"], "visibility": "public",

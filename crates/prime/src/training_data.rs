@@ -74,10 +74,10 @@ fn messages(events: &[Event]) -> (Vec<Message>, usize) {
         let said = || event.content.clone().unwrap_or_default();
         match event.role {
             EventRole::System => {
-                messages.push(Message { role: Role::System, text: said(), ..Message::default() })
+                messages.push(Message { role: Role::System, text: said(), ..Message::default() });
             }
             EventRole::User => {
-                messages.push(Message { role: Role::User, text: said(), ..Message::default() })
+                messages.push(Message { role: Role::User, text: said(), ..Message::default() });
             }
             EventRole::Assistant => messages.push(Message {
                 role: Role::Assistant,

@@ -44,8 +44,8 @@ fn world(samples: impl FnOnce(&Value, &str) -> Vec<Value>) -> World {
         "harness": "stateful", "overlap": true,
     });
     let golden = world.env.path(format!("tasks/{TASK}/tests/fixtures"));
-    let golden = std::fs::read_dir(golden).unwrap().map(|entry| entry.unwrap().path());
-    let right = golden.filter(|path| path.to_string_lossy().contains("golden_pass")).next().unwrap();
+    let mut golden = std::fs::read_dir(golden).unwrap().map(|entry| entry.unwrap().path());
+    let right = golden.find(|path| path.to_string_lossy().contains("golden_pass")).unwrap();
     let right = std::fs::read_to_string(right).unwrap();
     let samples = samples(&info, &right);
     world.service.with(|state| {

@@ -187,7 +187,7 @@ pub(super) fn check(
     };
     let verdict = judge.verdict_by(&known.verifier, task, &submission);
     let Some(local) = verdict.reward else {
-        let why = verdict.fault.clone().unwrap_or_default();
+        let why = verdict.fault.unwrap_or_default();
         return (Verification::Unverified { reason: format!("the verifier failed here: {why}") }, None);
     };
     let hosted = rollout.reward;

@@ -230,7 +230,7 @@ fn plan_of(origin: &Origin) -> Digest {
 }
 
 fn disagreement(trial: &str, local: f64, hosted: Option<f64>) -> Problem {
-    let hosted = hosted.map_or("no reward".to_owned(), |reward| format!("a reward of {reward}"));
+    let hosted = hosted.map_or_else(|| "no reward".to_owned(), |reward| format!("a reward of {reward}"));
     Problem::warning(format!("{trial}: the sample says {hosted}, the verifier here says {local}"))
         .id(FAMILY.number(21))
         .why("the record has the reward of the verifier here, and the other one beside it")

@@ -74,12 +74,12 @@ pub fn trials(
 ) -> Result<Vec<Trial>, String> {
     let ask = Ask { num_examples: Some(most), ..Ask::default() };
     let slice = select(manifest, &ask);
-    let lane = match manifest.harness {
-        HarnessMode::SingleTurn => Lane::SingleTurn,
-        HarnessMode::Stateful => Lane::Stateful,
-        HarnessMode::Auto if slice.tasks.iter().any(|task| task.lane == Lane::Stateful) => Lane::Stateful,
-        HarnessMode::Auto => Lane::SingleTurn,
+    let is_stateful = match manifest.harness {
+        HarnessMode::SingleTurn => false,
+        HarnessMode::Stateful => true,
+        HarnessMode::Auto => slice.tasks.iter().any(|task| task.lane == Lane::Stateful),
     };
+    let lane = if is_stateful { Lane::Stateful } else { Lane::SingleTurn };
     slice.tasks.iter().map(|packaged| trial(packaged, lane, tasks, judge, contents)).collect()
 }
 

@@ -67,11 +67,8 @@ impl Venv {
         run("making a Python environment", &mut make)?;
         let mut install = venv.pip();
         install.arg(format!("verifiers=={version}"));
-        if !venv.is_v1_only() {
-            install.args(["datasets<4.7", "pip"]);
-        } else {
-            install.arg("uv");
-        }
+        // From 0.4 on the library prepares its chat program with `uv`; before, it needs an older `datasets`.
+        install.arg(if venv.is_v1_only() { "uv" } else { "datasets<4.7" });
         run("installing verifiers", &mut install)?;
         fs_err::write(venv.directory.join(MARK), version)?;
         Ok(venv)

@@ -25,7 +25,7 @@ SURVEY = "civil/culvert-survey"
 
 async def check_judge(packages, cases):
     for package in packages:
-        core, loading, room, judge, workspace, _ = modules(package)
+        core, loading, _room, judge, workspace, _ = modules(package)
         for confinement in ("auto", "none"):
             offered = {row.task.task_id: row for row in rows(loading, split="all", confinement=confinement)}
             for case in cases:
@@ -54,7 +54,7 @@ async def check_judge(packages, cases):
 
 
 async def check_sources(mixed, cases):
-    core, loading, room, judge, workspace, _ = modules(mixed)
+    core, loading, _room, judge, workspace, _ = modules(mixed)
     package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
     row = replace(row, task=replace(row.task, limits=replace(row.task.limits, storage_mb=200)))
     right = next(case["answer"] for case in cases if case["task_id"] == SURVEY and case["name"] == "right")
@@ -150,7 +150,7 @@ async def check_sources(mixed, cases):
 
 
 async def check_faults(mixed, cases):
-    core, loading, room, judge, _, _ = modules(mixed)
+    core, loading, _room, judge, _, _ = modules(mixed)
     package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
     with tempfile.TemporaryDirectory() as directory:
         os.mkdir(f"{directory}/files")
@@ -210,7 +210,7 @@ async def check_faults(mixed, cases):
 
 
 async def check_tools(mixed, directory):
-    core, loading, room, judge, workspace, _ = modules(mixed)
+    core, loading, _room, judge, workspace, _ = modules(mixed)
     package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
     place = await workspace.Workspace.open(package, row.task, row.terms)
 
@@ -331,7 +331,7 @@ async def check_tools(mixed, directory):
 
 
 async def check_cancel(mixed, temp):
-    core, loading, room, judge, workspace, _ = modules(mixed)
+    core, loading, _room, _judge, workspace, _ = modules(mixed)
     package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
     place = await workspace.Workspace.open(package, row.task, row.terms)
     running = asyncio.ensure_future(place.run_command("touch began; exec sleep 987654"))
@@ -390,7 +390,7 @@ def check_without_namespaces(arguments):
 
 
 async def bare(single, mixed, cases):
-    core, loading, room, judge, workspace, _ = modules(single)
+    core, loading, _room, judge, _workspace, _ = modules(single)
     mixed_core, mixed_loading, _, mixed_judge, mixed_workspace, _ = modules(mixed)
     offered = {row.task.task_id: row for row in rows(loading, split="all")}
     case = next(case for case in cases if case["task_id"] in offered and case["name"] == "partial")

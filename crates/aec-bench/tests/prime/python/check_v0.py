@@ -93,13 +93,11 @@ def check_rows(single):
 
 async def check_cases(packages, cases):
     """Every answer earns what the native judge gives it, however it is handed in."""
-    single, mixed = packages
+    _single, mixed = packages
     scripts = {}
     for at, case in enumerate(cases):
         scripts[f"say-{at}"] = [case["answer"] or " "]
-        scripts[f"submit-{at}"] = [
-            [call("submit_answer", content=case["answer"])] if case["answer"] else " "
-        ]
+        scripts[f"submit-{at}"] = [[call("submit_answer", content=case["answer"])] if case["answer"] else " "]
     with serve(scripts) as (address, _):
         for at, case in enumerate(cases):
             for package in packages:

@@ -21,7 +21,14 @@ from checks import expect, section
 from model_server import serve
 
 SURVEY = "civil/culvert-survey"
-SHORT = ("submit: right", "submit: partial", "nothing", "submit on the last turn", "a submission to another path", "a file")
+SHORT = (
+    "submit: right",
+    "submit: partial",
+    "nothing",
+    "submit on the last turn",
+    "a submission to another path",
+    "a file",
+)
 
 
 def survey(number):

@@ -134,7 +134,7 @@ def cheats(package_directory, expected):
             secret,
         ),
         "look around": (
-            "cat /etc/shadow /root/.* ~/.* 2>&1; ls /work /home /var /opt /mnt /srv 2>&1; "
+            "cat /etc/shadow /root/.* ~/.* 2>&1; ls /home /var /opt /mnt /srv 2>&1; "
             "find / -name tasks.json 2>/dev/null; cat /proc/1/root/etc/shadow 2>&1; ls /proc/1/cwd/ 2>&1",
             [*secret, "root:$"],
         ),
