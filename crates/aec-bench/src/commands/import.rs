@@ -47,7 +47,7 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
     let id = run_id(&path);
     let origin = Origin { adapter: "verifiers", id };
     let desk = ImportDesk::open(context, &arguments.into)?;
-    desk.bring(context, origin, source)
+    desk.bring(context, &origin, source)
 }
 
 /// What tells a run on somebody's machine from others: the names of its two last directories.
@@ -120,7 +120,7 @@ impl ImportDesk {
     pub(crate) fn bring(
         &self,
         context: &Context,
-        origin: Origin,
+        origin: &Origin,
         source: Source,
     ) -> Result<Outcome, Failure> {
         let run = source.run.clone().unwrap_or_default();
@@ -131,7 +131,7 @@ impl ImportDesk {
         take_rows(&mut importer, source.rows, &mut problems, &mut unreadable)?;
         let (imported, disagreements) = importer.finish().map_err(failed)?;
         problems.extend(disagreements);
-        self.outcome(context, &origin, &run, &imported, problems, unreadable)
+        self.outcome(context, origin, &run, &imported, problems, unreadable)
     }
 
     /// What was brought in, for people and programs.

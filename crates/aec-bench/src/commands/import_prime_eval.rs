@@ -43,13 +43,13 @@ fn from_file(
     let path = context.absolute(file)?;
     let mut source = open_source(&path)?;
     let described = arguments.evaluation_json.as_ref().map(|file| described(context, file)).transpose()?;
-    let run = described.or(source.run.take()).unwrap_or_default();
+    let run = described.or_else(|| source.run.take()).unwrap_or_default();
     let id = arguments.id.clone().or_else(|| run.evaluation_id.clone());
     let id = id.unwrap_or_else(|| {
         path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
     });
     source.run = Some(run);
-    desk.bring(context, origin(&id), source)
+    desk.bring(context, &origin(&id), source)
 }
 
 fn described(context: &Context, file: &Path) -> Result<Run, Failure> {
@@ -82,7 +82,7 @@ fn from_service(context: &Context, id: &str, desk: &ImportDesk) -> Result<Outcom
         &SamplesOptions::default(),
         |page: SamplePage| {
             let received = page.received;
-            match take_page(&mut importer, id, page.samples, &mut problems, &mut unreadable) {
+            match take_page(&mut importer, id, &page.samples, &mut problems, &mut unreadable) {
                 Ok(()) => {
                     narrator.say(&format!("{received} samples"));
                     ControlFlow::Continue(())
@@ -121,11 +121,11 @@ fn from_service(context: &Context, id: &str, desk: &ImportDesk) -> Result<Outcom
 fn take_page(
     importer: &mut Importer<'_>,
     id: &str,
-    samples: Vec<Value>,
+    samples: &[Value],
     problems: &mut Vec<Problem>,
     unreadable: &mut usize,
 ) -> Result<(), Failure> {
-    let page = serde_json::to_vec(&samples)
+    let page = serde_json::to_vec(samples)
         .map_err(|error| unusable(&error, "import again; report it if it happens again"))?;
     take_rows(importer, Rows::document(Cursor::new(page), Path::new(id)), problems, unreadable)
 }

@@ -22,7 +22,8 @@ struct Data {
 
 #[derive(Serialize)]
 struct Check {
-    check: &'static str,
+    #[serde(rename = "check")]
+    name: &'static str,
     ok: bool,
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +40,7 @@ pub(crate) fn doctor(context: &Context, arguments: &PrimeDoctorArguments) -> Res
     let settings = service.client.settings();
     let has_key = settings.api_key.is_some();
     checks.push(Check {
-        check: "key",
+        name: "key",
         ok: has_key,
         detail: if has_key {
             format!("context `{}`, {}", settings.context, settings.base_url)
@@ -61,14 +62,14 @@ pub(crate) fn doctor(context: &Context, arguments: &PrimeDoctorArguments) -> Res
         .iter()
         .filter(|check| !check.ok && !check.optional)
         .map(|check| {
-            let problem = Problem::error(format!("{}: {}", check.check, check.detail));
+            let problem = Problem::error(format!("{}: {}", check.name, check.detail));
             check.fix.map_or_else(|| problem.clone(), |fix| problem.clone().fix(fix))
         })
         .collect();
     let outcome = Outcome::new(context.format, &data, || {
         let mut table = Table::new(["CHECK", "OK", "DETAIL"]);
         for check in &data.checks {
-            table.row([check.check, if check.ok { "yes" } else { "no" }, &check.detail]);
+            table.row([check.name, if check.ok { "yes" } else { "no" }, &check.detail]);
         }
         table.render()
     })?;
@@ -79,7 +80,7 @@ fn python_check(context: &Context) -> Check {
     let found = python::find(context.search_path().as_deref());
     let ok = found.as_ref().is_some_and(|python| python.recent_enough);
     Check {
-        check: "python",
+        name: "python",
         ok,
         detail: found.map_or_else(
             || "no python3 on PATH".to_owned(),
@@ -95,7 +96,7 @@ fn verifiers_check(service: &Service) -> Check {
     let below = service.project.settings.path(Setting::Prime).join("venvs");
     let found = Venv::installed(&below);
     Check {
-        check: "verifiers",
+        name: "verifiers",
         ok: !found.is_empty(),
         detail: if found.is_empty() {
             "not installed yet; `prime smoke` installs it below paths.prime".to_owned()
@@ -110,7 +111,7 @@ fn verifiers_check(service: &Service) -> Check {
 fn confinement_check() -> Check {
     let ok = host::isolation().room == Trial::Works;
     Check {
-        check: "confinement",
+        name: "confinement",
         ok,
         detail: if ok {
             "tools and verifiers of packages run in namespaces of their own".to_owned()
@@ -127,7 +128,7 @@ fn cli_check(context: &Context) -> Check {
     let path = context.search_path().unwrap_or_default();
     let found = std::env::split_paths(&path).map(|place| place.join("prime")).find(|place| place.is_file());
     Check {
-        check: "prime CLI",
+        name: "prime CLI",
         ok: found.is_some(),
         detail: found.map_or_else(
             || "not on PATH; only `prime login` needs it".to_owned(),
@@ -141,14 +142,14 @@ fn cli_check(context: &Context) -> Check {
 fn account_check(service: &Service) -> Check {
     match service.runtime.block_on(account::whoami(&service.client)) {
         Ok(account) => Check {
-            check: "account",
+            name: "account",
             ok: true,
             detail: account.slug.or(account.name).unwrap_or(account.id),
             fix: None,
             optional: false,
         },
         Err(error) => Check {
-            check: "account",
+            name: "account",
             ok: false,
             detail: error.to_string(),
             fix: Some("run `prime login`, or set PRIME_API_KEY"),
@@ -160,14 +161,14 @@ fn account_check(service: &Service) -> Check {
 fn inference_check(service: &Service) -> Check {
     match service.runtime.block_on(account::models(&service.client)) {
         Ok(models) => Check {
-            check: "inference",
+            name: "inference",
             ok: !models.is_empty(),
             detail: format!("{} models at {}", models.len(), service.client.settings().inference_url),
             fix: None,
             optional: false,
         },
         Err(error) => Check {
-            check: "inference",
+            name: "inference",
             ok: false,
             detail: error.to_string(),
             fix: Some("check the key and PRIME_INFERENCE_URL"),

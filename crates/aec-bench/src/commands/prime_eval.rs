@@ -57,7 +57,7 @@ pub(crate) fn eval(context: &Context, arguments: &PrimeEvalArguments) -> Result<
             model: model.clone(),
             name: arguments.eval_name.clone(),
             env_args: env_args.clone(),
-            num_examples: arguments.num_examples.unwrap_or(HostedEvaluation::default().num_examples),
+            num_examples: arguments.num_examples.unwrap_or_else(|| HostedEvaluation::default().num_examples),
             rollouts_per_example: arguments.rollouts_per_example,
             max_tokens: arguments.max_tokens,
             temperature: arguments.temperature,
@@ -159,7 +159,7 @@ fn narrate(narrator: &mut Narrator, event: &FollowEvent<'_>) {
             narrator.say(&format!("{error}; asking again in {} s", pause.as_secs()));
         }
         FollowEvent::LogLost(error) => {
-            narrator.say(&format!("the end of the log could not be read: {error}"))
+            narrator.say(&format!("the end of the log could not be read: {error}"));
         }
     }
 }

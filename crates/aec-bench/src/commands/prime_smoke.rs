@@ -142,7 +142,8 @@ fn problems(trials: &[Trial], rollouts: &[Verdict], players: usize) -> Vec<Probl
         })
         .collect();
     for rollout in rollouts.iter().filter(|rollout| !rollout.is_right) {
-        let shown = |reward: Option<f64>| reward.map_or("no reward".to_owned(), |reward| reward.to_string());
+        let shown =
+            |reward: Option<f64>| reward.map_or_else(|| "no reward".to_owned(), |reward| reward.to_string());
         let what = format!(
             "`{}`: verifiers gives {}, the judge here {}",
             rollout.task_id,
@@ -171,7 +172,8 @@ fn table(data: &Data) -> String {
             Player::Nothing => "nothing",
             Player::Model => "model",
         };
-        let number = |reward: Option<f64>| reward.map_or("-".to_owned(), |reward| format!("{reward:.3}"));
+        let number =
+            |reward: Option<f64>| reward.map_or_else(|| "-".to_owned(), |reward| format!("{reward:.3}"));
         table.row([
             player.to_owned(),
             rollout.task_id.clone(),
