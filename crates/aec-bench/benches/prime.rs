@@ -30,7 +30,8 @@ fn main() {
     place.run("init --no-example");
     let suite = format!(
         "name = \"bench\"\nseed = 1\n[coverage]\ndifficulties = {{ easy = 0.34, medium = 0.33, hard = 0.33 }}\n\
-         [templates]\ninclude = [\"electrical/*\", \"civil/*\", \"structural/*\"]\n[instances]\nper_task = 20\n\
+         min_tasks_per_discipline = 3\n[templates]\ninclude = [\"electrical/*\", \"civil/*\", \"structural/*\"]\n\
+         [visibility]\nmix = {{ all_given = 1.0 }}\n[tool_mode]\nmix = {{ with_tool = 1.0 }}\n[instances]\nper_task = 20\n\
          total_max = {TASKS}\n[output]\ndir = \"tasks/bench\"\n"
     );
     std::fs::write(place.path().join("suite.toml"), suite).unwrap();

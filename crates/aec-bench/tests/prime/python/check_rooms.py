@@ -385,7 +385,9 @@ def check_without_namespaces(arguments):
     """The same machine, were it not to permit namespaces."""
     program = Path(__file__).resolve()
     environment = {**os.environ, "AEC_BENCH_TEST_NO_NAMESPACES": "1"}
-    done = subprocess.run([sys.executable, str(program), "--inner", "bare", *arguments], env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-B", str(program), "--inner", "bare", *arguments], env=environment, check=False
+    )
     expect("without namespaces", done.returncode == 0)
 
 

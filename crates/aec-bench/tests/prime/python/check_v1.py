@@ -21,14 +21,8 @@ from checks import expect, section
 from model_server import serve
 
 SURVEY = "civil/culvert-survey"
-SHORT = (
-    "submit: right",
-    "submit: partial",
-    "nothing",
-    "submit on the last turn",
-    "a submission to another path",
-    "a file",
-)
+SHORT = ("submit: right", "submit: partial", "nothing", "a submission to another path")
+SHORT_ANSWERS = ("right", "partial", "nothing")
 
 
 def survey(number):
@@ -235,19 +229,23 @@ def check_surveys(library, directory, cases, short):
             )
 
 
-def check_single(library, directory, cases):
+def check_single(library, directory, cases, short):
     manifest = json.loads(Path(directory, directory.name, "tasks.json").read_text(encoding="utf-8"))
     tasks = [(task["task_id"], task["instruction"]) for task in manifest["tasks"]]
     # Each task gets another one of the five answers.
     names = [case["name"] for case in cases if case["task_id"] == tasks[0][0]]
     expect("single turn: a task for every kind of answer", len(tasks) == len(names) == 5, (tasks, names))
+    if short:
+        names = SHORT_ANSWERS
+        tasks = tasks[: len(names)]
     kinds = {task_id: name for (task_id, _), name in zip(tasks, names)}
     own = [case for case in cases if kinds.get(case["task_id"]) == case["name"]]
     answers = {case["task_id"]: case["answer"] or " " for case in own}
     scripts = {instruction: [answers[task_id]] for task_id, instruction in tasks}
     with serve({"scripted": scripts}) as (address, seen):
-        code, traces, said = library.run(directory.name, address)
-    expect("single turn: the command line ends well", code == 0 and len(traces) == 5, (code, len(traces), said))
+        code, traces, said = library.run(directory.name, address, library.limit, str(len(tasks)))
+    good = code == 0 and len(traces) == len(tasks)
+    expect("single turn: the command line ends well", good, (code, len(traces), said))
     expect("single turn: no tools", seen and all(not body.get("tools") for body in seen))
     for case in own:
         trace = traces.get(case["task_id"], {"rewards": {}, "errors": ["none"]})
@@ -312,7 +310,7 @@ def main():
         with section("surveys"):
             check_surveys(library, surveys, cases, arguments.short)
         with section("single turn"):
-            check_single(library, single, cases)
+            check_single(library, single, cases, arguments.short)
         if not arguments.short:
             with section("arguments"):
                 check_arguments(library, temp, surveys)
