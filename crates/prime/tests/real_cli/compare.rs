@@ -1,9 +1,12 @@
 //! The same things done by Prime's program and by this crate.
 
 use std::ops::ControlFlow;
+use std::io::Cursor;
 use std::path::Path;
 use std::time::Duration;
 
+use aec_prime::rollouts::rows::Rows;
+use aec_prime::rollouts::run::Run;
 use aec_prime::service::adapters;
 use aec_prime::service::client::{Client, ClientOptions};
 use aec_prime::service::evaluations::{self, HostedEvaluation};
@@ -299,9 +302,15 @@ fn evaluation_queries() {
         let output = run(&["eval", "samples", "eval_1", "--plain", "-n", "10", "-p", "2", "-o", "json"]);
         let page: Value = serde_json::from_str(&output).unwrap();
         assert_eq!(page["samples"].as_array().unwrap().len(), 5);
+        // What the program prints is what an import of saved samples reads.
+        let rows = Rows::document(Cursor::new(output.into_bytes()), Path::new("samples.json"));
+        let rollouts: Vec<_> = rows.map(|row| row.unwrap().rollouts.remove(0)).collect();
+        assert_eq!(rollouts.len(), 5);
+        assert!(rollouts.iter().all(|rollout| rollout.sample_id.is_some() && rollout.reward.is_some()));
         let output = run(&["eval", "get", "eval_1", "--plain", "-o", "json"]);
         let evaluation: Value = serde_json::from_str(&output).unwrap();
         assert_eq!(evaluation["evaluation_id"], "eval_1");
+        assert_eq!(Run::from_evaluation(&evaluation).evaluation_id.as_deref(), Some("eval_1"));
         assert!(run(&["--plain", "eval", "list"]).contains("eval_1"));
         run(&["--plain", "eval", "stop", "eval_1"]);
         let status = service.runtime.block_on(evaluations::get(&client, "eval_1")).unwrap().status;
