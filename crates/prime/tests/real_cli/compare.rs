@@ -1,7 +1,7 @@
 //! The same things done by Prime's program and by this crate.
 
-use std::ops::ControlFlow;
 use std::io::Cursor;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
