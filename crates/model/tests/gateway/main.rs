@@ -64,6 +64,9 @@ impl World {
         let address = listener.local_addr().unwrap();
         let serving = gateway.clone();
         tokio::spawn(async move { serving.serve(listener, std::future::pending()).await });
+        // Another crate of the workspace gives this client its TLS, which wants a provider even for plain HTTP. That one
+        // is there already is fine.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())

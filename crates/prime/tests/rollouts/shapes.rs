@@ -207,7 +207,10 @@ fn a_package_says_everything_of_its_task() {
     let configuration = outcome::configuration(&rollout, &Run::default());
     assert_eq!(
         Value::Object(configuration.into_iter().collect()),
-        json!({"environment": "aec_e", "split": "eval", "seed": 3, "max_turns": 12, "max_total_tokens": 4096})
+        json!({
+            "environment": "aec_e", "split": "eval", "seed": 3, "harness": "stateful", "max_turns": 12,
+            "max_total_tokens": 4096
+        })
     );
 }
 

@@ -1,7 +1,7 @@
 //! The environments hub: environments, wheels, versions and the storage behind them.
 
-use aec_base::digest::Digest;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::answer::Answer;
 use super::request::RecordedRequest;
@@ -132,7 +132,7 @@ fn finalize(state: &mut StandInState, id: &str, collection: &str, file_id: &str)
     });
     let Some(file) = file else { return Answer::refusal(404, "Upload not found") };
     let Some(bytes) = storage.get(&file.key) else { return Answer::refusal(400, "Nothing was uploaded") };
-    let hash = Digest::of(bytes).hex();
+    let hash: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     if file.announced["sha256"] != json!(hash) {
         return Answer::invalid(&["sha256"], "does not match what was uploaded");
     }
