@@ -3,6 +3,7 @@
 use aec_base::content::ContentStore;
 use aec_ledger::record::TrialRecord;
 use aec_report::trace::events;
+use aec_run::conversation::returned;
 use aec_run::trajectory::{Event, EventRole};
 use serde_json::{Map, Value};
 
@@ -114,16 +115,4 @@ fn called(event: &Event) -> ToolCall {
     };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     ToolCall::new(text(&event.tool_call_id), text(&event.tool_name), arguments)
-}
-
-/// What a tool returned, as the model saw it.
-fn returned(event: &Event) -> String {
-    let mut text = event.stdout.clone().unwrap_or_default();
-    if let Some(stderr) = event.stderr.as_deref().filter(|stderr| !stderr.is_empty()) {
-        text.push_str(&format!("\nSTDERR: {stderr}"));
-    }
-    if let Some(code) = event.exit_code.filter(|code| *code != 0) {
-        text.push_str(&format!("\n[exit code: {code}]"));
-    }
-    text
 }

@@ -71,17 +71,22 @@ fn entry(event: &Event) -> Option<Entry> {
             Entry { event: "tool_call".to_owned(), ..message("assistant", arguments) }
         }
         EventRole::ToolResult => {
-            let mut text = event.stdout.clone().unwrap_or_default();
-            if let Some(stderr) = event.stderr.as_deref().filter(|stderr| !stderr.is_empty()) {
-                text.push_str(&format!("\nSTDERR: {stderr}"));
-            }
-            if let Some(code) = event.exit_code.filter(|code| *code != 0) {
-                text.push_str(&format!("\n[exit code: {code}]"));
-            }
-            Entry { event: "tool_result".to_owned(), ..message("tool", text) }
+            Entry { event: "tool_result".to_owned(), ..message("tool", returned(event)) }
         }
         EventRole::ModelCall | EventRole::Note => return None,
     })
+}
+
+/// What a tool returned, in one text.
+pub fn returned(event: &Event) -> String {
+    let mut text = event.stdout.clone().unwrap_or_default();
+    if let Some(stderr) = event.stderr.as_deref().filter(|stderr| !stderr.is_empty()) {
+        text.push_str(&format!("\nSTDERR: {stderr}"));
+    }
+    if let Some(code) = event.exit_code.filter(|code| *code != 0) {
+        text.push_str(&format!("\n[exit code: {code}]"));
+    }
+    text
 }
 
 /// The conversation of some events, one entry a line.

@@ -145,6 +145,11 @@ impl ImportDesk {
         unreadable: usize,
     ) -> Result<Outcome, Failure> {
         let experiment = self.experiment(origin);
+        let taken = imported.recorded + imported.known;
+        if taken + unreadable == 0 {
+            let problem = Problem::warning("there is no rollout to import").id(FAMILY.number(28));
+            problems.push(problem.fix("wait until the evaluation has samples, or name another file"));
+        }
         if problems.len() > TOLD {
             let more = problems.len() - TOLD;
             problems.truncate(TOLD);
@@ -168,8 +173,9 @@ impl ImportDesk {
                 imported.unverified
             )
         };
+        let outcome = Outcome::new(context.format, &data, text)?.problems(problems);
         let next = format!("Next: aec-bench report traces -e {experiment}");
-        Ok(Outcome::new(context.format, &data, text)?.remark(next).problems(problems))
+        Ok(if taken > 0 { outcome.remark(next) } else { outcome })
     }
 }
 

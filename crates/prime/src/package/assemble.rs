@@ -39,9 +39,8 @@ pub struct Assembled {
     pub contents: BTreeMap<Digest, Arc<[u8]>>,
 }
 
-/// A task that was chosen, and the lane it takes.
-#[derive(Debug)]
-pub struct Selected {
+/// A task as the package has it, with its contents.
+struct ReadTask {
     task: PackagedTask,
     contents: Vec<(Digest, Arc<[u8]>)>,
 }
@@ -56,9 +55,9 @@ pub fn assemble(spec: &PackageSpec, tasks: &[Task]) -> Result<Assembled, Vec<Pro
     let (mut packaged, mut contents, mut problems) = (Vec::new(), BTreeMap::new(), Vec::new());
     for one in read {
         match one {
-            Ok(selected) => {
-                packaged.push(selected.task);
-                contents.extend(selected.contents);
+            Ok(read) => {
+                packaged.push(read.task);
+                contents.extend(read.contents);
             }
             Err(found) => problems.extend(found),
         }
@@ -93,7 +92,7 @@ fn read_task(
     side: Side,
     harness: HarnessMode,
     memory: &Memory,
-) -> Result<Selected, Vec<Problem>> {
+) -> Result<ReadTask, Vec<Problem>> {
     let about = |problem: Problem| vec![problem.about(task.id.as_str())];
     refuse_unless_public(task).map_err(about)?;
     let unreadable = |error: String| {
@@ -119,7 +118,7 @@ fn read_task(
         single_turn: direct::system_prompt(None, &output),
         stateful: stateful_prompt(task, &output),
     };
-    Ok(Selected {
+    Ok(ReadTask {
         task: PackagedTask {
             task_id: task.id.as_str().to_owned(),
             task_revision: revision,

@@ -7,8 +7,8 @@ mod project;
 pub mod select;
 mod write;
 
-pub use assemble::{Assembled, Selected, assemble};
-pub use project::{PackageName, module_of};
+pub use assemble::{Assembled, assemble};
+pub use project::PackageName;
 pub use write::{WriteError, Written, write};
 
 /// What a package is to be.

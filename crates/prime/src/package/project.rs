@@ -39,14 +39,8 @@ impl PackageName {
 
     /// The module of the package, which is its directory too.
     pub fn module(&self) -> String {
-        module_of(&self.0)
+        self.0.replace('-', "_")
     }
-}
-
-/// The module of an environment: what comes behind its owner and before its version, with `_` for `-`.
-pub fn module_of(environment: &str) -> String {
-    let name = environment.rsplit('/').next().unwrap_or(environment);
-    name.split('@').next().unwrap_or(name).replace('-', "_")
 }
 
 /// `pyproject.toml`, also beside the module: that is where `verifiers` looks for the defaults of an evaluation.

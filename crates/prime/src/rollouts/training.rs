@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 use crate::rollouts::chat::{ChatMessage, ChatTool, Thoughts};
 use crate::rollouts::conversation::lines;
 use crate::rollouts::message::{Message, Role, Tool};
-use crate::rollouts::rollout::Rollout;
 
 /// A conversation and what it earned. It may come from a rollout or from a trajectory of our own.
 #[derive(Clone, Copy, Debug)]
@@ -35,19 +34,6 @@ pub struct Example<'a> {
 }
 
 impl<'a> Example<'a> {
-    /// The example that a rollout is; absent when nobody knows its task.
-    pub fn of(rollout: &'a Rollout, trial_id: &'a str, metadata: &'a Map<String, Value>) -> Option<Self> {
-        Some(Self {
-            task_id: rollout.task.task_id.as_deref()?,
-            trial_id,
-            reward: rollout.reward,
-            messages: &rollout.messages,
-            prompt_messages: rollout.prompt_messages,
-            tools: &rollout.tools,
-            metadata,
-        })
-    }
-
     fn prompt(&self) -> &'a [Message] {
         self.messages.get(..self.prompt_messages).unwrap_or(self.messages)
     }

@@ -7,6 +7,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use aec_base::digest::Digest;
 use sha2::{Digest as _, Sha256};
 
 use super::ignore::IgnoreRules;
@@ -87,19 +88,7 @@ pub(crate) fn content_hash(files: &[PackageFile]) -> String {
         hash.update(format!("file:{}", file.name));
         hash.update(&file.bytes);
     }
-    hex(&hash.finalize())
-}
-
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    text
+    Digest::from_bytes(hash.finalize().into()).hex()
 }
 
 pub(crate) fn ignore_rules(top: &Path) -> Result<IgnoreRules, PackageError> {

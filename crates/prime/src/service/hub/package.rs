@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use aec_base::digest::Digest;
 use bytes::Bytes;
 use flate2::{Compression, GzBuilder};
 use serde_json::{Value, json};
 
-use super::files::{PackageFile, Reader, content_hash, sha256, source_files};
+use super::files::{PackageFile, Reader, content_hash, source_files};
 use super::project::Project;
 use super::runtime::Runtime;
 use super::wheel;
@@ -134,8 +135,8 @@ impl Package {
         let missing = wheel.sources.iter().filter(|name| !published.contains(name)).cloned().collect();
         let requires_dist = project.requires_dist();
         Ok(Self {
-            wheel_sha256: sha256(&wheel.bytes),
-            source_sha256: sha256(&source),
+            wheel_sha256: Digest::of(&wheel.bytes).hex(),
+            source_sha256: Digest::of(&source).hex(),
             content_hash: content_hash(&files),
             runtime: Runtime::of_requirements(&requires_dist),
             missing_from_source: missing,
