@@ -7,7 +7,7 @@ mod record;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use aec_base::digest::{Digest, Hasher};
 use aec_base::name::Name;
@@ -18,6 +18,7 @@ use aec_base::timestamp::Timestamp;
 use aec_judge::judge::Judge;
 use aec_ledger::journal;
 use aec_ledger::layout::{ExperimentDirectory, Ledger};
+use aec_ledger::record::TrialRecord;
 use aec_ledger::writer::{CommitError, Writer, WriterSetup};
 use aec_run::session;
 use aec_task::task::Task;
@@ -104,7 +105,43 @@ pub struct Importer<'a> {
     repetitions: HashMap<Digest, u32>,
     imported: Imported,
     disagreements: Vec<Problem>,
+    under_way: UnderWay,
     _locks: Vec<std::fs::File>,
+}
+
+/// Records that the writer has and has not answered for.
+struct UnderWay {
+    sender: Sender<Result<Digest, CommitError>>,
+    receiver: Receiver<Result<Digest, CommitError>>,
+    count: usize,
+}
+
+impl UnderWay {
+    fn new() -> Self {
+        let (sender, receiver) = channel();
+        Self { sender, receiver, count: 0 }
+    }
+
+    fn commit(&mut self, writer: &Writer, record: TrialRecord) {
+        let sender = self.sender.clone();
+        self.count += 1;
+        writer.commit(record, Box::new(move |done| drop(sender.send(done))));
+    }
+
+    /// Hears of records until at most so many are under way.
+    fn settle(&mut self, left: usize, imported: &mut Imported) -> Result<(), ImportError> {
+        while self.count > left {
+            let answer = self.receiver.recv().map_err(io::Error::other)?;
+            self.count -= 1;
+            match answer {
+                Ok(_) => imported.recorded += 1,
+                // Two rows with one id: the first is the record.
+                Err(CommitError::Exists { .. }) => imported.known += 1,
+                Err(error) => return Err(io::Error::other(error.to_string()).into()),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A rollout that gets a record, with its place among the others.
@@ -149,6 +186,7 @@ impl<'a> Importer<'a> {
             repetitions: HashMap::new(),
             imported: Imported::default(),
             disagreements: Vec::new(),
+            under_way: UnderWay::new(),
             _locks: locks,
         })
     }
@@ -173,8 +211,6 @@ impl<'a> Importer<'a> {
             contents: self.setup.ledger.contents(),
         };
         let made = parallel::map(&cases, 16, |case| maker.record(case));
-        let (sender, receiver) = mpsc::channel();
-        let mut under_way = 0;
         for made in made {
             let (record, verification) = made?;
             match &verification {
@@ -185,24 +221,15 @@ impl<'a> Importer<'a> {
                 }
                 Verification::Unverified { .. } => self.imported.unverified += 1,
             }
-            let sender = sender.clone();
-            under_way += 1;
-            self.writer.commit(record, Box::new(move |done| drop(sender.send(done))));
+            self.under_way.commit(&self.writer, record);
         }
-        for _ in 0..under_way {
-            match receiver.recv() {
-                Ok(Ok(_)) => self.imported.recorded += 1,
-                // Two rows with one id: the first is the record.
-                Ok(Err(CommitError::Exists { .. })) => self.imported.known += 1,
-                Ok(Err(error)) => return Err(io::Error::other(error.to_string()).into()),
-                Err(_) => return Err(io::Error::other("the writer of the ledger has ended").into()),
-            }
-        }
-        Ok(())
+        // The writer puts these in their places while the next ones are made.
+        self.under_way.settle(cases.len(), &mut self.imported)
     }
 
     /// Waits until everything is on disk: what was brought in, and where this judge disagrees.
-    pub fn finish(self) -> Result<(Imported, Vec<Problem>), ImportError> {
+    pub fn finish(mut self) -> Result<(Imported, Vec<Problem>), ImportError> {
+        self.under_way.settle(0, &mut self.imported)?;
         self.writer.close()?;
         Ok((self.imported, self.disagreements))
     }
