@@ -11,5 +11,6 @@ mod packages;
 mod refusals;
 mod runtime;
 mod selection;
+mod smoke;
 mod venv;
 mod world;

@@ -204,3 +204,31 @@ fn conversations_of_the_ledger_become_training_data() {
         (&json!(1.0), &json!(0.0))
     );
 }
+
+/// What saved evaluations of `verifiers` the readers are tested with.
+fn saved(name: &str) -> String {
+    format!("{}/../prime/tests/rollouts/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn evaluations_on_somebodys_machine_become_records() {
+    let world = World::new();
+    for name in ["v014/single", "v014/tools", "v014/err500", "v040", "v040-tools", "v040-provider-error"] {
+        let experiment = name.replace('/', "-");
+        let line = format!("import {} -e {experiment}", saved(name));
+        let data = world.data(&line);
+        let recorded = data["recorded"].as_u64().unwrap();
+        assert!(recorded > 0 && data["unreadable"] == 0, "{name}: {data}");
+        assert_eq!(data["unverified"].as_u64(), Some(recorded), "nobody here knows these tasks: {data}");
+        let again = world.data(&line);
+        assert_eq!((&again["recorded"], again["known"].as_u64()), (&json!(0), Some(recorded)), "{name}");
+        let verified = world.run(&format!("ledger verify -e {experiment}"));
+        assert_eq!(verified.code, Some(0), "{name}: {verified:?}");
+    }
+    let rows = world.data("ledger list -e v040-tools");
+    let row = &rows["rows"].as_array().or_else(|| rows["records"].as_array()).unwrap()[0];
+    assert_eq!(row["outcome"], "scored", "{row}");
+    let rows = world.data("ledger list -e v040-provider-error");
+    let row = &rows["rows"].as_array().or_else(|| rows["records"].as_array()).unwrap()[0];
+    assert_eq!(row["outcome"], "infra_fault", "{row}");
+}

@@ -1,0 +1,65 @@
+//! `prime smoke`: a package in the real library, with the models that this program brings and with one at an address.
+
+use std::path::Path;
+use std::process::Command;
+
+use aec_model::test_server::{Answers, Options, TestServer};
+
+use crate::venv::{interpreter, with_verifiers};
+use crate::world::Project;
+
+const TASK: &str = "electrical/voltage-drop";
+
+/// A Python environment as the command would have made it, with the library of the tests: installing takes minutes.
+fn lend(project: &Project, version: &str, library: &Path) {
+    let venv = project.env.path(format!("prime-rl/environments/venvs/verifiers-{version}"));
+    let made = Command::new(interpreter()).args(["-m", "venv"]).arg(&venv).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let below = |venv: &Path| {
+        let mut versions = std::fs::read_dir(venv.join("lib")).unwrap();
+        versions.next().unwrap().unwrap().path().join("site-packages")
+    };
+    let shared = below(library.parent().unwrap().parent().unwrap());
+    std::fs::write(below(&venv).join("lent.pth"), shared.to_str().unwrap()).unwrap();
+    std::fs::write(venv.join("installed"), version).unwrap();
+}
+
+#[test]
+fn the_library_rewards_what_the_judge_rewards() {
+    let Some(library) = with_verifiers("0.3.1") else { return };
+    let project = Project::with_example();
+    lend(&project, "0.3.1", &library);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let options = Options { answers: Answers::Echo, key: Some("near-key".into()), ..Options::default() };
+    let server = runtime.block_on(TestServer::start(options)).unwrap();
+    let row = format!(
+        "[[endpoint]]\nendpoint_id = \"near\"\nmodel = \"big\"\nurl = \"{}/v1\"\nkey = \"NEAR_KEY\"\n",
+        server.url()
+    );
+    project.env.write("configs/endpoints.toml", row);
+    project.env.write(".env", "NEAR_KEY=near-key\n");
+    let run = project.run(&format!("--json prime smoke --name aec-smoke --task {TASK} --model near"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let data = run.data();
+    assert_eq!(data["verifiers"], "0.3.1");
+    let rollouts = data["rollouts"].as_array().unwrap();
+    let played: Vec<_> = rollouts
+        .iter()
+        .map(|rollout| {
+            assert_eq!(rollout["task_id"], TASK);
+            assert_eq!(rollout["is_right"], true, "{rollout}");
+            (rollout["player"].as_str().unwrap(), rollout["reward"].as_f64())
+        })
+        .collect();
+    // Somebody who says back what was asked has no answer.
+    assert_eq!(played, [("reference", Some(1.0)), ("nothing", Some(0.0)), ("model", Some(0.0))]);
+    assert!(!server.stats().requests.is_empty(), "the model at the address was asked");
+}
+
+#[test]
+fn a_version_that_is_none_and_a_model_without_an_address_are_refused() {
+    let project = Project::with_example();
+    let run = project.run(&format!("prime smoke --name aec-smoke --task {TASK} --verifiers ../../etc"));
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.stderr.contains("`../../etc` is no version of verifiers"), "{run:?}");
+}
