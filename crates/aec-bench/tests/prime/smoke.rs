@@ -12,7 +12,7 @@ const TASK: &str = "electrical/voltage-drop";
 
 /// A Python environment as the command would have made it, with the library of the tests: installing takes minutes.
 fn lend(project: &Project, version: &str, library: &Path) {
-    let venv = project.env.path(format!("prime-rl/environments/venvs/verifiers-{version}"));
+    let venv = project.env.path(format!("prime-rl/venvs/verifiers-{version}"));
     let made = Command::new(interpreter()).args(["-m", "venv"]).arg(&venv).output().unwrap();
     assert!(made.status.success(), "{made:?}");
     let below = |venv: &Path| {
