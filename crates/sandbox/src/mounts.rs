@@ -3,8 +3,10 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change,
     mount_remount, unmount,
@@ -33,6 +35,9 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const MAX_INODES: u32 = 200_000;
 /// Verifier files, which the opener has already bounded.
 const SEALED_MB: u32 = 2048;
+/// How long a directory that is to be read-only may be busy.
+const LONGEST_BUSY: Duration = Duration::from_secs(10);
+const BUSY_WAIT: Duration = Duration::from_millis(2);
 
 /// A step that failed, for the report.
 pub(crate) struct StepError {
@@ -112,9 +117,18 @@ pub(crate) fn unmount_writable(spec: &RoomSpec) -> Result<(), StepError> {
 /// Makes the sealed directories read-only.
 pub(crate) fn seal(spec: &RoomSpec) -> Result<(), StepError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY | MountFlags::BIND;
-    spec.sealed
-        .iter()
-        .try_for_each(|place| step(format!("seal {place}"), mount_remount(place.as_str(), flags, c"")))
+    let remount = |place: &String| {
+        // Whoever filled the directory may just be starting another program: until that has replaced its memory, it has
+        // the descriptors through which files were written, and the directory counts as written to.
+        let until = Instant::now() + LONGEST_BUSY;
+        loop {
+            match mount_remount(place.as_str(), flags, c"") {
+                Err(Errno::BUSY) if Instant::now() < until => std::thread::sleep(BUSY_WAIT),
+                done => return step(format!("seal {place}"), done),
+            }
+        }
+    };
+    spec.sealed.iter().try_for_each(remount)
 }
 
 /// Descriptors of the directories that the room was asked for: the writable ones, then the sealed ones.
