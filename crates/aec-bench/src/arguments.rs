@@ -17,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 mod dataset;
 mod dev;
+mod eval;
 mod export;
 mod import;
 mod ledger;
@@ -27,6 +28,7 @@ mod web;
 
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
+pub(crate) use eval::*;
 pub(crate) use export::*;
 pub(crate) use import::*;
 pub(crate) use ledger::*;
@@ -143,6 +145,12 @@ pub(crate) enum Command {
     /// Train on tasks: environment packages, hosted evaluations, training runs
     #[command(subcommand)]
     Prime(PrimeCommand),
+    /// Let models work on environments: rollouts, rewards, metrics
+    #[command(subcommand)]
+    Eval(EvalCommand),
+    /// Install environments; the same as `eval install`
+    #[command(subcommand, hide = true)]
+    Env(EnvCommand),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Try set-ups out without a provider
@@ -260,7 +268,7 @@ pub(crate) struct TaskListArguments {
 }
 
 /// Filters that intersect.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SelectionArguments {
     /// Only tasks of this dataset
     #[arg(long, value_name = "NAME@VERSION")]

@@ -110,6 +110,11 @@ impl Context {
         self.secrets.borrow_mut().extend(secrets);
     }
 
+    /// Whether somebody wants to see what happens inside.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
     pub(crate) fn redactor(&self) -> Redactor {
         let secrets = self.secrets.borrow();
         let secrets = secrets.iter().map(|(name, value)| (name.as_str(), value.reveal()));

@@ -12,9 +12,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
-    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, ExportCommand, GatewayCommand,
-    GenerateCommand, LedgerCommand, LibraryCommand, ModelsCommand, PrimeCommand, ReportCommand, RunsCommand,
-    TaskCommand, TemplateCommand,
+    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, EnvCommand, EvalCommand, ExportCommand,
+    GatewayCommand, GenerateCommand, LedgerCommand, LibraryCommand, ModelsCommand, PrimeCommand,
+    ReportCommand, RunsCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -172,6 +172,8 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Evaluate(arguments) => commands::evaluate::evaluate(context, &arguments),
         Command::Report(command) => report(context, command),
         Command::Web(arguments) => commands::web::web(context, &arguments),
+        Command::Eval(command) => eval(context, command),
+        Command::Env(EnvCommand::Install(arguments)) => commands::eval_install::install(context, &arguments),
         Command::Prime(command) => prime(context, command),
         Command::Export(ExportCommand::Sft(arguments)) => commands::export::sft(context, &arguments),
         Command::Export(ExportCommand::Preferences(arguments)) => {
@@ -184,6 +186,17 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::AgentEntry(arguments) => commands::agent_entry::agent_entry(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
+    }
+}
+
+fn eval(context: &Context, command: EvalCommand) -> Result<Outcome, Failure> {
+    match command {
+        EvalCommand::Run(arguments) => commands::eval_run::run(context, &arguments),
+        EvalCommand::List(arguments) => commands::eval_list::list(context, &arguments),
+        EvalCommand::Show(arguments) => commands::eval_show::show(context, &arguments),
+        EvalCommand::Compare(arguments) => commands::eval_compare::compare(context, &arguments),
+        EvalCommand::Push(arguments) => commands::eval_push::push(context, &arguments),
+        EvalCommand::Install(arguments) => commands::eval_install::install(context, &arguments),
     }
 }
 
@@ -281,6 +294,13 @@ fn command_name(command: &Command) -> &'static str {
         Command::Web(_) => "web",
         Command::Export(ExportCommand::Sft(_)) => "export sft",
         Command::Export(ExportCommand::Preferences(_)) => "export preferences",
+        Command::Eval(EvalCommand::Run(_)) => "eval run",
+        Command::Eval(EvalCommand::List(_)) => "eval list",
+        Command::Eval(EvalCommand::Show(_)) => "eval show",
+        Command::Eval(EvalCommand::Compare(_)) => "eval compare",
+        Command::Eval(EvalCommand::Push(_)) => "eval push",
+        Command::Eval(EvalCommand::Install(_)) => "eval install",
+        Command::Env(EnvCommand::Install(_)) => "env install",
         Command::Prime(PrimeCommand::Doctor(_)) => "prime doctor",
         Command::Prime(PrimeCommand::Export(_)) => "prime export",
         Command::Prime(PrimeCommand::Smoke(_)) => "prime smoke",

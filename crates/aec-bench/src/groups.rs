@@ -6,7 +6,7 @@ const GROUPS: [(&str, &[&str]); 10] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
-    ("Run", &["plan", "run", "runs", "models", "gateway"]),
+    ("Run", &["plan", "run", "runs", "eval", "models", "gateway"]),
     ("Keep", &["ledger", "import", "import-prime-eval"]),
     ("Read", &["evaluate", "report", "web"]),
     ("Train", &["prime", "export"]),

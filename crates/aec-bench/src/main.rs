@@ -6,6 +6,7 @@ mod arguments;
 mod commands;
 mod context;
 mod entry;
+mod eval_progress;
 mod failure;
 mod groups;
 mod output;

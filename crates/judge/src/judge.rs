@@ -63,6 +63,30 @@ pub struct Judge {
     pub native: bool,
 }
 
+/// What a verifier may take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct JudgeLimits {
+    /// Seconds.
+    pub timeout_sec: f64,
+    /// Processor cores.
+    pub cpus: u32,
+    /// Memory in MiB.
+    pub memory_mb: u32,
+    /// Disk in MiB.
+    pub storage_mb: u32,
+}
+
+impl From<&Task> for JudgeLimits {
+    fn from(task: &Task) -> Self {
+        Self {
+            timeout_sec: task.verifier.timeout_sec,
+            cpus: task.environment.cpus,
+            memory_mb: task.environment.memory_mb,
+            storage_mb: task.environment.storage_mb,
+        }
+    }
+}
+
 /// Why the verifier gave no reward.
 enum Fault {
     Verifier(String),
@@ -85,7 +109,7 @@ impl Judge {
     /// What a submission is worth by the task's verifier as it is now.
     pub fn verdict(&self, task: &Task, submission: &Submission) -> Verdict {
         match VerifierFiles::read(&task.path) {
-            Ok(files) => self.verdict_by(&files, task, submission),
+            Ok(files) => self.verdict_by(&files, &task.into(), submission),
             Err(error) => Verdict {
                 fault: Some(format!("its files cannot be read: {error}")),
                 ..undecided(submission, Digest::of(b""))
@@ -94,10 +118,15 @@ impl Judge {
     }
 
     /// What a submission is worth by a verifier that was read before, whatever became of its files since.
-    pub fn verdict_by(&self, files: &VerifierFiles, task: &Task, submission: &Submission) -> Verdict {
+    pub fn verdict_by(
+        &self,
+        files: &VerifierFiles,
+        limits: &JudgeLimits,
+        submission: &Submission,
+    ) -> Verdict {
         let started = Instant::now();
         let mut verdict = undecided(submission, files.digest);
-        match self.run(task, submission, files, &mut verdict) {
+        match self.run(limits, submission, files, &mut verdict) {
             Ok(reward) => {
                 verdict.outcome = Outcome::Scored;
                 verdict.reward = Some(reward);
@@ -114,7 +143,7 @@ impl Judge {
 
     fn run(
         &self,
-        task: &Task,
+        limits: &JudgeLimits,
         submission: &Submission,
         files: &VerifierFiles,
         verdict: &mut Verdict,
@@ -124,18 +153,18 @@ impl Judge {
             return native(submission, files, verdict);
         }
         if let (Some(pool), Some(plain)) = (self.usable_pool(), files.plain_python()) {
-            match self.run_warm(pool, plain, task, submission, files, verdict) {
+            match self.run_warm(pool, plain, limits, submission, files, verdict) {
                 // Whatever happened to a warm room, a cold one has the last word.
                 Err(Fault::Infra(reason)) => tracing::debug!(reason, "a warm room failed"),
                 settled => return settled,
             }
         }
-        let mut room = self.open(task)?;
+        let mut room = self.open(limits)?;
         verdict.level = Some(room.level());
         verdict.held = Some(room.held());
         stage(room.as_ref(), submission, files)?;
         room.seal()?;
-        let result = room.exec(&self.command(task, entry), &mut |_, _| {})?;
+        let result = room.exec(&self.command(limits, entry), &mut |_, _| {})?;
         // The verifier has had its time; whatever it left running must not write another reward.
         room.freeze()?;
         verdict.stdout = result.stdout.text();
@@ -143,7 +172,7 @@ impl Judge {
         verdict.exit_code = if let Exit::Code(code) = result.exit { Some(code) } else { None };
         let logs = place(room.as_ref(), "/logs")?;
         verdict.details = read_details(logs);
-        check_end(task, result.exit, room.out_of_memory())?;
+        check_end(limits, result.exit, room.out_of_memory())?;
         check_files(place(room.as_ref(), "/tests")?, files)?;
         read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
     }
@@ -159,12 +188,12 @@ impl Judge {
         &self,
         pool: &Pool,
         plain: PlainPython,
-        task: &Task,
+        limits: &JudgeLimits,
         submission: &Submission,
         files: &VerifierFiles,
         verdict: &mut Verdict,
     ) -> Result<f64, Fault> {
-        let command = self.command(task, Vec::new());
+        let command = self.command(limits, Vec::new());
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", aec_sandbox::PROGRAMS);
         let mut env: std::collections::BTreeMap<&str, &str> =
             command.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
@@ -175,7 +204,7 @@ impl Judge {
             cwd: &command.cwd,
             own_directory_first: plain.script_directory_first,
         };
-        let result = pool.run(&self.room_spec(task), &script, command.deadline, |room| {
+        let result = pool.run(&self.room_spec(limits), &script, command.deadline, |room| {
             stage(room, submission, files).map_err(|fault| match fault {
                 Fault::Infra(reason) | Fault::Verifier(reason) => io::Error::other(reason),
             })
@@ -195,30 +224,29 @@ impl Judge {
             Some(signal) => Exit::Signal(-signal),
         };
         verdict.exit_code = if let Exit::Code(code) = exit { Some(code) } else { None };
-        check_end(task, exit, false)?;
+        check_end(limits, exit, false)?;
         check_files(tests, files)?;
         read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
     }
 
-    fn open(&self, task: &Task) -> Result<Box<dyn Sandbox>, Fault> {
-        let spec = self.room_spec(task);
+    fn open(&self, limits: &JudgeLimits) -> Result<Box<dyn Sandbox>, Fault> {
+        let spec = self.room_spec(limits);
         Ok(match self.isolation {
             Isolation::Room => Box::new(Room::open(&spec)?),
             Isolation::None => Box::new(BareRoom::open(&spec)?),
         })
     }
 
-    fn room_spec(&self, task: &Task) -> RoomSpec {
-        let environment = &task.environment;
+    fn room_spec(&self, limits: &JudgeLimits) -> RoomSpec {
         let mut spec = RoomSpec {
             writable: vec!["/workspace".into(), "/logs".into()],
             sealed: vec!["/tests".into()],
             show: Vec::new(),
             programs: Vec::new(),
             limits: Limits {
-                cpus: environment.cpus,
-                memory_mb: environment.memory_mb,
-                storage_mb: environment.storage_mb,
+                cpus: limits.cpus,
+                memory_mb: limits.memory_mb,
+                storage_mb: limits.storage_mb,
                 pids: MAX_PIDS,
             },
             // A verifier that fetches something gives another verdict tomorrow.
@@ -230,10 +258,10 @@ impl Judge {
         spec
     }
 
-    fn command(&self, task: &Task, entry: Vec<String>) -> ExecSpec {
+    fn command(&self, limits: &JudgeLimits, entry: Vec<String>) -> ExecSpec {
         let mut command = ExecSpec::new(entry);
         command.cwd = "/tests".into();
-        command.deadline = Duration::from_secs_f64(task.verifier.timeout_sec);
+        command.deadline = Duration::from_secs_f64(limits.timeout_sec);
         command.env = [
             ("HOME", "/home/agent"),
             ("LANG", &self.surface.locale),
@@ -327,14 +355,14 @@ fn check_files(tests: &Tree, files: &VerifierFiles) -> Result<(), Fault> {
     }
 }
 
-fn check_end(task: &Task, exit: Exit, out_of_memory: bool) -> Result<(), Fault> {
+fn check_end(limits: &JudgeLimits, exit: Exit, out_of_memory: bool) -> Result<(), Fault> {
     let memory = if out_of_memory { " after running out of memory" } else { "" };
     match exit {
         Exit::Code(0) => Ok(()),
         Exit::Code(code) => Err(Fault::Verifier(format!("it exited with {code}{memory}"))),
         Exit::Signal(signal) => Err(Fault::Verifier(format!("it was ended by signal {signal}{memory}"))),
         Exit::Deadline => {
-            Err(Fault::Verifier(format!("it took more than its {} seconds", task.verifier.timeout_sec)))
+            Err(Fault::Verifier(format!("it took more than its {} seconds", limits.timeout_sec)))
         }
     }
 }

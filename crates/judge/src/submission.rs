@@ -192,7 +192,8 @@ impl Submission {
     }
 }
 
-fn is_output(path: &str, outputs: &[String]) -> bool {
+/// Whether a path is among the outputs of a task; all are when it names none.
+pub fn is_output(path: &str, outputs: &[String]) -> bool {
     let below = |output: &str| {
         let output = output.strip_prefix("/workspace/").unwrap_or(output).trim_end_matches('/');
         path == output || path.strip_prefix(output).is_some_and(|rest| rest.starts_with('/'))

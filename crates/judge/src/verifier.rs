@@ -44,13 +44,18 @@ impl VerifierFiles {
             let executable = tree.open_file(&entry.path)?.metadata()?.permissions().mode() & 0o111 != 0;
             files.insert(path.to_owned(), (tree.read(&entry.path, FILE_LIMIT)?, executable));
         }
+        Ok(Self::from_files(files))
+    }
+
+    /// A verifier of given contents: by path, with whether the file may be run.
+    pub fn from_files(files: BTreeMap<String, (Vec<u8>, bool)>) -> Self {
         let mut hasher = Hasher::default();
         for (path, (bytes, executable)) in &files {
             hasher.part(path.as_bytes());
             hasher.part(bytes);
             hasher.part(&[u8::from(*executable)]);
         }
-        Ok(Self { digest: hasher.finish(), files })
+        Self { digest: hasher.finish(), files }
     }
 
     /// What they take in memory.

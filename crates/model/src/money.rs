@@ -25,6 +25,12 @@ impl MicroDollars {
         (dollars.is_finite() && (0.0..=1e15).contains(&micro)).then_some(Self(micro as u64))
     }
 
+    /// The amount as a number of dollars, for files and people.
+    #[expect(clippy::cast_precision_loss, reason = "amounts stay far below 2^53")]
+    pub fn dollars(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

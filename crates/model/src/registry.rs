@@ -107,8 +107,12 @@ impl Registry {
     pub fn read(path: &Path, env: &Env) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let document = Document::read(path, Syntax::Toml, FAMILY)?;
         let mut decoded = document.decode::<EndpointsFile>();
-        let mut reader =
-            Reader { document: &document, env, row: 0, problems: std::mem::take(&mut decoded.problems) };
+        let mut reader = Reader {
+            document: Some(&document),
+            env,
+            row: 0,
+            problems: std::mem::take(&mut decoded.problems),
+        };
         let faulty: Vec<bool> = (0..decoded.value.as_ref().map_or(0, |file| file.endpoint.len()))
             .map(|index| decoded.is_faulty(&format!("endpoint[{index}]")))
             .collect();
@@ -126,6 +130,26 @@ impl Registry {
             return Err(problems);
         }
         Ok((registry, problems))
+    }
+
+    /// Adds a row that comes from elsewhere than the file, such as a command line, and takes the place of rows with its
+    /// id. It is checked as those of the file are.
+    pub fn add(&mut self, table: &EndpointTable, env: &Env) -> Result<Vec<Problem>, Vec<Problem>> {
+        let mut reader = Reader { document: None, env, row: 0, problems: Vec::new() };
+        let endpoint = reader.endpoint(table, &mut self.secrets);
+        let problems = reader.problems;
+        match endpoint {
+            Some((id, endpoint)) if problems.iter().all(|problem| problem.severity != Severity::Error) => {
+                self.insert(&id, vec![endpoint]);
+                Ok(problems)
+            }
+            _ => Err(problems),
+        }
+    }
+
+    /// Puts endpoints under an id, in the place of those that are there.
+    pub fn insert(&mut self, id: &str, endpoints: Vec<Endpoint>) {
+        self.endpoints.insert(id.to_owned(), endpoints);
     }
 
     /// A registry of one endpoint.
@@ -153,7 +177,8 @@ impl Registry {
 }
 
 struct Reader<'a> {
-    document: &'a Document,
+    /// Where the rows stand; absent for one that comes from elsewhere.
+    document: Option<&'a Document>,
     env: &'a Env,
     row: usize,
     problems: Vec<Problem>,
@@ -161,8 +186,11 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn complain(&mut self, severity: Severity, shared: Shared, what: impl Into<String>, fix: &str) {
-        let place = self.document.place_in_list("endpoint", self.row);
-        self.problems.push(Problem::new(severity, what).id(FAMILY.id(shared)).fix(fix).at(place));
+        let problem = Problem::new(severity, what).id(FAMILY.id(shared)).fix(fix);
+        self.problems.push(match self.document {
+            Some(document) => problem.at(document.place_in_list("endpoint", self.row)),
+            None => problem,
+        });
     }
 
     fn error(&mut self, shared: Shared, what: impl Into<String>, fix: &str) {

@@ -99,7 +99,7 @@ impl History {
 }
 
 /// A number in [0, 1) that differs from call to call. It only spreads waits, so its quality does not matter.
-pub(crate) fn chance() -> f64 {
+pub fn chance() -> f64 {
     let bits = RandomState::new().hash_one(0u8) >> 11;
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     let fraction = bits as f64 / (1u64 << 53) as f64;

@@ -284,7 +284,7 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
     }
     let (run, task, submission) = (Arc::clone(shared), Arc::clone(&attempt.task), submission.clone());
     let judging = blocking(move || match &task.verifier {
-        Some(files) => run.judge.verdict_by(files, &task.task, &submission),
+        Some(files) => run.judge.verdict_by(files, &(&task.task).into(), &submission),
         None => run.judge.verdict(&task.task, &submission),
     });
     let verdict = tokio::select! {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 12] = [
+const ROOMS: [&str; 13] = [
     "aec-base",
     "aec-sandbox",
     "aec-task",
@@ -16,6 +16,7 @@ const ROOMS: [&str; 12] = [
     "aec-run",
     "aec-report",
     "aec-prime",
+    "aec-eval",
     "aec-web",
     "aec-bench",
 ];

@@ -38,7 +38,16 @@ pub(crate) fn project(
     endpoints: &EndpointsArgument,
     budget: &BudgetArguments,
 ) -> Result<Project, Failure> {
-    let mut overrides = Vec::new();
+    project_with(context, endpoints, budget, Vec::new())
+}
+
+/// The same, with further flags on their rung.
+pub(crate) fn project_with(
+    context: &Context,
+    endpoints: &EndpointsArgument,
+    budget: &BudgetArguments,
+    mut overrides: Vec<Candidate>,
+) -> Result<Project, Failure> {
     let mut add = |setting: Setting, value: String, flag: &'static str| {
         overrides.push(Candidate { setting, value, origin: Origin::Flag { flag } });
     };
@@ -79,8 +88,21 @@ pub(crate) fn open(
     retry: RetryPolicy,
     unpriced: Unpriced,
 ) -> Result<Models, Failure> {
+    open_with(context, project, tape, retry, unpriced, |_| Ok(()))
+}
+
+/// The same, with endpoints beside those of the endpoints file.
+pub(crate) fn open_with(
+    context: &Context,
+    project: &Project,
+    tape: &TapeArguments,
+    retry: RetryPolicy,
+    unpriced: Unpriced,
+    change: impl FnOnce(&mut Registry) -> Result<(), Failure>,
+) -> Result<Models, Failure> {
     let mut problems = Vec::new();
-    let registry = read_registry(project, &mut problems)?;
+    let mut registry = read_registry(project, &mut problems)?;
+    change(&mut registry)?;
     context.remember_values(registry.secrets());
     let endpoint_ids = registry.ids().map(str::to_owned).collect();
     let prices = read_prices(project)?;

@@ -10,7 +10,7 @@ use aec_base::text::{count, printable};
 use aec_prime::FAMILY;
 use aec_prime::package::lane::HarnessMode;
 use aec_prime::package::manifest::{PackageManifest, PackagedSide};
-use aec_prime::package::{PackageName, PackageSpec, WriteError, Written, assemble, write};
+use aec_prime::package::{Audience, PackageName, PackageSpec, WriteError, Written, assemble, write};
 use aec_task::catalogue::Catalogue;
 use aec_task::dataset::reference::DatasetRef;
 use aec_task::dataset::store::Store;
@@ -96,6 +96,7 @@ pub(crate) fn export_package(
         harness: harness(&arguments.harness_mode),
         dataset: arguments.dataset.clone(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        audience: Audience::Everybody,
         name,
     };
     let assembled = assemble(&spec, &tasks)?;

@@ -293,7 +293,7 @@ pub(crate) fn offline(
 }
 
 /// Every signal asks once more; a third one ends the program at once.
-async fn listen(mut signals: Signals, control: Control) {
+pub(super) async fn listen(mut signals: Signals, control: Control) {
     for _ in 0..2 {
         signals.next().await;
         control.ask();

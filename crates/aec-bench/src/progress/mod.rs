@@ -2,7 +2,7 @@
 //! that a slow terminal does not hold up the run.
 
 mod bars;
-mod figures;
+pub(crate) mod figures;
 mod lines;
 pub(crate) mod outlet;
 mod pace;
@@ -12,7 +12,7 @@ mod samples;
 mod screen;
 mod state;
 mod summary;
-mod text;
+pub(crate) mod text;
 mod trace;
 
 use std::time::Instant;
@@ -25,6 +25,7 @@ use self::bars::Bars;
 use self::lines::Lines;
 use self::outlet::Outlet;
 use self::screen::Screen;
+pub(crate) use self::screen::Terminal;
 use self::state::State;
 pub(crate) use self::summary::{summary_text, tally_table};
 use crate::failure::Failure;

@@ -22,7 +22,7 @@ use aec_run::control::Control;
 use aec_run::event::RunEvent;
 use ratatui::crossterm::event::{Event, poll, read};
 
-use self::terminal::Terminal;
+pub(crate) use self::terminal::Terminal;
 use self::view::View;
 use super::state::State;
 use crate::failure::Failure;

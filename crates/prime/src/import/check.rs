@@ -185,7 +185,7 @@ pub(super) fn check(
         Ok(submission) => submission,
         Err(error) => return unverified(&format!("the answer cannot be kept: {error}")),
     };
-    let verdict = judge.verdict_by(&known.verifier, task, &submission);
+    let verdict = judge.verdict_by(&known.verifier, &task.into(), &submission);
     let Some(local) = verdict.reward else {
         let why = verdict.fault.unwrap_or_default();
         return (Verification::Unverified { reason: format!("the verifier failed here: {why}") }, None);

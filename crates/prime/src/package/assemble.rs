@@ -13,12 +13,12 @@ use aec_task::dataset::tree::{Memory, hash};
 use aec_task::file::{Difficulty, Visibility};
 use aec_task::task::{Task, Tool, primary_output};
 
-use super::PackageSpec;
 use super::lane::{HarnessMode, Lane, guardrails, lane};
 use super::manifest::{
     PackageManifest, PackagedFile, PackagedSide, PackagedTask, PackagedTool, PackagedVerifier, Prompts,
     SCHEMA_VERSION, SplitRule, TaskLimits,
 };
+use super::{Audience, PackageSpec};
 use crate::FAMILY;
 
 /// Sides are drawn from here, as `dataset split --seed 0` would draw them.
@@ -51,7 +51,7 @@ pub fn assemble(spec: &PackageSpec, tasks: &[Task]) -> Result<Assembled, Vec<Pro
     let sides = sides(&members, SPLIT_SEED, TrainShare::default());
     let memory = Memory::default();
     let pairs: Vec<(&Task, Side)> = tasks.iter().zip(sides).collect();
-    let read = parallel::map(&pairs, 4, |(task, side)| read_task(task, *side, spec.harness, &memory));
+    let read = parallel::map(&pairs, 4, |(task, side)| read_task(task, *side, spec, &memory));
     let (mut packaged, mut contents, mut problems) = (Vec::new(), BTreeMap::new(), Vec::new());
     for one in read {
         match one {
@@ -87,14 +87,11 @@ fn finding(number: u32, what: impl Into<String>) -> Problem {
     Problem::error(what).id(FAMILY.number(number))
 }
 
-fn read_task(
-    task: &Task,
-    side: Side,
-    harness: HarnessMode,
-    memory: &Memory,
-) -> Result<ReadTask, Vec<Problem>> {
+fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Result<ReadTask, Vec<Problem>> {
     let about = |problem: Problem| vec![problem.about(task.id.as_str())];
-    refuse_unless_public(task).map_err(about)?;
+    if spec.audience == Audience::Everybody {
+        refuse_unless_public(task).map_err(about)?;
+    }
     let unreadable = |error: String| {
         about(
             finding(12, format!("the task `{}` cannot be exported: {error}", task.id))
@@ -109,7 +106,7 @@ fn read_task(
     let guardrails = guardrails(&task.path).map_err(unreadable)?;
     let places: Vec<&str> = workspace.iter().map(|file| file.path.as_str()).collect();
     let (lane, lane_reason) = lane(task, &places);
-    if harness == HarnessMode::SingleTurn && lane == Lane::Stateful {
+    if spec.harness == HarnessMode::SingleTurn && lane == Lane::Stateful {
         let problem = finding(13, format!("`{}` needs a workspace: {lane_reason}", task.id));
         return Err(about(problem.fix("export it with --harness-mode stateful or auto")));
     }
@@ -129,7 +126,8 @@ fn read_task(
             },
             discipline: task.domain.clone(),
             difficulty: task.difficulty.map(|difficulty| Difficulty::name(difficulty).to_owned()),
-            visibility: Visibility::Public.name().to_owned(),
+            // What says nothing is treated as if it were held out, here and wherever its rollouts go.
+            visibility: task.visibility.unwrap_or(Visibility::Holdout).name().to_owned(),
             tags: task.tags.clone(),
             lane,
             lane_reason,

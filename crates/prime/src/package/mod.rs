@@ -24,4 +24,15 @@ pub struct PackageSpec {
     pub dataset: Option<String>,
     /// The version of this program.
     pub tool_version: String,
+    /// Who gets it.
+    pub audience: Audience,
+}
+
+/// Who gets a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Whoever trains on it: only public tasks may be in it.
+    Everybody,
+    /// This machine alone, for an evaluation: tasks that are held out measure something here.
+    Here,
 }

@@ -32,6 +32,11 @@ impl PackageName {
         Err(problem)
     }
 
+    /// The name of tasks that were selected for an evaluation and are no package.
+    pub fn of_selection() -> Self {
+        Self("tasks".to_owned())
+    }
+
     /// The name as it was given: the name of the package and of the environment on a hub.
     pub fn as_str(&self) -> &str {
         &self.0

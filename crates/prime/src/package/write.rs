@@ -37,6 +37,9 @@ pub enum WriteError {
     Io(#[from] io::Error),
 }
 
+/// Where evaluations of a package are kept, beside its files.
+const OUTPUTS: &str = "outputs";
+
 /// Writes a package below a directory. An older package of the same name is replaced at once.
 pub fn write(name: &PackageName, assembled: &Assembled, below: &Path) -> Result<Written, WriteError> {
     let place = below.join(name.module());
@@ -57,6 +60,10 @@ pub fn write(name: &PackageName, assembled: &Assembled, below: &Path) -> Result<
         hasher.part(content);
         bytes += content.len() as u64;
     }
+    if there {
+        // Evaluations are kept beside the package, and outlive it.
+        link_tree(&place.join(OUTPUTS), &made.join(OUTPUTS))?;
+    }
     sync_all(&made)?;
     if there {
         // The old one is then the staged one, and goes with it.
@@ -65,6 +72,25 @@ pub fn write(name: &PackageName, assembled: &Assembled, below: &Path) -> Result<
         staging.publish(&made, &place)?;
     }
     Ok(Written { place, digest: hasher.finish(), files: files.len(), bytes, replaced: there })
+}
+
+/// Gives every file of a directory a second name in another one: whoever writes to it goes on doing so, and nothing is
+/// lost at whatever moment this ends.
+fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
+    let entries = match std::fs::read_dir(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    fs_err::create_dir_all(to)?;
+    for entry in entries {
+        let (entry, target) = entry.map(|entry| (entry.path(), to.join(entry.file_name())))?;
+        if entry.symlink_metadata()?.is_dir() {
+            link_tree(&entry, &target)?;
+        } else {
+            fs_err::hard_link(&entry, &target)?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a directory is a package that this program wrote.

@@ -214,7 +214,7 @@ impl Tally {
 }
 
 /// Gives a name to every call that has none or shares one: results are told apart by it.
-fn name_calls(reply: &mut Reply, turn: u32) {
+pub fn name_calls(reply: &mut Reply, turn: u32) {
     let mut seen: Vec<String> = Vec::new();
     for (index, part) in reply.parts.iter_mut().enumerate() {
         if let Part::ToolCall(call) = part {

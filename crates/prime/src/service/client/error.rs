@@ -3,10 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::connections::excerpt;
 use serde_json::Value;
-
-/// Longest excerpt of what a service said.
-const LONGEST_EXCERPT: usize = 600;
 
 /// A call that did not work.
 #[derive(Debug, thiserror::Error)]
@@ -246,14 +244,6 @@ fn detail(body: &[u8]) -> String {
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };
     excerpt(&text)
-}
-
-/// One line without control characters, cut where it gets long.
-pub(crate) fn excerpt(text: &str) -> String {
-    let line: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_EXCERPT).collect();
-    let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    if text.chars().nth(LONGEST_EXCERPT).is_some() { format!("{line}…") } else { line }
 }
 
 /// The list of a 422: `detail[]` with `loc` and `msg`.

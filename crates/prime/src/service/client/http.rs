@@ -1,21 +1,18 @@
 //! One request and its answer over HTTP. Nothing here tries again.
 
-use std::error::Error as _;
-use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, USER_AGENT,
 };
+use reqwest::redirect::Policy;
 use reqwest::{Method, Response, StatusCode};
-use rustls::{ClientConfig, RootCertStore};
 use serde_json::Value;
-use url::{Host, Url};
+use url::Url;
 
-use super::error::excerpt;
 use super::{ApiError, ApiErrorKind, ClientOptions, PlainHttp, Query};
+use crate::connections::{Clients, causes, excerpt, is_loopback};
 use crate::service::settings::ApiKey;
 
 /// How many redirects within the same host are followed.
@@ -27,8 +24,7 @@ const LONGEST_ERROR: usize = 64 * 1024;
 /// Connections to one service.
 #[derive(Debug)]
 pub(super) struct Http {
-    remote: reqwest::Client,
-    local: reqwest::Client,
+    clients: Clients,
     longest_answer: usize,
 }
 
@@ -89,27 +85,9 @@ impl<'a> Message<'a> {
 
 impl Http {
     pub(super) fn new(options: &ClientOptions) -> Result<Self, ApiError> {
-        let unusable = |error: reqwest::Error| {
-            ApiError::new("client", ApiErrorKind::Connection { reason: causes(&error) })
-        };
-        let encryption = encryption()?;
-        let builder = || {
-            reqwest::Client::builder()
-                .no_proxy()
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .connect_timeout(options.connect_timeout)
-                .tls_backend_preconfigured(encryption.clone())
-        };
-        let mut remote = builder();
-        if let Some(proxy) = &options.proxy {
-            remote = remote.proxy(reqwest::Proxy::all(proxy).map_err(unusable)?);
-        }
-        Ok(Self {
-            remote: remote.build().map_err(unusable)?,
-            local: builder().build().map_err(unusable)?,
-            longest_answer: options.longest_answer,
-        })
+        let clients = Clients::new(options.connect_timeout, options.proxy.as_deref(), Policy::none);
+        let unusable = |reason| ApiError::new("client", ApiErrorKind::Connection { reason });
+        Ok(Self { clients: clients.map_err(unusable)?, longest_answer: options.longest_answer })
     }
 
     /// Sends a request and reads its answer; no content counts as an empty object.
@@ -133,7 +111,7 @@ impl Http {
     }
 
     async fn request(&self, message: &Message<'_>, url: Url) -> Result<Response, ApiError> {
-        let client = if is_loopback(&url) { &self.local } else { &self.remote };
+        let client = self.clients.of(&url);
         let method = Method::from_bytes(message.method.as_bytes()).unwrap_or(Method::GET);
         let mut request = client.request(method, url).headers(message.headers()?);
         if !message.body.is_empty() {
@@ -202,23 +180,6 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     Some(date.duration_since(now).unwrap_or_default())
 }
 
-/// TLS with the certificates of the system. Without any, connections are refused, which is said when one is made.
-fn encryption() -> Result<ClientConfig, ApiError> {
-    // Reading the system's certificates takes longer than anything else here.
-    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
-    let roots = ROOTS.get_or_init(|| {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        Arc::new(roots)
-    });
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| {
-        ApiError::new("client", ApiErrorKind::Connection { reason: excerpt(&error.to_string()) })
-    })?;
-    Ok(builder.with_root_certificates(Arc::clone(roots)).with_no_client_auth())
-}
-
 /// An address with its parts checked.
 pub(super) fn checked_address(text: &str, plain: PlainHttp) -> Result<Url, ApiError> {
     let shown = || text.split(['?', '#']).next().map(excerpt).unwrap_or_default();
@@ -244,16 +205,6 @@ pub(super) fn checked_address(text: &str, plain: PlainHttp) -> Result<Url, ApiEr
     }
 }
 
-/// Whether an address is on this machine.
-pub fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
-        Some(Host::Ipv6(address)) => IpAddr::V6(address).is_loopback(),
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        None => false,
-    }
-}
-
 /// An address below another, with every part escaped.
 pub(super) fn below(base: &Url, path: &[&str], query: &Query<'_>) -> Result<Url, ApiError> {
     let mut url = base.clone();
@@ -268,23 +219,6 @@ pub(super) fn below(base: &Url, path: &[&str], query: &Query<'_>) -> Result<Url,
         url.query_pairs_mut().extend_pairs(query);
     }
     Ok(url)
-}
-
-/// An error with its causes, without the address, which may hold a signature.
-fn causes(error: &reqwest::Error) -> String {
-    let mut words: Vec<String> = Vec::new();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if words.last().is_none_or(|last| !last.contains(&text)) {
-            words.push(text);
-        }
-        cause = error.source();
-    }
-    if words.is_empty() {
-        words.push("the request cannot be sent".to_owned());
-    }
-    excerpt(&words.join(": "))
 }
 
 #[cfg(test)]

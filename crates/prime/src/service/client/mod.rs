@@ -13,8 +13,8 @@ use std::time::Duration;
 use serde_json::Value;
 use url::Url;
 
+pub use crate::connections::is_loopback;
 pub use error::{ApiError, ApiErrorKind, FieldProblem};
-pub use http::is_loopback;
 use http::{Http, Message};
 pub(crate) use pause::Pause;
 

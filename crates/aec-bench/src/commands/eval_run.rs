@@ -1,0 +1,507 @@
+//! `aec-bench eval run`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use aec_base::content::ContentStore;
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_base::settings::Setting;
+use aec_base::text::{count, printable};
+use aec_eval::FAMILY;
+use aec_eval::config::{
+    EvalOptions, EvalSettings, ModelChoice, Workers, package_defaults, parse_headers, parse_json_object,
+    read_eval_file,
+};
+use aec_eval::describe::{describe, sampling};
+use aec_eval::engine::Stopped;
+use aec_eval::evaluation::{Ended, Evaluation, EvaluationSetup, Lane, run_all};
+use aec_eval::event::EvalEvent;
+use aec_eval::find::{FoundPackage, find};
+use aec_eval::model_choice::choose;
+use aec_eval::native::{NativeEnvironment, NativeSetup, PackageSource};
+use aec_eval::native_lane::NativeLane;
+use aec_judge::judge::Judge;
+use aec_model::endpoint::Provider;
+use aec_model::meter::{Budget, Unpriced};
+use aec_model::retry::RetryPolicy;
+use aec_model::routing::Target;
+use aec_prime::package::lane::HarnessMode;
+use aec_prime::package::{Audience, PackageName, PackageSpec, assemble};
+use aec_run::control::Control;
+use aec_sandbox::python;
+use aec_task::catalogue::Catalogue;
+use aec_task::task::Task;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::models::{self, Models};
+use super::selection::NamedTasks;
+use super::verify::judge;
+use crate::arguments::{EndpointsArgument, EvalRunArguments, EvalTaskArguments};
+use crate::context::Context;
+use crate::eval_progress::{EvalProgress, summary_text};
+use crate::failure::{Exit, Failure};
+use crate::output::Outcome;
+use crate::signals::Signals;
+
+#[derive(Serialize)]
+struct Data<'a> {
+    evaluations: Vec<EvaluationData<'a>>,
+    duration_seconds: f64,
+}
+
+#[derive(Serialize)]
+struct EvaluationData<'a> {
+    env_id: &'a str,
+    model: &'a str,
+    lane: &'a str,
+    directory: Option<&'a Path>,
+    num_examples: usize,
+    rollouts_per_example: u32,
+    complete: bool,
+    stopped: Option<String>,
+    #[serde(flatten)]
+    summary: &'a aec_eval::results::summary::Summary,
+    cost_usd: Option<f64>,
+}
+
+/// An evaluation with everything it needs, before any model is asked.
+struct Prepared {
+    settings: EvalSettings,
+    source: Source,
+    package: Option<FoundPackage>,
+}
+
+/// Where the examples come from.
+enum Source {
+    /// Tasks of ours.
+    Native { source: PackageSource, split: &'static str },
+}
+
+pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Outcome, Failure> {
+    let begun = Instant::now();
+    let (options, mut problems) = options(context, arguments)?;
+    let project = open_project(context, arguments, &options)?;
+    let mut prepared = Vec::with_capacity(options.len());
+    for one in options {
+        let (one, noticed) = prepare(context, arguments, &project, one)?;
+        problems.extend(noticed);
+        prepared.push(one);
+    }
+    let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
+    let (opened, names) = open_models(context, arguments, &project, &prepared, unpriced)?;
+    problems.extend(opened.problems.iter().cloned());
+    let runtime = models::runtime()?;
+    let signals = {
+        let _entered = runtime.enter();
+        Signals::catch()?
+    };
+    let control = Control::default();
+    let mut progress = EvalProgress::new(context, &arguments.pace, control.clone())?;
+    let scratch = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
+    let judge = Arc::new(judge(context, &arguments.sandbox));
+    let desk =
+        Desk { context, arguments, opened: &opened, judge, contents: ContentStore::new(scratch.path()) };
+    let mut evaluations = Vec::with_capacity(prepared.len());
+    let _entered = runtime.enter();
+    for (number, (one, name)) in prepared.into_iter().zip(&names).enumerate() {
+        let evaluation = desk.open(number, one, name, &progress)?;
+        problems.extend(evaluation.notes.iter().cloned());
+        evaluations.push(evaluation);
+    }
+    progress.on(&EvalEvent::Started(evaluations.iter().map(|one| one.started.clone()).collect()));
+    let ended = runtime.block_on(async {
+        tokio::spawn(super::run::listen(signals, control.clone()));
+        run_all(evaluations, &control).await
+    });
+    progress.finish();
+    drop(_entered);
+    // A judge that nobody waits for any more ends with the program.
+    runtime.shutdown_background();
+    problems.extend(found(&ended));
+    let data = data(&ended, begun);
+    let outcome = Outcome::new(context.format, &data, || summary_text(&ended))?.problems(problems);
+    let outcome =
+        ended.iter().filter_map(|one| one.started.directory.as_deref()).fold(outcome, |outcome, place| {
+            outcome.remark(format!("Results in {}", printable(&project.shown(place).to_string_lossy())))
+        });
+    Ok(match ended.iter().find_map(|one| one.stopped.as_ref()) {
+        Some(Stopped::Asked) => outcome.exit(Exit::Interrupted),
+        Some(Stopped::Fatal(_) | Stopped::Storage(_)) => outcome.exit(Exit::Environment),
+        None => outcome,
+    })
+}
+
+/// The evaluations that were asked for: those of a file, or the one of the command line.
+fn options(
+    context: &Context,
+    arguments: &EvalRunArguments,
+) -> Result<(Vec<EvalOptions>, Vec<Problem>), Failure> {
+    let said = said(context, arguments)?;
+    let Some(file) = arguments.env.as_deref().filter(|env| env.ends_with(".toml")) else {
+        return Ok((vec![said], Vec::new()));
+    };
+    let path = context.absolute(Path::new(file))?;
+    let evaluations = read_eval_file(&path)?.evaluations;
+    let display = ["env_id", "verbose", "disable_tui", "heartbeat_url", "ledger"];
+    let ignored: Vec<String> = said
+        .said()
+        .into_iter()
+        .filter(|name| !display.contains(name))
+        .map(|name| format!("--{}", name.replace('_', "-")))
+        .collect();
+    let mut problems = Vec::new();
+    if !ignored.is_empty() {
+        let what =
+            format!("{} {} ignored beside a file of evaluations", ignored.join(", "), are(ignored.len()));
+        let problem = Problem::warning(what).id(FAMILY.number(95)).in_file(&path);
+        problems.push(problem.fix("write them into the file, at its top for all evaluations"));
+    }
+    // What shows the run holds for all its evaluations.
+    let shown = EvalOptions {
+        heartbeat_url: said.heartbeat_url,
+        ledger: said.ledger,
+        disable_tui: said.disable_tui,
+        verbose: said.verbose,
+        ..EvalOptions::default()
+    };
+    Ok((evaluations.into_iter().map(|one| shown.clone().over(one)).collect(), problems))
+}
+
+fn are(number: usize) -> &'static str {
+    if number == 1 { "is" } else { "are" }
+}
+
+/// What the command line says.
+fn said(context: &Context, arguments: &EvalRunArguments) -> Result<EvalOptions, Failure> {
+    let object = |flag: &str, text: &Option<String>| -> Result<Option<Map<String, Value>>, Failure> {
+        text.as_deref().map(|text| parse_json_object(flag, text)).transpose().map_err(Failure::usage)
+    };
+    let flag = |given: bool| given.then_some(true);
+    let path = |path: &Option<PathBuf>| path.as_deref().map(|path| context.absolute(path)).transpose();
+    let (service, environment) = (&arguments.service, &arguments.environment);
+    let (pace, results) = (&arguments.pace, &arguments.results);
+    let headers =
+        (!service.header.is_empty()).then(|| parse_headers("--header", &service.header)).transpose();
+    Ok(EvalOptions {
+        env_id: arguments.env.clone(),
+        env_args: object("--env-args", &environment.env_args)?,
+        extra_env_kwargs: object("--extra-env-kwargs", &environment.extra_env_kwargs)?,
+        env_dir_path: path(&environment.env_dir_path)?,
+        endpoints_path: path(&service.endpoints_path)?,
+        provider: service.provider.clone(),
+        endpoint_id: None,
+        model: arguments.model.clone(),
+        api_client_type: service.api_client_type.clone(),
+        api_key_var: service.api_key_var.clone(),
+        api_base_url: service.api_base_url.clone(),
+        headers: headers.map_err(|problems| Failure { exit: Exit::Usage, problems })?,
+        headers_from_state: None,
+        sampling_args: object("--sampling-args", &service.sampling_args)?,
+        max_tokens: service.max_tokens,
+        temperature: service.temperature,
+        num_examples: arguments.num_examples,
+        rollouts_per_example: arguments.rollouts_per_example,
+        max_concurrent: pace.max_concurrent,
+        max_concurrent_generation: pace.max_concurrent_generation,
+        max_concurrent_scoring: pace.max_concurrent_scoring,
+        independent_scoring: flag(pace.independent_scoring),
+        no_interleave_scoring: flag(pace.no_interleave_scoring),
+        max_retries: pace.max_retries,
+        num_workers: environment.num_workers.as_deref().map(workers).transpose()?,
+        timeout: pace.timeout,
+        python: environment.python.as_ref().map(|python| python.to_string_lossy().into_owned()),
+        output_dir: path(&results.output_dir)?,
+        state_columns: results.state_columns.as_deref().map(columns),
+        save_results: flag(arguments.save_results),
+        resume: flag(results.resume.is_some()),
+        resume_path: path(&results.resume.clone().flatten())?,
+        save_to_hf_hub: flag(results.save_to_hf_hub),
+        hf_hub_dataset_name: results.hf_hub_dataset_name.clone(),
+        name: results.name.clone(),
+        shuffle: flag(environment.shuffle),
+        shuffle_seed: environment.shuffle_seed,
+        seed: environment.seed,
+        verbose: flag(context.is_verbose()),
+        disable_tui: flag(pace.debug),
+        disable_env_server: flag(environment.disable_env_server),
+        heartbeat_url: pace.heartbeat_url.clone(),
+        ledger: results.ledger.clone(),
+    })
+}
+
+fn columns(text: &str) -> Vec<String> {
+    text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+fn workers(text: &str) -> Result<Workers, Failure> {
+    match text {
+        "auto" => Ok(Workers::Auto),
+        text => text.parse().ok().filter(|count| *count > 0).map(Workers::Count).ok_or_else(|| {
+            let problem = Problem::error(format!("`--num-workers {}` is no number", printable(text)));
+            Failure::usage(problem.fix("write a number from 1 up, or auto"))
+        }),
+    }
+}
+
+/// The project, with the endpoints file of the evaluations: all of a run share one.
+fn open_project(
+    context: &Context,
+    arguments: &EvalRunArguments,
+    options: &[EvalOptions],
+) -> Result<Project, Failure> {
+    let mut files: Vec<&PathBuf> = options.iter().filter_map(|one| one.endpoints_path.as_ref()).collect();
+    files.dedup();
+    if files.len() > 1 {
+        let problem = Problem::error("the evaluations of this run name different endpoints files");
+        return Err(problem
+            .id(FAMILY.number(96))
+            .fix("write `endpoints_path` once, at the top of the file")
+            .into());
+    }
+    let file =
+        files.first().map(|path| if path.is_dir() { path.join("endpoints.toml") } else { (*path).clone() });
+    let endpoints = EndpointsArgument { endpoints: file };
+    let tasks = arguments.tasks.tasks_root.overrides(context)?;
+    models::project_with(context, &endpoints, &arguments.budget, tasks)
+}
+
+/// Finds the environment of an evaluation and fills in what its package and this program say.
+fn prepare(
+    context: &Context,
+    arguments: &EvalRunArguments,
+    project: &Project,
+    mut options: EvalOptions,
+) -> Result<(Prepared, Vec<Problem>), Failure> {
+    let mut problems = Vec::new();
+    let selects = arguments.tasks.selects();
+    if selects && options.env_id.is_some() {
+        let problem = Problem::error("both an environment and tasks of this project were named");
+        return Err(Failure::usage(problem.fix("leave out one of them")));
+    }
+    if selects {
+        options.env_id = Some("tasks".to_owned());
+        let settings = options.resolve()?;
+        let (source, noticed) = selected(project, &arguments.tasks, None)?;
+        problems.extend(noticed);
+        return Ok((
+            Prepared { settings, source: Source::Native { source, split: "all" }, package: None },
+            problems,
+        ));
+    }
+    let settings = options.clone().resolve()?;
+    let here = context.directory()?;
+    let places =
+        [here.join(&settings.env_dir_path), project.settings.path(Setting::Prime).join("environments")];
+    let package = find(&settings.env_id, &settings.environment, &here, &places);
+    if let Some(package) = &package {
+        let beside = package.tasks.as_ref().unwrap_or(&package.directory);
+        match package_defaults(beside) {
+            Ok(defaults) => options = options.over(defaults),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    let settings = options.resolve()?;
+    let source = match package.as_ref().and_then(|package| package.tasks.as_deref()) {
+        Some(tasks) if settings.python.is_none() => {
+            Source::Native { source: PackageSource::read(tasks)?, split: "train" }
+        }
+        _ if package.is_none() && settings.env_id.contains('@') => {
+            let (source, noticed) = selected(project, &arguments.tasks, Some(&settings.env_id))?;
+            problems.extend(noticed);
+            Source::Native { source, split: "all" }
+        }
+        _ => return Err(not_found(&settings.env_id, &places)),
+    };
+    Ok((Prepared { settings, source, package }, problems))
+}
+
+fn not_found(env_id: &str, places: &[PathBuf]) -> Failure {
+    let places: Vec<String> =
+        places.iter().map(|place| printable(&place.to_string_lossy()).into_owned()).collect();
+    let problem =
+        Problem::error(format!("there is no environment `{}`", printable(env_id))).id(FAMILY.number(97));
+    problem
+        .why(format!("it is neither in {} nor the directory of a package", places.join(" nor in ")))
+        .fix("export it with `aec-bench prime export`, install it, or name a dataset as NAME@VERSION")
+        .into()
+}
+
+/// Tasks of this project as an environment.
+fn selected(
+    project: &Project,
+    arguments: &EvalTaskArguments,
+    dataset: Option<&str>,
+) -> Result<(PackageSource, Vec<Problem>), Failure> {
+    let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
+    let mut selection = arguments.selection.clone();
+    if let Some(dataset) = dataset {
+        selection.dataset = Some(dataset.to_owned());
+    }
+    let named = NamedTasks::choose(project, (&arguments.task, &arguments.pattern), &selection, &catalogue)?;
+    let tasks: Vec<Task> = named.tasks.into_iter().cloned().collect();
+    let spec = PackageSpec {
+        name: PackageName::of_selection(),
+        version: "0.0.0".to_owned(),
+        harness: HarnessMode::Auto,
+        dataset: selection.dataset.clone(),
+        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+        audience: Audience::Here,
+    };
+    let assembled = assemble(&spec, &tasks)?;
+    Ok((assembled.into(), named.warnings))
+}
+
+/// The client of the run, and the name under which each evaluation asks for its model.
+fn open_models(
+    context: &Context,
+    arguments: &EvalRunArguments,
+    project: &Project,
+    prepared: &[Prepared],
+    unpriced: Unpriced,
+) -> Result<(Models, Vec<String>), Failure> {
+    let name = |settings: &EvalSettings| match &settings.model {
+        ModelChoice::Model(name) | ModelChoice::Endpoint(name) => name.clone(),
+    };
+    let mut names = Vec::with_capacity(prepared.len());
+    let opened =
+        models::open_with(context, project, &arguments.tape, RetryPolicy::default(), unpriced, |registry| {
+            for (number, one) in prepared.iter().enumerate() {
+                let own = name(&one.settings);
+                let same = prepared.iter().filter(|other| name(&other.settings) == own).count();
+                let others = (same > 1).then_some(number);
+                names.push(choose(&one.settings, registry, &project.env, others)?);
+            }
+            Ok(())
+        })?;
+    Ok((opened, names))
+}
+
+/// What all evaluations of a run share.
+struct Desk<'a> {
+    context: &'a Context,
+    arguments: &'a EvalRunArguments,
+    opened: &'a Models,
+    judge: Arc<Judge>,
+    contents: ContentStore,
+}
+
+impl Desk<'_> {
+    fn open(
+        &self,
+        number: usize,
+        prepared: Prepared,
+        name: &str,
+        progress: &EvalProgress,
+    ) -> Result<Evaluation, Failure> {
+        let Prepared { settings, source, package } = prepared;
+        let client = &self.opened.client;
+        let model = client.model(name, None).map_err(Problem::from)?;
+        let endpoints = match client.routes().resolve(name, None) {
+            Ok(Target::Endpoints(endpoints)) => endpoints,
+            _ => Vec::new(),
+        };
+        let account =
+            self.opened.meter.open(Some(&self.opened.run), &settings.display_name(), Budget::default());
+        let sampling = sampling(&settings.sampling_args)?;
+        let Source::Native { source, split } = source;
+        let columns: Vec<Arc<str>> = settings.state_columns.iter().map(|name| name.as_str().into()).collect();
+        let environment = NativeEnvironment::load(NativeSetup {
+            source,
+            env_args: &settings.env_args,
+            extra_env_kwargs: &settings.extra_env_kwargs,
+            split,
+            num_examples: settings.num_examples.most().and_then(|most| usize::try_from(most).ok()),
+            shuffle: settings.shuffle.then_some(settings.shuffle_seed),
+            judge: Arc::clone(&self.judge),
+            contents: self.contents.clone(),
+            python: python::find(self.context.search_path().as_deref()),
+            timeout: settings.timeout.map(|timeout| timeout.as_secs_f64()),
+            details: columns.iter().any(|name| &**name == "details"),
+        })?;
+        let description = describe(&settings, &environment, &endpoints, name);
+        let lane = NativeLane {
+            label: settings.display_name(),
+            environment,
+            model: model.clone(),
+            sampling,
+            seed: settings.seed,
+            account: account.clone(),
+            columns,
+        };
+        let provider =
+            endpoints.first().filter(|endpoint| endpoint.provider == Provider::OpenAi).map(|_| "openai");
+        let evaluation = Evaluation::open(EvaluationSetup {
+            number,
+            settings: &settings,
+            lane: Lane::Native(Arc::new(lane)),
+            description,
+            package: package.as_ref().map(|package| package.directory.as_path()),
+            provider,
+            rerun_errors: self.arguments.results.rerun_errors,
+            model,
+            account,
+            redactor: Arc::new(self.context.redactor()),
+            observer: progress.observer(),
+            wants_rows: progress.wants_rows(),
+        })?;
+        Ok(evaluation)
+    }
+}
+
+fn data<'a>(ended: &'a [Ended], begun: Instant) -> Data<'a> {
+    let evaluations = ended.iter().map(|one| EvaluationData {
+        env_id: &one.started.env_id,
+        model: &one.started.model,
+        lane: &one.started.lane,
+        directory: one.started.directory.as_deref(),
+        num_examples: one.started.num_examples,
+        rollouts_per_example: one.started.rollouts_per_example,
+        complete: one.is_complete(),
+        stopped: one.stopped.as_ref().map(|stopped| match stopped {
+            Stopped::Asked => "asked".to_owned(),
+            Stopped::Fatal(why) | Stopped::Storage(why) => why.clone(),
+        }),
+        summary: &one.summary,
+        cost_usd: (one.spent.unpriced_calls == 0).then(|| one.spent.spent.dollars()),
+    });
+    Data { evaluations: evaluations.collect(), duration_seconds: begun.elapsed().as_secs_f64() }
+}
+
+/// What the exit code and the envelope tell of evaluations.
+fn found(ended: &[Ended]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for one in ended {
+        let env = &one.started.env_id;
+        problems.extend(one.problem.clone());
+        let missing = (one.started.total() as u64).saturating_sub(one.summary.rows);
+        match &one.stopped {
+            Some(Stopped::Asked) => {
+                let what = format!(
+                    "`{env}` was stopped; {} missing",
+                    count(usize::try_from(missing).unwrap_or(0), "rollout")
+                );
+                problems.push(Problem::error(what).id(FAMILY.number(99)).fix("go on with --resume"));
+            }
+            Some(Stopped::Fatal(why) | Stopped::Storage(why)) => {
+                let what = format!("`{env}` stopped before its end: {why}");
+                problems.push(
+                    Problem::error(what).id(FAMILY.number(100)).fix("mend that, then go on with --resume"),
+                );
+            }
+            None => {}
+        }
+        if one.summary.errored > 0 {
+            let what = format!(
+                "{} of {} rollouts of `{env}` ended in an error",
+                one.summary.errored, one.summary.rows
+            );
+            let problem =
+                Problem::warning(what).id(FAMILY.number(101)).why("their reward of 0 is part of the mean");
+            problems.push(problem.fix("run them again with --resume --rerun-errors"));
+        }
+    }
+    problems
+}

@@ -1,0 +1,72 @@
+//! An evaluation that is killed loses nothing that was on the disk, and comes to the same end.
+
+use std::time::Duration;
+
+use aec_model::test_server::Range;
+use serde_json::Value;
+
+use crate::world::{World, metadata, rows};
+
+/// What must be the same however often an evaluation was interrupted.
+const METRICS: [&str; 9] = [
+    "reward",
+    "reward_std",
+    "reward_se",
+    "avg_metrics",
+    "metrics_std",
+    "pass_at_k",
+    "pass_all_k",
+    "usage",
+    "stop_conditions",
+];
+
+#[test]
+fn killed_at_random_moments_and_resumed_it_ends_the_same() {
+    let world = World::with(|options| options.latency = Range::only(Duration::from_millis(2)));
+    world.environment("my-env");
+    world.eval("eval run my-env -n -1 -r 40 --seed 3 --record tape");
+    let line = "eval run my-env -n -1 -r 40 --seed 3 -c 8 -s --replay tape";
+    world.eval(line);
+    let whole = world.saved("my_env", "my-env");
+    let (expected, wanted) = (metadata(&whole), rows(&whole));
+    std::fs::remove_dir_all(&whole).unwrap();
+    let kills = if aec_test::full() { 100 } else { 15 };
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut killed = 0;
+    while killed < kills {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let words = format!("{line} --resume");
+        let mut child = world.env.start(words.split(' '));
+        // The moment is what is random here; nothing waits for anything to be ready.
+        std::thread::sleep(Duration::from_millis(20 + state % 160));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed += 1;
+        let group = world.env.path("environments/my_env/outputs/evals/my-env--gpt-4.1-mini");
+        let runs = std::fs::read_dir(&group).map_or(0, Iterator::count);
+        assert!(runs <= 1, "one run is resumed again and again");
+        if runs == 1 && metadata(&world.saved("my_env", "my-env"))["complete"] == true {
+            // It came to its end between two kills; the next one begins anew.
+            check(&world, &expected, &wanted);
+            std::fs::remove_dir_all(world.saved("my_env", "my-env")).unwrap();
+        }
+    }
+    world.eval(&format!("{line} --resume"));
+    check(&world, &expected, &wanted);
+}
+
+fn check(world: &World, expected: &Value, wanted: &[Value]) {
+    let run = world.saved("my_env", "my-env");
+    let (saved, rows) = (metadata(&run), rows(&run));
+    assert_eq!(rows.len(), wanted.len());
+    for (row, wanted) in rows.iter().zip(wanted) {
+        for key in ["example_id", "rollout_number", "completion", "reward", "metrics", "stop_condition"] {
+            assert_eq!(row[key], wanted[key]);
+        }
+    }
+    for key in METRICS {
+        assert_eq!(saved[key], expected[key], "{key}");
+    }
+}

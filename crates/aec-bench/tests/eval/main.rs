@@ -1,0 +1,16 @@
+//! `aec-bench eval` from outside: the real program, a model server that speaks the provider's protocol, files on disk.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+mod files;
+mod flags;
+mod kills;
+mod native;
+mod resume;
+mod saved;
+mod seed;
+mod world;

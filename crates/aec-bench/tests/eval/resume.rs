@@ -1,0 +1,128 @@
+//! Going on with an evaluation.
+
+use serde_json::json;
+
+use crate::world::{World, metadata, rows};
+
+fn cut(run: &std::path::Path, keep: usize, torn: bool) {
+    let path = run.join("results.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut kept = lines[..keep].join("\n");
+    kept.push('\n');
+    if torn {
+        kept.push_str(&lines[keep][..lines[keep].len() / 2]);
+    }
+    std::fs::write(&path, kept).unwrap();
+    let mut saved = metadata(run);
+    saved["complete"] = json!(false);
+    saved["rollouts"] = json!(keep);
+    std::fs::write(run.join("metadata.json"), saved.to_string()).unwrap();
+}
+
+#[test]
+fn what_is_missing_is_run_and_nothing_else() {
+    let world = World::new();
+    world.environment("my-env");
+    let line = "eval run my-env -m gpt-4.1-mini -n 5 -r 3 -s";
+    world.eval(line);
+    let run = world.saved("my_env", "my-env");
+    let (whole, before) = (metadata(&run), rows(&run));
+    cut(&run, 7, true);
+    let asked = world.requests().len();
+    let data = world.eval(&format!("{line} --resume"));
+    assert_eq!(world.requests().len() - asked, 8);
+    assert_eq!(data["rows"], 15);
+    assert_eq!(world.saved("my_env", "my-env"), run, "no other run was begun");
+    let after = rows(&run);
+    let keys = |rows: &[serde_json::Value]| -> Vec<(i64, i64)> {
+        rows.iter()
+            .map(|row| (row["example_id"].as_i64().unwrap(), row["rollout_number"].as_i64().unwrap()))
+            .collect()
+    };
+    assert_eq!(keys(&after), keys(&before));
+    for key in [
+        "reward",
+        "reward_std",
+        "reward_se",
+        "avg_metrics",
+        "pass_at_k",
+        "pass_all_k",
+        "usage",
+        "stop_conditions",
+    ] {
+        assert_eq!(metadata(&run)[key], whole[key], "{key}");
+    }
+    assert!(run.join("results.torn").is_file(), "what was cut is kept");
+    let asked = world.requests().len();
+    let again = world.run(&format!("{line} --resume {}", run.display()));
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(world.requests().len(), asked, "a complete run asks nobody");
+    assert!(again.stderr.contains("all rollouts of this run are there"), "{again:?}");
+}
+
+#[test]
+fn another_configuration_is_named_not_mixed() {
+    let world = World::new();
+    world.environment("my-env");
+    world.eval("eval run my-env -n 3 -r 2 -s -T 0.5");
+    let run = world.saved("my_env", "my-env");
+    cut(&run, 2, false);
+    let asked = world.requests().len();
+    for (line, difference) in [
+        ("eval run my-env -n 3 -r 2 -s -T 0.6 --resume", "temperature"),
+        ("eval run my-env -n 3 -r 4 -s -T 0.5 --resume", "rollouts_per_example"),
+        ("eval run my-env -n 2 -r 2 -s -T 0.5 --resume", "num_examples"),
+        ("eval run my-env -n 3 -r 2 -s -T 0.5 --seed 4 --resume", "seed"),
+    ] {
+        let again = world.run(line);
+        assert_eq!(again.code, Some(3), "{line}: {again:?}");
+        assert!(again.stderr.contains("V032") && again.stderr.contains(difference), "{line}: {again:?}");
+    }
+    assert_eq!(world.requests().len(), asked);
+    let more = world.eval("eval run my-env -n 5 -r 2 -s -T 0.5 --resume");
+    assert_eq!(more["rows"], 10, "more examples may be asked for");
+}
+
+#[test]
+fn errors_are_run_again_only_on_request() {
+    let world = World::with(|options| options.faults = vec!["empty=0.4".parse().unwrap()]);
+    world.environment("my-env");
+    let line = "eval run my-env -n 5 -r 4 -s";
+    let first = world.run(&format!("--json {line}"));
+    let data = first.data()["evaluations"][0].clone();
+    let errored = data["errored"].as_u64().unwrap();
+    assert!(errored > 0 && first.code == Some(1), "{first:?}");
+    let run = world.saved("my_env", "my-env");
+    let again = world.run(&format!("--json {line} --resume {}", run.display()));
+    assert_eq!(again.data()["evaluations"][0]["errored"], errored);
+    for _ in 0..20 {
+        let rerun = world.run(&format!("--json {line} --resume {} --rerun-errors", run.display()));
+        let left = rerun.data()["evaluations"][0]["errored"].as_u64().unwrap();
+        assert_eq!(rerun.data()["evaluations"][0]["rows"], 20, "{rerun:?}");
+        if left == 0 {
+            return;
+        }
+    }
+    panic!("errors stay");
+}
+
+#[test]
+fn a_path_that_is_no_run_and_broken_lines_are_refused() {
+    let world = World::new();
+    world.environment("my-env");
+    let nowhere = world.run("eval run my-env -s --resume ./environments");
+    assert_eq!(nowhere.code, Some(3), "{nowhere:?}");
+    world.eval("eval run my-env -n 3 -r 2 -s");
+    let run = world.saved("my_env", "my-env");
+    let path = run.join("results.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replacen("{\"example_id\"", "{\"example", 1)).unwrap();
+    let broken = world.run(&format!("eval run my-env -n 3 -r 2 -s --resume {}", run.display()));
+    assert_eq!(broken.code, Some(3), "{broken:?}");
+    assert!(broken.stderr.contains("results.jsonl:1"), "{broken:?}");
+    std::fs::write(&path, format!("{text}{}\n", text.lines().next().unwrap())).unwrap();
+    let twice = world.run(&format!("eval run my-env -n 3 -r 2 -s --resume {}", run.display()));
+    assert_eq!(twice.code, Some(3), "{twice:?}");
+    assert!(twice.stderr.contains("V022"), "{twice:?}");
+}

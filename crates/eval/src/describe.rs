@@ -1,0 +1,112 @@
+//! How an evaluation is made, as its metadata tells, and how the answers of its model are drawn.
+
+use aec_base::problem::Problem;
+use aec_model::endpoint::Endpoint;
+use aec_model::message::Sampling;
+use serde_json::{Map, Value, json};
+
+use crate::FAMILY;
+use crate::config::{EvalSettings, Limit, ModelChoice};
+use crate::evaluation::now;
+use crate::native::NativeEnvironment;
+use crate::results::metadata::{Description, VersionInfo};
+
+/// How the evaluation is made, as its metadata tells.
+pub fn describe(
+    settings: &EvalSettings,
+    environment: &NativeEnvironment,
+    endpoints: &[Endpoint],
+    name: &str,
+) -> Description {
+    let model = match &settings.model {
+        ModelChoice::Model(model) => model.clone(),
+        ModelChoice::Endpoint(id) => {
+            endpoints.first().map_or_else(|| id.clone(), |endpoint| endpoint.model.clone())
+        }
+    };
+    let urls: Vec<String> =
+        endpoints.iter().map(|endpoint| endpoint.shown_url().trim_end_matches('/').to_owned()).collect();
+    let mut sampling = Map::from_iter([("n".to_owned(), json!(1)), ("extra_body".to_owned(), json!({}))]);
+    sampling.insert("max_tokens".to_owned(), Value::Null);
+    sampling.extend(settings.sampling_args.clone());
+    let examples = environment.examples.len() as u64;
+    let num_examples = match settings.num_examples {
+        Limit::AtMost(most) => json!(most),
+        Limit::Unlimited => json!(-1),
+    };
+    let configuration = json!({
+        "env_id": settings.env_id,
+        "env_args": settings.env_args,
+        "extra_env_kwargs": settings.extra_env_kwargs,
+        "environment_version": environment.version,
+        "lane": "native",
+        "model": model,
+        "endpoint": name,
+        "base_url": urls.join(","),
+        "sampling_args": sampling,
+        "num_examples": num_examples,
+        "rollouts_per_example": settings.rollouts_per_example,
+        "shuffle": settings.shuffle,
+        "shuffle_seed": settings.shuffle.then_some(settings.shuffle_seed),
+        "seed": settings.seed,
+        "timeout": settings.timeout.map(|timeout| timeout.as_secs_f64()),
+        "independent_scoring": settings.independent_scoring,
+        "state_columns": settings.state_columns,
+        "headers": settings.headers.keys().collect::<Vec<_>>(),
+    });
+    Description {
+        env_id: settings.env_id.clone(),
+        env_args: settings.env_args.clone(),
+        model,
+        base_url: urls.join(","),
+        num_examples: examples,
+        rollouts_per_example: settings.rollouts_per_example,
+        sampling_args: sampling,
+        pass_threshold: environment.pass_threshold,
+        version_info: VersionInfo {
+            vf_version: None,
+            vf_commit: None,
+            env_version: Some(environment.version.clone()),
+            env_commit: None,
+        },
+        state_columns: settings.state_columns.clone(),
+        tools: environment.tool_definitions(),
+        name: settings.name.clone(),
+        shuffle: settings.shuffle,
+        shuffle_seed: settings.shuffle.then_some(settings.shuffle_seed),
+        cost: None,
+        date: now(),
+        configuration: configuration.as_object().cloned().unwrap_or_default(),
+    }
+}
+
+/// How answers are drawn, from what people write about it.
+pub fn sampling(given: &Map<String, Value>) -> Result<Sampling, Problem> {
+    let mut known = Map::new();
+    let mut extra = Map::new();
+    for (key, value) in given.iter().filter(|(_, value)| !value.is_null()) {
+        match (key.as_str(), value) {
+            ("n", value) if value == 1 => {}
+            ("n", _) => {
+                let problem =
+                    Problem::error("a rollout is one answer: `n` can only be 1").id(FAMILY.number(98));
+                return Err(problem.fix("ask for more rollouts with -r"));
+            }
+            ("extra_body", Value::Object(body)) => extra.extend(body.clone()),
+            ("max_tokens" | "max_completion_tokens", value) => {
+                drop(known.insert("max_tokens".into(), value.clone()))
+            }
+            ("temperature" | "top_p" | "seed" | "reasoning_effort", value) => {
+                known.insert(key.clone(), value.clone());
+            }
+            ("stop", Value::String(text)) => drop(known.insert(key.clone(), json!([text]))),
+            ("stop", value) => drop(known.insert(key.clone(), value.clone())),
+            (_, value) => drop(extra.insert(key.clone(), value.clone())),
+        }
+    }
+    known.insert("extra".to_owned(), Value::Object(extra));
+    serde_json::from_value(Value::Object(known)).map_err(|error| {
+        let problem = Problem::error(format!("the sampling arguments cannot be used: {error}"));
+        problem.id(FAMILY.number(98)).fix("correct -S, -t or -T")
+    })
+}

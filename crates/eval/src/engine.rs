@@ -1,0 +1,333 @@
+//! Carrying out evaluations: which rollout is next, how many at once, when to try again, when to stop.
+//!
+//! An evaluation is a list of groups, one for each example with the rollouts that are missing. What is generated and
+//! what is scored at once is bounded apart; what was generated and waits to be scored is bounded too, so that memory
+//! does not grow with the number of rollouts.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aec_model::failure::{Failure, FailureKind};
+use aec_run::control::{Control, Wish};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+
+use crate::event::EvalEvent;
+use crate::results::RowFacts;
+use crate::sink::Sink;
+
+/// The first wait before a rollout is tried again; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// What stands for no limit: more rollouts at once than any machine takes.
+const UNLIMITED: usize = 65_536;
+
+/// What an evaluation asks of an environment.
+pub trait Environment: Send + Sync + 'static {
+    /// A group that was generated and not scored yet.
+    type Generated: Send + 'static;
+
+    /// Lets the model work on a group.
+    fn generate(&self, group: Group) -> impl Future<Output = Self::Generated> + Send;
+
+    /// Judges a group.
+    fn score(&self, generated: Self::Generated) -> impl Future<Output = Vec<Finished>> + Send;
+}
+
+/// Rollouts of one example that belong together.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The place of the example in the environment.
+    pub example: usize,
+    /// The rollouts that are missing: their numbers, and which attempt at them this is.
+    pub rollouts: Vec<(u32, u32)>,
+}
+
+/// A rollout that came to an end.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its row, as one line.
+    pub line: Vec<u8>,
+    /// What aggregates need of it.
+    pub facts: RowFacts,
+    /// What kept it from a result of its own.
+    pub trouble: Option<Trouble>,
+}
+
+/// What kept a rollout from a result of its own.
+#[derive(Clone, Debug)]
+pub enum Trouble {
+    /// The model gave no answer.
+    Model(Failure),
+    /// This machine, a worker or a verifier failed.
+    Infra(String),
+}
+
+impl Trouble {
+    /// Whether another try can help.
+    fn is_passing(&self) -> bool {
+        match self {
+            Self::Infra(_) => true,
+            Self::Model(failure) => {
+                failure.retryable || matches!(failure.kind, FailureKind::Empty | FailureKind::Protocol)
+            }
+        }
+    }
+
+    /// Whether every other rollout would fail in the same way.
+    fn is_fatal(&self) -> bool {
+        matches!(
+            self,
+            Self::Model(Failure { kind: FailureKind::Auth | FailureKind::Budget | FailureKind::Replay, .. })
+        )
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Model(failure) => failure.to_string(),
+            Self::Infra(message) => message.clone(),
+        }
+    }
+}
+
+/// How an evaluation is carried out.
+#[derive(Clone, Debug)]
+pub struct Course {
+    /// Which evaluation of this run it is.
+    pub number: usize,
+    /// Rollouts that are generated at once; absent for no limit.
+    pub generation: Option<usize>,
+    /// Rollouts that are scored at once; absent for no limit.
+    pub scoring: Option<usize>,
+    /// Whether scoring begins before everything is generated.
+    pub interleave: bool,
+    /// How often a rollout is tried again that failed through no fault of the model.
+    pub max_retries: u32,
+}
+
+/// How an evaluation ended before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// Somebody asked for it.
+    Asked,
+    /// Nothing more could have come of it.
+    Fatal(String),
+    /// The results cannot be written.
+    Storage(String),
+}
+
+/// An evaluation under way.
+struct Work<E: Environment> {
+    environment: Arc<E>,
+    course: Course,
+    sink: Arc<Sink>,
+    control: Control,
+    generation: Arc<Semaphore>,
+    scoring: Arc<Semaphore>,
+    /// Groups that wait for the scoring, when that comes after all generation.
+    held: Mutex<Vec<(Group, E::Generated)>>,
+    stop: AtomicBool,
+    stopped: Mutex<Option<Stopped>>,
+}
+
+/// Carries out an evaluation to its end, or until it is stopped. `groups` are taken one by one.
+pub async fn carry_out<E: Environment>(
+    environment: Arc<E>,
+    groups: impl Iterator<Item = Group> + Send,
+    course: Course,
+    sink: Arc<Sink>,
+    control: Control,
+) -> Option<Stopped> {
+    let limit = |most: Option<usize>| most.unwrap_or(UNLIMITED).clamp(1, UNLIMITED);
+    let (generation, scoring) = (limit(course.generation), limit(course.scoring));
+    let work = Arc::new(Work {
+        environment,
+        sink,
+        control: control.clone(),
+        generation: Arc::new(Semaphore::new(generation)),
+        scoring: Arc::new(Semaphore::new(scoring)),
+        held: Mutex::default(),
+        stop: AtomicBool::new(false),
+        stopped: Mutex::default(),
+        course,
+    });
+    // What was generated and is not scored yet counts here as well.
+    let under_way = Arc::new(Semaphore::new(generation + scoring.min(UNLIMITED - 1)));
+    let mut tasks = JoinSet::new();
+    for group in groups {
+        if work.is_over() {
+            break;
+        }
+        let weight = weight(&group, generation);
+        let admitted = tokio::select! {
+            biased;
+            () = control.reached(Wish::Finish) => break,
+            admitted = admitted(&under_way, &work.generation, weight, work.course.interleave) => admitted,
+        };
+        let Some(admitted) = admitted else { break };
+        while let Some(done) = tasks.try_join_next() {
+            work.note_panic(done);
+        }
+        let work = Arc::clone(&work);
+        tasks.spawn(async move { work.group(group, admitted).await });
+    }
+    drain(&work, &mut tasks).await;
+    if !work.course.interleave {
+        let held = std::mem::take(&mut *work.held.lock().unwrap_or_else(PoisonError::into_inner));
+        for (group, generated) in held {
+            if control.wish() == Wish::GiveUp {
+                break;
+            }
+            let permit = permits(&work.scoring, weight(&group, scoring)).await;
+            let work = Arc::clone(&work);
+            tasks.spawn(async move {
+                let finished = work.environment.score(generated).await;
+                drop(permit);
+                work.deliver(finished);
+            });
+        }
+        drain(&work, &mut tasks).await;
+    }
+    if control.wish() != Wish::GoOn {
+        work.stop(Stopped::Asked);
+    }
+    let stopped = work.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    stopped
+}
+
+/// Waits for what is under way; gives up when somebody insists.
+async fn drain<E: Environment>(work: &Work<E>, tasks: &mut JoinSet<()>) {
+    loop {
+        let done = tokio::select! {
+            biased;
+            done = tasks.join_next() => done,
+            () = work.control.reached(Wish::GiveUp) => {
+                tasks.shutdown().await;
+                return;
+            }
+        };
+        match done {
+            Some(done) => work.note_panic(done),
+            None => return,
+        }
+    }
+}
+
+/// The rights to go on with a group: to be under way, and to be generated.
+type Admitted = (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit);
+
+async fn admitted(
+    under_way: &Arc<Semaphore>,
+    generation: &Arc<Semaphore>,
+    weight: u32,
+    interleave: bool,
+) -> Option<Admitted> {
+    // Without interleaving everything is kept until the end; that is what was asked for.
+    let under_way = if interleave { Some(permits(under_way, weight).await?) } else { None };
+    Some((under_way, permits(generation, weight).await?))
+}
+
+async fn permits(semaphore: &Arc<Semaphore>, weight: u32) -> Option<OwnedSemaphorePermit> {
+    Arc::clone(semaphore).acquire_many_owned(weight).await.ok()
+}
+
+/// How much of a limit a group takes. A group that is larger than the limit takes all of it.
+fn weight(group: &Group, limit: usize) -> u32 {
+    u32::try_from(group.rollouts.len().clamp(1, limit)).unwrap_or(u32::MAX)
+}
+
+impl<E: Environment> Work<E> {
+    async fn group(&self, group: Group, admitted: Admitted) {
+        let (_under_way, mut generating) = (admitted.0, Some(admitted.1));
+        let mut tries = 0;
+        loop {
+            let generated = self.environment.generate(group.clone()).await;
+            drop(generating.take());
+            if !self.course.interleave {
+                self.held.lock().unwrap_or_else(PoisonError::into_inner).push((group, generated));
+                return;
+            }
+            let scoring = permits(&self.scoring, weight(&group, self.scoring_limit())).await;
+            let finished = self.environment.score(generated).await;
+            drop(scoring);
+            let passing =
+                finished.iter().filter_map(|one| one.trouble.as_ref()).find(|trouble| trouble.is_passing());
+            let Some(trouble) = passing.filter(|_| tries < self.course.max_retries && !self.is_over()) else {
+                self.deliver(finished);
+                return;
+            };
+            let wait = backoff(tries);
+            tries += 1;
+            self.sink.tell(&EvalEvent::Retried {
+                evaluation: self.course.number,
+                example_id: finished.first().map_or(0, |one| one.facts.example_id),
+                attempt: tries,
+                wait,
+                why: trouble.message(),
+            });
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                // The last result is better than none.
+                () = self.control.reached(Wish::Finish) => {
+                    self.deliver(finished);
+                    return;
+                }
+            }
+            generating = permits(&self.generation, weight(&group, self.generation_limit())).await;
+        }
+    }
+
+    fn generation_limit(&self) -> usize {
+        self.course.generation.unwrap_or(UNLIMITED).clamp(1, UNLIMITED)
+    }
+
+    fn scoring_limit(&self) -> usize {
+        self.course.scoring.unwrap_or(UNLIMITED).clamp(1, UNLIMITED)
+    }
+
+    fn deliver(&self, finished: Vec<Finished>) {
+        for one in finished {
+            if let Some(trouble) = one.trouble.as_ref().filter(|trouble| trouble.is_fatal()) {
+                self.stop(Stopped::Fatal(trouble.message()));
+                // It says nothing about the rollout, which is run again when the reason is gone.
+                continue;
+            }
+            if let Err(error) = self.sink.take(self.course.number, one) {
+                self.stop(Stopped::Storage(error));
+                return;
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Acquire) || self.control.wish() != Wish::GoOn
+    }
+
+    /// Starts no further group. The first reason counts.
+    fn stop(&self, why: Stopped) {
+        if self.stop.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Stopped::Fatal(message) | Stopped::Storage(message) = &why {
+            self.sink.tell(&EvalEvent::Stopping(message.clone()));
+        }
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    /// A task that panics is a fault of this program; the evaluation must not end as if it were whole.
+    fn note_panic(&self, done: Result<(), tokio::task::JoinError>) {
+        if let Err(error) = done
+            && error.is_panic()
+        {
+            self.stop(Stopped::Fatal(format!("a rollout failed inside this program: {error}")));
+        }
+    }
+}
+
+/// Longer with every try, up to a minute, and never the same for all.
+fn backoff(tries: u32) -> Duration {
+    let whole = FIRST_WAIT.saturating_mul(1 << tries.min(6)).min(LONGEST_WAIT);
+    whole.mul_f64(0.5 + 0.5 * aec_model::retry::chance())
+}

@@ -1,0 +1,338 @@
+//! One evaluation from its settings to its end: where its results go, which rollouts are missing, carrying them out.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use aec_base::problem::Problem;
+use aec_base::secret::Redactor;
+use aec_base::timestamp::Timestamp;
+use aec_model::client::Model;
+use aec_model::meter::{Account, Spending};
+use aec_model::money::MicroDollars;
+use aec_run::control::Control;
+use futures_util::future::join_all;
+
+use crate::config::{EvalSettings, Resume};
+use crate::engine::{self, Course, Group, Stopped};
+use crate::event::{EvalEvent, EvalStarted};
+use crate::native_lane::NativeLane;
+use crate::results::aggregate::Aggregate;
+use crate::results::configuration::differences;
+use crate::results::directory;
+use crate::results::metadata::{Cost, Description, Metadata};
+use crate::results::present::Present;
+use crate::results::resume::{self, OpenRun};
+use crate::results::summary::Summary;
+use crate::results::writer::ResultsWriter;
+use crate::sink::{Observer, Sink};
+
+/// What works on the examples.
+#[derive(Clone, Debug)]
+pub enum Lane {
+    /// Our own tasks, here.
+    Native(Arc<NativeLane>),
+}
+
+impl Lane {
+    /// The ids of its examples, in order.
+    fn example_ids(&self) -> Vec<i64> {
+        match self {
+            Self::Native(lane) => {
+                let ids = lane.environment.examples.iter().map(|example| example.example_id);
+                ids.map(|id| i64::try_from(id).unwrap_or(i64::MAX)).collect()
+            }
+        }
+    }
+
+    /// Whether rollouts of an example have to be judged together.
+    fn needs_groups(&self) -> bool {
+        match self {
+            Self::Native(_) => false,
+        }
+    }
+
+    fn name(&self) -> String {
+        match self {
+            Self::Native(_) => "native".to_owned(),
+        }
+    }
+}
+
+/// What an evaluation is made of.
+pub struct EvaluationSetup<'a> {
+    /// Which evaluation of this run it is.
+    pub number: usize,
+    /// What it is told to do.
+    pub settings: &'a EvalSettings,
+    /// What works on the examples.
+    pub lane: Lane,
+    /// How it is made; costs come at its end.
+    pub description: Description,
+    /// The directory of the environment's package, if there is one.
+    pub package: Option<&'a Path>,
+    /// Whose model it is, when its name does not say.
+    pub provider: Option<&'a str>,
+    /// Whether rollouts that ended in an error are run again.
+    pub rerun_errors: bool,
+    /// The model.
+    pub model: Model,
+    /// Who pays.
+    pub account: Account,
+    /// Keeps secrets out of rows.
+    pub redactor: Arc<Redactor>,
+    /// Hears what happens.
+    pub observer: Observer,
+    /// Whether it wants to see rows.
+    pub wants_rows: bool,
+}
+
+/// An evaluation that is ready to be carried out.
+pub struct Evaluation {
+    /// What it is about to do.
+    pub started: EvalStarted,
+    /// What was noticed when its results were opened.
+    pub notes: Vec<Problem>,
+    lane: Lane,
+    groups: Groups,
+    course: Course,
+    sink: Arc<Sink>,
+    description: Description,
+    model: Model,
+    account: Account,
+}
+
+/// What an evaluation came to.
+#[derive(Debug)]
+pub struct Ended {
+    /// What it was about to do.
+    pub started: EvalStarted,
+    /// What all rollouts say together.
+    pub summary: Summary,
+    /// The metadata, where results are saved.
+    pub metadata: Option<Metadata>,
+    /// What was spent in this run.
+    pub spent: Spending,
+    /// Why it ended before its time.
+    pub stopped: Option<Stopped>,
+    /// What kept the metadata from being written.
+    pub problem: Option<Problem>,
+}
+
+impl Ended {
+    /// Whether every rollout has a row.
+    pub fn is_complete(&self) -> bool {
+        self.summary.rows >= self.started.total() as u64
+    }
+}
+
+impl Evaluation {
+    /// Opens the results and finds out what is missing.
+    pub fn open(setup: EvaluationSetup<'_>) -> Result<Self, Problem> {
+        let settings = setup.settings;
+        let rollouts = settings.rollouts_per_example;
+        let examples = setup.lane.example_ids();
+        let description = setup.description;
+        let place = Place::find(settings, &description, (setup.package, setup.provider))?;
+        let mut notes = Vec::new();
+        let (present, aggregate, writer) = match place {
+            Place::Nowhere => {
+                (Present::default(), Aggregate::new(rollouts, description.pass_threshold), None)
+            }
+            Place::New(path) => {
+                let aggregate = Aggregate::new(rollouts, description.pass_threshold);
+                let writer = ResultsWriter::create(&path, description.clone())?;
+                (Present::default(), aggregate, Some((path, writer)))
+            }
+            Place::Old(run) => {
+                run.check(&description)?;
+                notes.extend(run.notes.iter().cloned());
+                if !(setup.rerun_errors && !run.present.errored().is_empty()) {
+                    notes.extend(run.complete(examples.iter().copied(), rollouts));
+                }
+                let (present, aggregate, path) =
+                    (run.present.clone(), run.aggregate.clone(), run.path.clone());
+                let writer = ResultsWriter::resume(*run, description.clone())?;
+                (present, aggregate, Some((path, writer)))
+            }
+        };
+        let grouped = !settings.independent_scoring && setup.lane.needs_groups();
+        let num_examples = examples.len();
+        let groups = Groups { examples, rollouts, present, rerun_errors: setup.rerun_errors, grouped };
+        let missing = groups.missing();
+        let (directory, writer) = writer.unzip();
+        let total = num_examples.saturating_mul(rollouts as usize);
+        let started = EvalStarted {
+            env_id: settings.display_name(),
+            model: description.model.clone(),
+            num_examples,
+            rollouts_per_example: rollouts,
+            done_before: total.saturating_sub(missing),
+            lane: setup.lane.name(),
+            directory,
+            account: setup.account.clone(),
+        };
+        let limit = |limit: crate::config::Limit| {
+            limit.most().map(|most| usize::try_from(most).unwrap_or(usize::MAX))
+        };
+        let course = Course {
+            number: setup.number,
+            generation: limit(settings.max_concurrent_generation),
+            scoring: limit(settings.max_concurrent_scoring),
+            interleave: !settings.no_interleave_scoring,
+            max_retries: settings.max_retries,
+        };
+        let sink = Sink::new(aggregate, writer, setup.redactor, setup.observer, setup.wants_rows);
+        Ok(Self {
+            started,
+            notes,
+            lane: setup.lane,
+            groups,
+            course,
+            sink: Arc::new(sink),
+            description,
+            model: setup.model,
+            account: setup.account,
+        })
+    }
+
+    /// Carries the evaluation out and writes what there is to say at its end.
+    pub async fn run(self, control: Control) -> Ended {
+        let Self { started, lane, groups, course, sink, mut description, model, account, .. } = self;
+        let number = course.number;
+        let stopped = match lane {
+            Lane::Native(lane) => {
+                engine::carry_out(lane, groups.iter(), course, Arc::clone(&sink), control).await
+            }
+        };
+        sink.tell(&EvalEvent::Ended(number));
+        let spent = account.totals().all;
+        description.cost = cost(&model, &spent);
+        let ended = tokio::task::spawn_blocking(move || finish(sink, description)).await;
+        let (summary, metadata, problem) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                let problem = Problem::error(format!("the results could not be finished: {error}"));
+                (Aggregate::new(1, 0.5).summary(), None, Some(problem))
+            }
+        };
+        Ended { started, summary, metadata, spent, stopped, problem }
+    }
+}
+
+fn finish(sink: Arc<Sink>, description: Description) -> (Summary, Option<Metadata>, Option<Problem>) {
+    // Whoever gave up left no task behind that could still hold it.
+    let Some(sink) = Arc::into_inner(sink) else {
+        let problem = Problem::error("rollouts are still under way");
+        return (Aggregate::new(1, 0.5).summary(), None, Some(problem));
+    };
+    let (writer, summary) = sink.end();
+    match writer.map(|writer| writer.finish(description)) {
+        None => (summary, None, None),
+        Some(Ok(metadata)) => (summary, Some(metadata), None),
+        Some(Err(problem)) => (summary, None, Some(problem)),
+    }
+}
+
+/// What the tokens cost; absent where some model has no price.
+fn cost(model: &Model, spent: &Spending) -> Option<Cost> {
+    if spent.unpriced_calls > 0 {
+        return None;
+    }
+    let input = model
+        .prices()
+        .first()
+        .copied()
+        .flatten()
+        .map(|price| price.cost(&aec_model::message::Usage { output: 0, reasoning: 0, ..spent.usage }));
+    let input = input.unwrap_or_default().min(spent.spent);
+    let dollars = MicroDollars::dollars;
+    Some(Cost {
+        input_usd: dollars(input),
+        output_usd: dollars(spent.spent.minus(input)),
+        total_usd: dollars(spent.spent),
+    })
+}
+
+/// Where results go.
+enum Place {
+    Nowhere,
+    New(PathBuf),
+    Old(Box<OpenRun>),
+}
+
+impl Place {
+    fn find(
+        settings: &EvalSettings,
+        description: &Description,
+        (package, provider): (Option<&Path>, Option<&str>),
+    ) -> Result<Self, Problem> {
+        let threshold = Some(description.pass_threshold);
+        if let Resume::Path(path) = &settings.resume {
+            return Ok(Self::Old(Box::new(resume::open(path, threshold)?)));
+        }
+        if !settings.save_results && settings.resume == Resume::No {
+            return Ok(Self::Nowhere);
+        }
+        let base = directory::base(settings.output_dir.as_deref(), package);
+        let group = directory::group(&base, &settings.display_name(), &description.model, provider);
+        if settings.resume == Resume::Latest {
+            let fits = |saved: &Metadata| differences(saved, description).is_empty();
+            let wanted = description.rollouts();
+            let found = directory::find_incomplete(&group, wanted, fits)
+                // One that does not fit is no reason to begin again without a word: what differs is told.
+                .or_else(|| directory::find_incomplete(&group, wanted, |_| true));
+            if let Some(found) = found {
+                return Ok(Self::Old(Box::new(resume::open(&found.path, threshold)?)));
+            }
+        }
+        directory::create(&group).map(Self::New)
+    }
+}
+
+/// The rollouts that are missing.
+struct Groups {
+    examples: Vec<i64>,
+    rollouts: u32,
+    present: Present,
+    rerun_errors: bool,
+    /// Whether rollouts of an example stay together.
+    grouped: bool,
+}
+
+impl Groups {
+    /// How many rollouts are missing.
+    fn missing(&self) -> usize {
+        let of_example = |id: &i64| self.wanted(*id).count();
+        self.examples.iter().map(of_example).sum()
+    }
+
+    /// The missing rollouts of an example, and which attempt at them is next.
+    fn wanted(&self, id: i64) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.rollouts).filter_map(move |number| match self.present.get(id, number) {
+            None => Some((number, 1)),
+            Some(row) if row.has_error && self.rerun_errors => Some((number, row.attempt + 1)),
+            Some(_) => None,
+        })
+    }
+
+    /// The groups, one by one: there may be very many.
+    fn iter(&self) -> impl Iterator<Item = Group> + Send {
+        self.examples.iter().enumerate().flat_map(move |(example, id)| {
+            let all: Vec<(u32, u32)> = self.wanted(*id).collect();
+            let size = if self.grouped { all.len().max(1) } else { 1 };
+            let groups: Vec<Group> =
+                all.chunks(size).map(|rollouts| Group { example, rollouts: rollouts.to_vec() }).collect();
+            groups
+        })
+    }
+}
+
+/// Carries out evaluations side by side: they share whatever limits their models have.
+pub async fn run_all(evaluations: Vec<Evaluation>, control: &Control) -> Vec<Ended> {
+    join_all(evaluations.into_iter().map(|evaluation| evaluation.run(control.clone()))).await
+}
+
+/// When an evaluation began, as metadata has it.
+pub fn now() -> Timestamp {
+    Timestamp::now_in_milliseconds()
+}

@@ -1,0 +1,48 @@
+//! Where an environment is: a directory that was named, or one below the directories of environments.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::{Environment, module_name};
+use crate::native::PackageSource;
+
+/// An environment that was found on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundPackage {
+    /// Its directory, beside whose files results go.
+    pub directory: PathBuf,
+    /// Its module.
+    pub module: String,
+    /// Where its tasks are, when it is one of ours.
+    pub tasks: Option<PathBuf>,
+}
+
+/// Looks for an environment. `places` are directories of environments, the first one first; `here` is where relative
+/// paths begin.
+pub fn find(
+    env_id: &str,
+    environment: &Environment,
+    here: &Path,
+    places: &[PathBuf],
+) -> Option<FoundPackage> {
+    let module = module_name(env_id);
+    let found = |directory: PathBuf| {
+        let module = match directory.file_name().map(|name| name.to_string_lossy().replace('-', "_")) {
+            Some(own) if module.is_empty() => own,
+            _ => module.clone(),
+        };
+        let is_package = directory.join("pyproject.toml").is_file()
+            || directory.join("__init__.py").is_file()
+            || directory.join(format!("{module}.py")).is_file();
+        let tasks = PackageSource::find(&directory, &module);
+        (is_package || tasks.is_some()).then_some(FoundPackage { directory, module, tasks })
+    };
+    match environment {
+        Environment::Directory(path) => found(here.join(path)),
+        Environment::Named { owner, name, .. } => {
+            // `owner/name` may be the path of a directory as well.
+            let own = owner.as_ref().map(|owner| here.join(owner).join(name));
+            let below = places.iter().flat_map(|place| [place.join(&module), place.join(name)]);
+            own.into_iter().chain(below).filter(|directory| directory.is_dir()).find_map(found)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Signs of life of a long evaluation: a monitor is called as the evaluation makes progress, and never slows it down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_base::problem::Problem;
+use reqwest::redirect::{Attempt, Policy};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::FAMILY;
+use aec_prime::connections::{Clients, causes};
+
+/// How many redirects within the monitor's host are followed.
+const MOST_REDIRECTS: usize = 3;
+
+/// How often and how long the monitor is called.
+#[derive(Clone, Debug)]
+pub struct HeartbeatOptions {
+    /// Shortest time from one call to the next.
+    pub interval: Duration,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// How long the last call may take, and with it [`Heartbeat::finish`].
+    pub last_timeout: Duration,
+    /// Address of a proxy for monitors that are not on this machine.
+    pub proxy: Option<String>,
+}
+
+impl Default for HeartbeatOptions {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(5),
+            last_timeout: Duration::from_secs(2),
+            proxy: None,
+        }
+    }
+}
+
+/// Calls a monitor until it is finished or dropped.
+#[derive(Debug)]
+pub struct Heartbeat {
+    progress: Arc<Notify>,
+    end: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+impl Heartbeat {
+    /// Checks the address and begins to wait for progress; nothing is sent yet. Must be called in a tokio runtime.
+    /// `failed` hears of the first call that does not work, and of no other.
+    pub fn start(
+        url: &str,
+        options: HeartbeatOptions,
+        failed: impl FnOnce(Problem) + Send + 'static,
+    ) -> Result<Self, Problem> {
+        let url = checked(url)?;
+        // Two connections at once would be two calls in flight, so one client serves every call in turn.
+        let clients = Clients::new(options.timeout, options.proxy.as_deref(), || Policy::custom(redirect));
+        let clients = clients.map_err(|reason| {
+            Problem::error(format!("the heartbeat cannot connect to anything: {reason}"))
+                .id(FAMILY.number(87))
+                .fix("check the proxy, or leave the heartbeat out")
+        })?;
+        let progress = Arc::new(Notify::new());
+        let (end, ended) = oneshot::channel();
+        let monitor = Monitor { url, clients, failed: Some(Box::new(failed)) };
+        let task = tokio::spawn(call_on_progress(monitor, Arc::clone(&progress), ended, options));
+        Ok(Self { progress, end: Some(end), task })
+    }
+
+    /// Says that the evaluation made progress. Returns at once; beats that come faster than calls count as one.
+    pub fn beat(&self) {
+        self.progress.notify_one();
+    }
+
+    /// Calls the monitor a last time, without regard to the interval. A call under way is given up for it.
+    pub async fn finish(mut self) {
+        if let Some(end) = self.end.take() {
+            // The task only ends earlier if it panicked, and then there is nobody to tell.
+            let _ = end.send(());
+        }
+        drop((&mut self.task).await);
+    }
+}
+
+impl Drop for Heartbeat {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Calls the monitor whenever there was progress, until the end, and once more then.
+async fn call_on_progress(
+    mut monitor: Monitor,
+    progress: Arc<Notify>,
+    mut ended: oneshot::Receiver<()>,
+    options: HeartbeatOptions,
+) {
+    let calls = async {
+        loop {
+            progress.notified().await;
+            let next = Instant::now() + options.interval;
+            monitor.call(options.timeout).await;
+            tokio::time::sleep_until(next).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        _ = &mut ended => {}
+        () = calls => {}
+    }
+    monitor.call(options.last_timeout).await;
+}
+
+/// The monitor and who hears that it does not answer.
+struct Monitor {
+    url: Url,
+    clients: Clients,
+    failed: Option<Box<dyn FnOnce(Problem) + Send>>,
+}
+
+impl Monitor {
+    async fn call(&mut self, timeout: Duration) {
+        let request = self.clients.of(&self.url).get(self.url.clone()).send();
+        let reason = match tokio::time::timeout(timeout, request).await {
+            Ok(Ok(response)) if response.status().is_success() => return,
+            Ok(Ok(response)) if response.status().is_redirection() => {
+                format!("it redirects where it is not followed (status {})", response.status().as_u16())
+            }
+            Ok(Ok(response)) => format!("it answers with status {}", response.status().as_u16()),
+            Ok(Err(error)) => causes(&error),
+            Err(_) => format!("no answer within {} seconds", timeout.as_secs_f64()),
+        };
+        if let Some(failed) = self.failed.take() {
+            // The path of such an address is often all that it takes to pose as its owner.
+            let host = self.url.host_str().unwrap_or_default();
+            failed(
+                Problem::warning(format!("the heartbeat monitor at {host} cannot be reached: {reason}"))
+                    .id(FAMILY.number(88))
+                    .why("the evaluation goes on, but the monitor may think that it does not")
+                    .fix("check the heartbeat URL"),
+            );
+        }
+    }
+}
+
+/// Follows a redirect within the host, but not to a connection that is less safe.
+fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let Some(from) = attempt.previous().last() else { return attempt.stop() };
+    let to = attempt.url();
+    let same_host = to.host() == from.host();
+    let as_safe = to.scheme() == from.scheme() || to.scheme() == "https";
+    if same_host && as_safe && attempt.previous().len() <= MOST_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}
+
+fn checked(text: &str) -> Result<Url, Problem> {
+    let bad = |reason: &str| {
+        Problem::error(format!("the heartbeat URL cannot be used: {reason}"))
+            .id(FAMILY.number(87))
+            .fix("give an address such as https://status.example.com/ping/…")
+    };
+    let url = Url::parse(text.trim()).map_err(|error| bad(&error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad("it must begin with https:// or http://"));
+    }
+    Ok(url)
+}

@@ -1,0 +1,293 @@
+//! Why results did not reach the hub, and what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use aec_base::problem::Problem;
+
+use crate::FAMILY;
+
+/// Where tokens are made.
+const TOKEN_PAGE: &str = "https://huggingface.co/settings/tokens";
+
+/// Why a publication did not work.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// There is no token anywhere.
+    #[error("there is no token for the Hugging Face hub")]
+    NoToken,
+    /// A file or variable holds something that is no token. The value itself is never shown.
+    #[error("the token of {origin} cannot be used: {reason}")]
+    BadToken {
+        /// Variable or file that it came from.
+        origin: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An address that the token must not or cannot go to.
+    #[error("{address:?} cannot be used as the address of {what}: {reason}")]
+    Address {
+        /// What the address is for.
+        what: &'static str,
+        /// The address without its query.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The hub does not know the token.
+    #[error("the Hugging Face hub does not accept the token of {origin}{}", Said(detail))]
+    TokenRefused {
+        /// Variable or file that the token came from.
+        origin: String,
+        /// What the hub said.
+        detail: String,
+    },
+    /// The token may not write.
+    #[error("the token of {origin} may not write to {repository}{}", Said(detail))]
+    NoWriteRight {
+        /// Variable or file that the token came from.
+        origin: String,
+        /// The dataset.
+        repository: String,
+        /// What the hub said.
+        detail: String,
+    },
+    /// A name that no dataset can have.
+    #[error("{name:?} cannot be the name of a dataset: {reason}")]
+    Name {
+        /// The start of the name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The name belongs to something that is no dataset.
+    #[error("{repository} is taken on the hub, but not by a dataset that this token can see{}", Said(detail))]
+    OtherType {
+        /// The repository.
+        repository: String,
+        /// What the hub said.
+        detail: String,
+    },
+    /// The results were to be private, but the dataset is not.
+    #[error("the dataset {repository} exists and is public, but the results were to be private")]
+    AlreadyPublic {
+        /// The dataset.
+        repository: String,
+    },
+    /// More than the hub takes.
+    #[error("{what} is too large for the hub{}", Said(detail))]
+    TooLarge {
+        /// File or request.
+        what: String,
+        /// What the hub said, or the limit.
+        detail: String,
+    },
+    /// No connection, one that broke, or no answer in time.
+    #[error("{call}: no answer from the hub: {reason}")]
+    Network {
+        /// The call, such as `POST /api/repos/create`.
+        call: String,
+        /// What the network said.
+        reason: String,
+    },
+    /// The hub is busy or broken and stayed so.
+    #[error("{call}: the hub is busy or broken (status {status}{}){}", Asks(*retry_after), Said(detail))]
+    Busy {
+        /// The call.
+        call: String,
+        /// The last status.
+        status: u16,
+        /// How long the hub wants to be left alone.
+        retry_after: Option<Duration>,
+        /// What it said.
+        detail: String,
+    },
+    /// Any other refusal.
+    #[error("{call}: the hub refused with status {status}{}", Said(detail))]
+    Refused {
+        /// The call.
+        call: String,
+        /// The status.
+        status: u16,
+        /// What the hub said.
+        detail: String,
+    },
+    /// An answer that is not what the call gives.
+    #[error("{call}: the answer of the hub makes no sense: {reason}")]
+    Malformed {
+        /// The call.
+        call: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The hub points to an address that the token must not go to.
+    #[error("{call}: the hub redirects to {to}, where the token is not sent")]
+    Redirect {
+        /// The call.
+        call: String,
+        /// Scheme and host of the other address.
+        to: String,
+    },
+    /// A file of the evaluation cannot be published.
+    #[error("cannot publish {}: {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The metadata do not say what was evaluated.
+    #[error("{}: {reason}", path.display())]
+    Metadata {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file holds a secret, which would leave this machine with it.
+    #[error("{} holds the value of a secret and is not published", path.display())]
+    HoldsSecret {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl HubError {
+    /// Number of this kind of problem.
+    fn number(&self) -> u32 {
+        match self {
+            Self::NoToken => 70,
+            Self::BadToken { .. } => 71,
+            Self::Address { .. } => 72,
+            Self::TokenRefused { .. } => 73,
+            Self::NoWriteRight { .. } => 74,
+            Self::Name { .. } => 75,
+            Self::OtherType { .. } => 76,
+            Self::AlreadyPublic { .. } => 77,
+            Self::TooLarge { .. } => 78,
+            Self::Network { .. } => 79,
+            Self::Busy { .. } => 80,
+            Self::Refused { .. } => 81,
+            Self::Malformed { .. } => 82,
+            Self::Redirect { .. } => 83,
+            Self::File { .. } => 84,
+            Self::Metadata { .. } => 85,
+            Self::HoldsSecret { .. } => 86,
+        }
+    }
+
+    /// What a person can do about it.
+    fn fix(&self) -> String {
+        match self {
+            Self::NoToken => format!(
+                "make a token with write access at {TOKEN_PAGE} and set HF_TOKEN to it, or store it with `hf auth login`"
+            ),
+            Self::BadToken { .. } => format!("copy the token again from {TOKEN_PAGE}"),
+            Self::Address { .. } | Self::Redirect { .. } => {
+                "set HF_ENDPOINT to the https address of the hub, or remove it for the public one".to_owned()
+            }
+            Self::TokenRefused { .. } => {
+                format!("the token may be revoked, expired or cut off: make another at {TOKEN_PAGE}")
+            }
+            Self::NoWriteRight { .. } => format!(
+                "give the token write access at {TOKEN_PAGE}, or name a dataset of an account that it may write to"
+            ),
+            Self::Name { .. } => {
+                "use `name` or `owner/name` with letters, digits, `_`, `-` and `.`, at most 96 of them"
+                    .to_owned()
+            }
+            Self::OtherType { .. } => "choose another name for the dataset".to_owned(),
+            Self::AlreadyPublic { .. } => {
+                "ask for a public dataset, choose another name, or make the dataset private on the hub"
+                    .to_owned()
+            }
+            Self::TooLarge { .. } => "publish fewer rollouts, or keep fewer state columns".to_owned(),
+            Self::Network { .. } => {
+                "check the connection and publish again; the results on disk are unchanged".to_owned()
+            }
+            Self::Busy { .. } => "publish again later; the results on disk are unchanged".to_owned(),
+            Self::Refused { .. } | Self::Malformed { .. } => {
+                "check HF_ENDPOINT, and whether a newer version of this program is there".to_owned()
+            }
+            Self::File { .. } | Self::Metadata { .. } => {
+                "publish the directory of a finished evaluation, as this program wrote it".to_owned()
+            }
+            Self::HoldsSecret { .. } => {
+                "find out how the secret got into the results, replace it there, and revoke it".to_owned()
+            }
+        }
+    }
+
+    /// Why it matters, where that is not plain.
+    fn why(&self) -> Option<&'static str> {
+        match self {
+            Self::AlreadyPublic { .. } => Some("everybody could read the rollouts"),
+            Self::HoldsSecret { .. } => Some("what is on the hub once cannot be taken back"),
+            _ => None,
+        }
+    }
+
+    /// The problem as it is shown to people and scripts.
+    pub fn problem(&self) -> Problem {
+        // A problem names its file by itself.
+        let what = match self {
+            Self::File { reason, .. } => format!("cannot be published: {reason}"),
+            Self::Metadata { reason, .. } => reason.clone(),
+            Self::HoldsSecret { .. } => "holds the value of a secret and is not published".to_owned(),
+            other => other.to_string(),
+        };
+        let mut problem = Problem::error(what).id(FAMILY.number(self.number())).fix(self.fix());
+        if let Some(why) = self.why() {
+            problem = problem.why(why);
+        }
+        match self {
+            Self::File { path, .. } | Self::Metadata { path, .. } | Self::HoldsSecret { path } => {
+                problem.file = Some(path.clone());
+            }
+            Self::NoWriteRight { repository, .. }
+            | Self::OtherType { repository, .. }
+            | Self::AlreadyPublic { repository } => problem.about = Some(repository.clone()),
+            _ => {}
+        }
+        problem
+    }
+
+    /// Whether the same call may work a little later.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(self, Self::Network { .. } | Self::Busy { .. })
+    }
+
+    /// How long the hub wants to be left alone.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+impl From<HubError> for Problem {
+    fn from(error: HubError) -> Self {
+        error.problem()
+    }
+}
+
+struct Said<'a>(&'a str);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(formatter, " (it says: {})", self.0) }
+    }
+}
+
+struct Asks(Option<Duration>);
+
+impl fmt::Display for Asks {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(wait) => write!(formatter, ", it asks to wait {} seconds", wait.as_secs()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! A finished evaluation as a dataset on the Hugging Face hub: its rows, its metadata and a page about them, in one
+//! commit.
+
+mod account;
+mod call;
+mod card;
+mod commit;
+mod error;
+mod lfs;
+mod name;
+mod repository;
+mod source;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_base::file::{Links, read_text};
+use aec_base::secret::Redactor;
+
+pub use account::{Account, DEFAULT_ENDPOINT};
+use call::Connection;
+pub use card::{EvaluationFacts, dataset_card};
+pub use error::HubError;
+pub use name::{Repository, WantedName, default_name};
+use source::Source;
+
+/// The branch that results go to.
+const REVISION: &str = "main";
+
+/// Longest metadata that are read.
+const LONGEST_METADATA: u64 = 32 * 1024 * 1024;
+
+/// Who can see a dataset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Visibility {
+    /// Its owner.
+    #[default]
+    Private,
+    /// Everybody.
+    Public,
+}
+
+/// How calls are made.
+#[derive(Clone, Debug)]
+pub struct HubOptions {
+    /// How long a connection may take to open.
+    pub connect_timeout: Duration,
+    /// How long an answer may take once everything is sent. Uploads get more, by their size.
+    pub answer_timeout: Duration,
+    /// How often a call is sent at most.
+    pub attempts: u32,
+    /// Pause before the first repetition; it doubles each time.
+    pub first_pause: Duration,
+    /// Longest pause. A hub that asks for a longer one is not asked again.
+    pub longest_pause: Duration,
+    /// Largest file; the hub takes no larger ones.
+    pub largest_file: u64,
+    /// Address of a proxy for all calls but those to this machine.
+    pub proxy: Option<String>,
+}
+
+impl Default for HubOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            answer_timeout: Duration::from_mins(1),
+            attempts: 5,
+            first_pause: Duration::from_secs(1),
+            // The hub counts calls over five minutes.
+            longest_pause: Duration::from_mins(6),
+            largest_file: 50_000_000_000,
+            proxy: None,
+        }
+    }
+}
+
+/// What is published, and as what.
+#[derive(Clone)]
+pub struct Publication {
+    /// The rows of the evaluation, one JSON object a line.
+    pub results: PathBuf,
+    /// Its metadata.
+    pub metadata: PathBuf,
+    /// `name` or `owner/name`; nothing or an empty text stands for a name made of the evaluation.
+    pub dataset: Option<String>,
+    /// Who can see a dataset that does not exist yet. Private results never go into a public one.
+    pub visibility: Visibility,
+    /// Values that must not leave this machine. The token is one of them anyway.
+    pub secrets: Arc<Redactor>,
+}
+
+/// A publication that worked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Published {
+    /// The dataset.
+    pub repository: Repository,
+    /// Its page.
+    pub page: String,
+    /// Id of the commit.
+    pub commit: String,
+    /// Page of the commit.
+    pub commit_page: String,
+    /// Who can see it.
+    pub visibility: Visibility,
+    /// Rows in it.
+    pub rows: u64,
+}
+
+/// Publishes a finished evaluation. Everything on this side is checked before the hub hears of it.
+pub async fn publish(
+    account: &Account,
+    publication: &Publication,
+    options: &HubOptions,
+) -> Result<Published, HubError> {
+    let wanted = match publication.dataset.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+        Some(name) => Some(WantedName::parse(name)?),
+        None => None,
+    };
+    let (facts, results, metadata) = prepare(account, publication, options).await?;
+    let wanted = wanted.unwrap_or_else(|| {
+        WantedName::of_evaluation(&facts.env_id, &facts.model, facts.examples, facts.rollouts_per_example)
+    });
+    let connection = Connection::new(account, options)?;
+    let user = repository::user(&connection, &wanted).await?;
+    let target = wanted.owned_by(&user)?;
+    let visibility = repository::create(&connection, &target, publication.visibility).await?;
+    let rows = results.lines;
+    let card = Source::made("README.md", dataset_card(&facts, &target, rows));
+    let summary = format!("Results of {} with {}", facts.env_id, facts.model);
+    let made = commit::send(&connection, &target, &summary, &[card, metadata, results]).await?;
+    let page = connection.address(&["datasets", target.owner(), target.name()]);
+    let commit_page = made.page.unwrap_or_else(|| {
+        connection.address(&["datasets", target.owner(), target.name(), "commit", &made.id]).to_string()
+    });
+    Ok(Published {
+        repository: target,
+        page: page.to_string(),
+        commit: made.id,
+        commit_page,
+        visibility,
+        rows,
+    })
+}
+
+/// Reads the files on a thread that may block.
+async fn prepare(
+    account: &Account,
+    publication: &Publication,
+    options: &HubOptions,
+) -> Result<(EvaluationFacts, Source, Source), HubError> {
+    let publication = publication.clone();
+    let token = account.token.clone();
+    let limit = options.largest_file;
+    let results = publication.results.clone();
+    let work = tokio::task::spawn_blocking(move || {
+        let unusable = |reason| HubError::Metadata { path: publication.metadata.clone(), reason };
+        let text = read_text(&publication.metadata, LONGEST_METADATA, Links::Follow);
+        let text = text.map_err(|error| unusable(error.to_string()))?;
+        let facts = EvaluationFacts::of_metadata(&text).map_err(unusable)?;
+        let own = Redactor::default().with([("token", token.reveal())]);
+        let secrets = [publication.secrets.as_ref(), &own];
+        let metadata = Source::read("metadata.json", &publication.metadata, LONGEST_METADATA, &secrets)?;
+        let results = Source::read(card::ROWS_PATH, &publication.results, limit, &secrets)?;
+        if results.lines == 0 {
+            let reason = "it holds no rollouts".to_owned();
+            return Err(HubError::File { path: publication.results.clone(), reason });
+        }
+        Ok((facts, results, metadata))
+    });
+    work.await.unwrap_or_else(|error| Err(HubError::File { path: results, reason: error.to_string() }))
+}
+
+fn no_write_right(connection: &Connection<'_>, repository: &Repository, detail: String) -> HubError {
+    let origin = connection.account.origin.clone();
+    HubError::NoWriteRight { origin, repository: repository.to_string(), detail }
+}

@@ -1,0 +1,24 @@
+//! Evaluations: a model works on the examples of an environment, each rollout is judged, and what came of it is kept as
+//! `verifiers` keeps it.
+//!
+//! An environment is a set of our own tasks, run here ([`native`]), or any other that `verifiers` loads, run by Python
+//! workers ([`worker`]). [`engine`] decides what is next and how much is done at once, [`results`] keeps the rows.
+
+pub mod config;
+pub mod describe;
+pub mod engine;
+pub mod evaluation;
+pub mod event;
+pub mod find;
+pub mod heartbeat;
+pub mod hub;
+pub mod model_choice;
+pub mod native;
+pub mod native_lane;
+pub mod results;
+pub mod sink;
+
+use aec_base::document::Family;
+
+/// Problems of evaluations are `V…`.
+pub const FAMILY: Family = Family('V');

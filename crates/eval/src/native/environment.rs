@@ -1,0 +1,403 @@
+//! The examples of a native environment: which tasks, in which order, on which terms.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use aec_base::content::ContentStore;
+use aec_base::problem::Problem;
+use aec_base::text::printable;
+use aec_judge::judge::{Isolation, Judge, JudgeLimits};
+use aec_judge::scorer::Answers;
+use aec_judge::verifier::VerifierFiles;
+use aec_prime::package::lane::{HarnessMode, Lane};
+use aec_prime::package::manifest::{PackagedFile, PackagedTask};
+use aec_prime::package::select::{SMALLEST_SPLIT, place, select};
+use aec_sandbox::python::Python;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::arguments::{Arguments, Confinement};
+use super::source::PackageSource;
+use super::verdict::{Bench, LoadedVerifier, Terms};
+use super::workspace::{GivenFile, WorkspaceSetup};
+use crate::FAMILY;
+
+/// What a native environment is made of.
+pub struct NativeSetup<'a> {
+    /// The tasks.
+    pub source: PackageSource,
+    /// What is given to `load_environment`.
+    pub env_args: &'a Map<String, Value>,
+    /// What replaces settings of the environment.
+    pub extra_env_kwargs: &'a Map<String, Value>,
+    /// The split that holds when none is given: `train` for packages, as in Python.
+    pub split: &'static str,
+    /// At most so many examples.
+    pub num_examples: Option<usize>,
+    /// Draws the order of the examples.
+    pub shuffle: Option<i64>,
+    /// Judges what has no native twin.
+    pub judge: Arc<Judge>,
+    /// Where submissions are kept while they are judged in rooms.
+    pub contents: ContentStore,
+    /// The interpreter that rooms get.
+    pub python: Option<Python>,
+    /// Seconds that a rollout may take; absent for what the tasks say.
+    pub timeout: Option<f64>,
+    /// Whether what the verifier says about the parts of an answer is wanted.
+    pub details: bool,
+}
+
+/// An environment of our own tasks.
+#[derive(Debug)]
+pub struct NativeEnvironment {
+    /// Name of the package.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// The lane of all its tasks.
+    pub lane: Lane,
+    /// The examples, in order.
+    pub examples: Vec<Arc<Example>>,
+    /// Whether train and eval share tasks.
+    pub overlap: bool,
+    /// A reward from here on counts as a success.
+    pub pass_threshold: f64,
+    /// Digest of everything that decides what is asked and how it is judged.
+    pub digest: aec_base::digest::Digest,
+    pub(super) bench: Bench,
+    source: PackageSource,
+    contents: Mutex<HashMap<String, Arc<[u8]>>>,
+}
+
+/// A task as an environment offers it.
+#[derive(Debug)]
+pub struct Example {
+    /// Its place in the package, the same under every filter.
+    pub example_id: u64,
+    /// The task.
+    pub task: PackagedTask,
+    /// Its id, as the answer of rows.
+    pub(super) answer: Arc<str>,
+    /// What the policy is told about how it works.
+    pub(super) system_prompt: String,
+    /// The conversation that it begins with, as rows have it.
+    pub prompt: Arc<RawValue>,
+    /// What is recorded with every rollout.
+    pub info: Arc<RawValue>,
+    pub(super) lane: Lane,
+    pub(super) max_turns: u32,
+    pub(super) max_total_tokens: Option<u64>,
+    pub(super) timeout: Duration,
+    isolation: Isolation,
+    command_timeout: Duration,
+    python: Option<Python>,
+    ready: OnceLock<Result<Ready, String>>,
+}
+
+/// What is read when a rollout first needs it.
+#[derive(Clone, Debug)]
+pub(super) struct Ready {
+    pub(super) terms: Arc<Terms>,
+    pub(super) workspace: Arc<WorkspaceSetup>,
+}
+
+/// What replaces settings of the environment.
+#[derive(Default)]
+struct Replaced {
+    max_turns: Option<u32>,
+    system_prompt: Option<String>,
+    timeout: Option<f64>,
+    pass_threshold: Option<f64>,
+}
+
+impl NativeEnvironment {
+    /// Selects the tasks and settles their terms; whatever could only fail later is refused now.
+    pub fn load(setup: NativeSetup<'_>) -> Result<Self, Vec<Problem>> {
+        let arguments = Arguments::read(setup.env_args, setup.split)?;
+        let replaced = replaced(setup.extra_env_kwargs)?;
+        let manifest = &setup.source.manifest;
+        let slice = select(manifest, &arguments.ask());
+        let name = manifest.name.clone();
+        if slice.tasks.is_empty() {
+            let problem = Problem::error(format!("no task of {name} is selected")).id(FAMILY.number(62));
+            return Err(vec![problem.fix("ask for another split or difficulty")]);
+        }
+        let lane = choose_lane(arguments.harness.unwrap_or(manifest.harness), &slice.tasks)?;
+        let positions: HashMap<&str, u64> =
+            manifest.tasks.iter().zip(0..).map(|(task, at)| (task.task_id.as_str(), at)).collect();
+        let mut tasks = slice.tasks.clone();
+        if let Some(seed) = setup.shuffle {
+            tasks.sort_by_cached_key(|task| place(seed, &task.task_id));
+        }
+        if let Some(most) = setup.num_examples {
+            tasks.truncate(most);
+        }
+        let terms = ExampleTerms {
+            arguments: &arguments,
+            replaced: &replaced,
+            lane,
+            overlap: slice.overlap,
+            timeout: setup.timeout,
+            python: setup.python.as_ref(),
+            source: &setup.source,
+        };
+        let examples: Vec<Arc<Example>> = tasks
+            .iter()
+            .map(|task| {
+                let at = positions.get(task.task_id.as_str()).copied().unwrap_or_default();
+                Arc::new(terms.example(task, at))
+            })
+            .collect();
+        let mut hasher = aec_base::digest::Hasher::default();
+        for example in &examples {
+            hasher.part(example.task.task_id.as_bytes());
+            hasher.part(example.task.task_revision.hex().as_bytes());
+            hasher.part(example.prompt.get().as_bytes());
+            hasher.part(example.info.get().as_bytes());
+        }
+        Ok(Self {
+            name,
+            version: manifest.version.clone(),
+            lane,
+            overlap: slice.overlap,
+            pass_threshold: replaced.pass_threshold.unwrap_or(0.5),
+            digest: hasher.finish(),
+            bench: Bench { judge: setup.judge, contents: setup.contents, details: setup.details },
+            examples,
+            source: setup.source,
+            contents: Mutex::default(),
+        })
+    }
+
+    /// The tools of all its examples, as metadata has them.
+    pub fn tool_definitions(&self) -> Option<Value> {
+        (self.lane == Lane::Stateful).then(|| serde_json::to_value(&*super::tools::OFFERS).ok())?
+    }
+
+    /// What there is to say about the selection.
+    pub fn warnings(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.overlap {
+            let what = format!(
+                "fewer than {SMALLEST_SPLIT} tasks of {} are left by the filters, so every split has all of them",
+                self.name
+            );
+            let problem = Problem::note(what).id(FAMILY.number(63));
+            problems.push(problem.fix("do not train on one split and report another"));
+        }
+        problems
+    }
+
+    /// What a rollout of an example needs, read when it is first asked for.
+    pub(super) fn ready(&self, example: &Example) -> Result<Ready, String> {
+        example.ready.get_or_init(|| self.read(example).map_err(|error| error.to_string())).clone()
+    }
+
+    fn read(&self, example: &Example) -> std::io::Result<Ready> {
+        let task = &example.task;
+        let given = task.workspace.iter().map(|file| {
+            let content = self.content(file)?;
+            Ok(GivenFile { path: file.path.clone(), content, executable: file.executable })
+        });
+        let given: Arc<[GivenFile]> = given.collect::<std::io::Result<Vec<_>>>()?.into();
+        let mut files = BTreeMap::new();
+        for file in &task.verifier.files {
+            files.insert(file.path.clone(), (self.content(file)?.to_vec(), file.executable));
+        }
+        let files = VerifierFiles::from_files(files);
+        if files.digest != task.verifier.digest {
+            return Err(std::io::Error::other("the files of its verifier are not those of the manifest"));
+        }
+        let verifier = if files.is_standard() {
+            let answers = Answers::parse(files.get("answers.json").unwrap_or_default());
+            LoadedVerifier::Standard(
+                answers.map_err(|error| std::io::Error::other(format!("answers.json: {error}")))?,
+            )
+        } else {
+            LoadedVerifier::Own(files)
+        };
+        let limits = &task.limits;
+        Ok(Ready {
+            terms: Arc::new(Terms {
+                verifier,
+                limits: JudgeLimits {
+                    timeout_sec: limits.verifier_timeout_sec,
+                    cpus: limits.cpus,
+                    memory_mb: limits.memory_mb,
+                    storage_mb: limits.storage_mb,
+                },
+                output_path: task.output_path.clone(),
+                outputs: task.outputs.clone().unwrap_or_default(),
+                given: Arc::clone(&given),
+            }),
+            workspace: Arc::new(WorkspaceSetup {
+                given,
+                output_path: task.output_path.clone(),
+                cpus: limits.cpus,
+                memory_mb: limits.memory_mb,
+                storage_mb: limits.storage_mb,
+                command_timeout: example.command_timeout,
+                isolation: example.isolation,
+                python: example.python.clone(),
+            }),
+        })
+    }
+
+    /// Tasks share most files of their verifiers; each is kept once.
+    fn content(&self, file: &PackagedFile) -> std::io::Result<Arc<[u8]>> {
+        let known = |contents: &HashMap<String, Arc<[u8]>>| contents.get(&file.sha256).cloned();
+        if let Some(content) = known(&self.contents.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(content);
+        }
+        let content = self.source.content(file)?;
+        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        contents.insert(file.sha256.clone(), Arc::clone(&content));
+        Ok(content)
+    }
+}
+
+/// What holds for all examples of a load.
+struct ExampleTerms<'a> {
+    arguments: &'a Arguments,
+    replaced: &'a Replaced,
+    lane: Lane,
+    overlap: bool,
+    timeout: Option<f64>,
+    python: Option<&'a Python>,
+    source: &'a PackageSource,
+}
+
+impl ExampleTerms<'_> {
+    fn example(&self, task: &PackagedTask, example_id: u64) -> Example {
+        let (arguments, limits) = (self.arguments, &task.limits);
+        let max_turns = match self.lane {
+            Lane::SingleTurn => 1,
+            Lane::Stateful => self.replaced.max_turns.or(arguments.max_turns).unwrap_or(limits.max_turns),
+        };
+        let max_total_tokens = arguments.max_total_tokens.or(limits.max_total_tokens);
+        let command_timeout = arguments.command_timeout_sec.unwrap_or(limits.command_timeout_sec);
+        let system_prompt = self.replaced.system_prompt.clone().unwrap_or_else(|| match self.lane {
+            Lane::SingleTurn => task.prompts.single_turn.clone(),
+            Lane::Stateful => task.prompts.stateful.clone(),
+        });
+        let needs_room = self.lane == Lane::Stateful || !task.verifier.standard;
+        let isolation = match arguments.confinement {
+            Confinement::None => "none",
+            _ if needs_room => "namespaces",
+            _ => "unneeded",
+        };
+        let manifest = &self.source.manifest;
+        let info = json!({
+            "task_id": task.task_id,
+            "task_revision": task.task_revision,
+            "family": task.family,
+            "difficulty": task.difficulty,
+            "discipline": task.discipline,
+            "visibility": task.visibility,
+            "instruction": task.instruction,
+            "split": arguments.split,
+            "overlap": self.overlap,
+            "seed": arguments.seed,
+            "harness": self.lane.name(),
+            "lane": task.lane,
+            "max_turns": max_turns,
+            "max_total_tokens": max_total_tokens,
+            "command_timeout_sec": command_timeout,
+            "isolation": isolation,
+            "verifier_digest": task.verifier.digest,
+            "dataset": manifest.dataset,
+            "package": manifest.name,
+            "package_version": manifest.version,
+            "tool_version": manifest.tool_version,
+        });
+        let prompt = json!([
+            {"role": "system", "content": system_prompt},
+            {"role": "user", "content": task.instruction},
+        ]);
+        let timeout = self.timeout.or(self.replaced.timeout).unwrap_or(limits.agent_timeout_sec);
+        Example {
+            example_id,
+            answer: task.task_id.as_str().into(),
+            task: task.clone(),
+            system_prompt,
+            prompt: raw(&prompt),
+            info: raw(&info),
+            lane: self.lane,
+            max_turns,
+            max_total_tokens,
+            timeout: seconds(timeout),
+            isolation: arguments.confinement.isolation(),
+            command_timeout: seconds(command_timeout),
+            python: self.python.cloned(),
+            ready: OnceLock::new(),
+        }
+    }
+}
+
+/// Seconds of a file as a duration; longer than anybody waits is as long as anybody waits.
+fn seconds(seconds: f64) -> Duration {
+    const LONGEST: f64 = 1e9;
+    Duration::from_secs_f64(seconds.clamp(0.0, LONGEST))
+}
+
+fn raw(value: &Value) -> Arc<RawValue> {
+    RawValue::from_string(value.to_string()).unwrap_or_default().into()
+}
+
+/// One lane for the whole environment.
+fn choose_lane(harness: HarnessMode, tasks: &[&PackagedTask]) -> Result<Lane, Vec<Problem>> {
+    let needs = tasks.iter().find(|task| task.lane == Lane::Stateful);
+    match (harness, needs) {
+        (HarnessMode::SingleTurn, Some(task)) => {
+            let what = format!(
+                "harness `single-turn` cannot do the task {}, which needs a workspace ({})",
+                task.task_id, task.lane_reason
+            );
+            let problem = Problem::error(what).id(FAMILY.number(64)).about(task.task_id.clone());
+            Err(vec![problem.fix("use harness `auto` or `stateful`, or filter the task out")])
+        }
+        (HarnessMode::Stateful, _) | (HarnessMode::Auto, Some(_)) => Ok(Lane::Stateful),
+        (HarnessMode::SingleTurn | HarnessMode::Auto, None) => Ok(Lane::SingleTurn),
+    }
+}
+
+fn replaced(given: &Map<String, Value>) -> Result<Replaced, Vec<Problem>> {
+    let mut replaced = Replaced::default();
+    let mut problems = Vec::new();
+    for (name, value) in given {
+        let fits = match name.as_str() {
+            "max_turns" => {
+                let turns = value.as_u64().and_then(|turns| u32::try_from(turns).ok());
+                replaced.max_turns = turns.filter(|turns| *turns > 0);
+                replaced.max_turns.is_some()
+            }
+            "system_prompt" => {
+                replaced.system_prompt = value.as_str().map(ToOwned::to_owned);
+                replaced.system_prompt.is_some()
+            }
+            "timeout_seconds" => {
+                replaced.timeout = value.as_f64().filter(|seconds| *seconds > 0.0);
+                replaced.timeout.is_some()
+            }
+            "pass_threshold" => {
+                replaced.pass_threshold = value.as_f64().filter(|threshold| (0.0..=1.0).contains(threshold));
+                replaced.pass_threshold.is_some()
+            }
+            _ => {
+                let what =
+                    format!("`{}` cannot be replaced in an environment of our own tasks", printable(name));
+                let fix = "it has max_turns, system_prompt, timeout_seconds and pass_threshold; with --python it is \
+                           loaded by verifiers, which takes more";
+                problems.push(Problem::error(what).id(FAMILY.number(65)).fix(fix));
+                continue;
+            }
+        };
+        if !fits {
+            let what = format!("`{name}` cannot be {}", printable(&value.to_string()));
+            problems.push(Problem::error(what).id(FAMILY.number(65)).fix("give it a fitting value"));
+        }
+    }
+    if problems.is_empty() { Ok(replaced) } else { Err(problems) }
+}

@@ -1,0 +1,421 @@
+//! One rollout of a native environment: the conversation with the model, then its verdict as a row.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use aec_model::client::{Model, Scope};
+use aec_model::failure::{Failure, FailureKind};
+use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, ToolCall, Usage};
+use aec_model::meter::Account;
+use aec_prime::package::lane::Lane;
+use aec_run::harness::tool_loop::name_calls;
+use indexmap::IndexMap;
+
+use super::environment::{Example, NativeEnvironment, Ready};
+use super::tools;
+use super::workspace::Workspace;
+use crate::results::{
+    Finite, Message as Said, Role as Speaker, RolloutRow, RowError, Span, Timing, TokenUsage,
+    ToolCall as SaidCall,
+};
+
+/// What a rollout is generated with.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// The model.
+    pub model: Model,
+    /// How its answers are drawn.
+    pub sampling: Sampling,
+    /// Who pays.
+    pub account: Account,
+    /// Which rollout of its example it is.
+    pub rollout_number: u32,
+    /// 1, or more for one that is run again.
+    pub attempt: u32,
+    /// What keeps its calls apart from equal ones, on cassettes.
+    pub label: String,
+}
+
+/// A rollout that was generated and not judged yet.
+#[derive(Debug)]
+pub struct Generated {
+    example: Arc<Example>,
+    rollout_number: u32,
+    attempt: u32,
+    completion: Vec<Said>,
+    clock: Clock,
+    setup: Span,
+    generation_end: Finite,
+    model_spans: Vec<Span>,
+    env_spans: Vec<Span>,
+    usage: Tokens,
+    turns: u32,
+    calls: [u32; tools::NAMES.len()],
+    stop_condition: &'static str,
+    is_truncated: bool,
+    error: Option<RowError>,
+    workspace: Option<Workspace>,
+    ready: Option<Ready>,
+    last_text: String,
+    /// What kept the model from answering, if something did.
+    pub failure: Option<Failure>,
+    /// Whether this machine failed.
+    pub machine_failed: bool,
+}
+
+/// Seconds since 1970 that never run backwards.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    epoch: f64,
+    started: Instant,
+}
+
+impl Clock {
+    fn start() -> Self {
+        let epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self { epoch: epoch.as_secs_f64(), started: Instant::now() }
+    }
+
+    fn now(&self) -> Finite {
+        finite(self.epoch + self.started.elapsed().as_secs_f64())
+    }
+
+    fn start_time(&self) -> Finite {
+        finite(self.epoch)
+    }
+
+    fn since(&self, start: Finite) -> Span {
+        Span { start, end: self.now() }
+    }
+}
+
+fn finite(number: f64) -> Finite {
+    Finite::new(number).unwrap_or_default()
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Tokens {
+    seen: bool,
+    input: u64,
+    output: u64,
+    last_total: u64,
+}
+
+impl Tokens {
+    fn add(&mut self, usage: &Usage) {
+        self.seen = true;
+        self.input += usage.all_input();
+        self.output += usage.all_output();
+        self.last_total = usage.total();
+    }
+
+    fn row(&self) -> Option<TokenUsage> {
+        self.seen.then(|| TokenUsage {
+            input_tokens: self.input,
+            output_tokens: self.output,
+            final_output_tokens: self.output,
+            final_input_tokens: self.last_total.saturating_sub(self.output),
+        })
+    }
+}
+
+/// How the conversation ended.
+enum End {
+    Stop(&'static str),
+    Failed(Failure),
+    Machine(String),
+}
+
+impl NativeEnvironment {
+    /// Lets the model work on an example.
+    pub async fn generate(&self, example: &Arc<Example>, how: &Generation) -> Generated {
+        let clock = Clock::start();
+        let start = clock.now();
+        let ready = self.ready(example);
+        let workspace = match &ready {
+            Ok(ready) if example.lane == Lane::Stateful => Some(Workspace::new(Arc::clone(&ready.workspace))),
+            _ => None,
+        };
+        let mut rollout = Generated {
+            example: Arc::clone(example),
+            rollout_number: how.rollout_number,
+            attempt: how.attempt,
+            completion: Vec::new(),
+            setup: clock.since(start),
+            generation_end: start,
+            clock,
+            model_spans: Vec::new(),
+            env_spans: Vec::new(),
+            usage: Tokens::default(),
+            turns: 0,
+            calls: [0; tools::NAMES.len()],
+            stop_condition: "has_error",
+            is_truncated: false,
+            error: None,
+            workspace,
+            ready: None,
+            last_text: String::new(),
+            failure: None,
+            machine_failed: false,
+        };
+        let end = match ready {
+            Ok(ready) => {
+                rollout.ready = Some(ready);
+                rollout.converse(how).await
+            }
+            Err(error) => End::Machine(format!("the task {} cannot be read: {error}", example.task.task_id)),
+        };
+        rollout.end(end);
+        rollout
+    }
+
+    /// Judges a rollout; the row of it.
+    pub async fn score(&self, mut rollout: Generated) -> Scored {
+        let begun = rollout.clock.now();
+        let verdict = match &rollout.ready {
+            Some(ready) => {
+                let workspace = rollout.workspace.take();
+                self.bench.judge(&ready.terms, workspace, &rollout.last_text).await
+            }
+            None => super::verdict::RolloutVerdict {
+                fault: Some("there is nothing to judge".to_owned()),
+                ..Default::default()
+            },
+        };
+        let scoring = rollout.clock.since(begun);
+        if let Some(fault) = &verdict.fault
+            && rollout.error.is_none()
+        {
+            let what = format!("no verdict on {}: {fault}", rollout.example.task.task_id);
+            rollout.error = Some(row_error("InfraError", &what, None));
+            rollout.machine_failed = true;
+        }
+        Scored { row: rollout.row(&verdict, scoring), verdict }
+    }
+}
+
+/// A rollout with its verdict.
+#[derive(Debug)]
+pub struct Scored {
+    /// Its row, without the columns that somebody asked for.
+    pub row: RolloutRow,
+    verdict: super::verdict::RolloutVerdict,
+}
+
+impl Scored {
+    /// The value of a column that somebody asked for: what the state of a rollout holds under this name.
+    pub fn column(&self, name: &str) -> serde_json::Value {
+        match name {
+            "aec_bench_verdict" | "verdict" => self.verdict.record(),
+            "details" => self.verdict.details.clone().unwrap_or_default(),
+            _ => serde_json::Value::Null,
+        }
+    }
+}
+
+impl Generated {
+    async fn converse(&mut self, how: &Generation) -> End {
+        let example = Arc::clone(&self.example);
+        let deadline = tokio::time::Instant::now() + example.timeout;
+        let mut scope = Scope::new(how.label.clone(), how.account.clone());
+        scope.deadline = Some(deadline);
+        let mut request = Request {
+            messages: vec![
+                Message::text(Role::System, example.system_prompt.clone()),
+                Message::text(Role::User, example.task.instruction.clone()),
+            ],
+            sampling: how.sampling.clone(),
+            ..Request::default()
+        };
+        if example.lane == Lane::Stateful {
+            request.tools.clone_from(&tools::OFFERS);
+        }
+        loop {
+            let begun = self.clock.now();
+            let called = how.model.call(&request, &scope).await;
+            self.model_spans.push(self.clock.since(begun));
+            let mut reply = match called.outcome {
+                Ok(reply) => reply,
+                Err(failure) => return failed(failure, deadline),
+            };
+            self.turns += 1;
+            name_calls(&mut reply, self.turns);
+            let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
+            self.say(&reply, &calls);
+            if example.lane == Lane::SingleTurn {
+                return End::Stop("max_turns_reached");
+            }
+            let last_turn = self.turns >= example.max_turns;
+            let out_of_tokens =
+                example.max_total_tokens.is_some_and(|most| self.usage.input + self.usage.output >= most);
+            if calls.is_empty() {
+                // Conditions are tried in the order of their names, as the library does.
+                return End::Stop(if last_turn { "max_turns_reached" } else { "no_tools_called" });
+            }
+            let results = match self.carry_out(&calls, deadline).await {
+                Ok(results) => results,
+                Err(fault) => return End::Machine(fault),
+            };
+            if self.workspace.as_ref().is_some_and(|workspace| workspace.submitted.is_some()) {
+                return End::Stop("has_final_env_response");
+            }
+            if last_turn {
+                return End::Stop("max_turns_reached");
+            }
+            if out_of_tokens {
+                return End::Stop("token_budget_reached");
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return End::Stop("timeout_reached");
+            }
+            request.messages.push(reply.into_message());
+            request.messages.push(Message { role: Role::User, parts: results });
+        }
+    }
+
+    /// Takes in what the model said.
+    fn say(&mut self, reply: &Reply, calls: &[ToolCall]) {
+        if let Some(usage) = &reply.usage {
+            self.usage.add(usage);
+        }
+        self.is_truncated |= reply.stop == Stop::Length;
+        let text = reply.text();
+        let thoughts = reply.parts.iter().filter_map(|part| match part {
+            Part::Reasoning { text, .. } if !text.is_empty() => Some(text.as_str()),
+            _ => None,
+        });
+        let thoughts: Vec<&str> = thoughts.collect();
+        let mut said = Said::text(Speaker::Assistant, text.clone());
+        said.reasoning_content = (!thoughts.is_empty()).then(|| thoughts.join("\n"));
+        said.tool_calls = calls
+            .iter()
+            .map(|call| SaidCall {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+            })
+            .collect();
+        self.completion.push(said);
+        self.last_text = text;
+    }
+
+    /// Carries out the calls of a turn, in order.
+    async fn carry_out(
+        &mut self,
+        calls: &[ToolCall],
+        deadline: tokio::time::Instant,
+    ) -> Result<Vec<Part>, String> {
+        let Some(workspace) = &mut self.workspace else { return Err("there is no workspace".to_owned()) };
+        let begun = self.clock.now();
+        let mut results = Vec::with_capacity(calls.len());
+        for call in calls {
+            if let Some(at) = tools::NAMES.iter().position(|name| *name == call.name) {
+                self.calls[at] += 1;
+            }
+            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
+            let text = tools::carry_out(workspace, call, left.max(Duration::from_millis(1))).await?;
+            self.completion.push(Said::tool(call.id.clone(), text.clone()));
+            results.push(Part::ToolResult {
+                call_id: call.id.clone(),
+                parts: vec![Part::text(text)],
+                is_error: false,
+            });
+        }
+        self.env_spans.push(self.clock.since(begun));
+        Ok(results)
+    }
+
+    fn end(&mut self, end: End) {
+        self.generation_end = self.clock.now();
+        match end {
+            End::Stop(condition) => self.stop_condition = condition,
+            End::Failed(failure) if failure.kind == FailureKind::Overlong => {
+                self.stop_condition = "prompt_too_long";
+                self.is_truncated = true;
+            }
+            End::Failed(failure) => {
+                let class = match failure.kind {
+                    FailureKind::Empty => "EmptyModelResponseError",
+                    FailureKind::Protocol | FailureKind::Truncated => "InvalidModelResponseError",
+                    _ => "ModelError",
+                };
+                let cause = (class == "ModelError").then(|| failure.kind.name());
+                self.error = Some(row_error(class, &failure.message, cause));
+                self.failure = Some(failure);
+            }
+            End::Machine(fault) => {
+                self.error = Some(row_error("SandboxError", &fault, None));
+                self.machine_failed = true;
+            }
+        }
+    }
+
+    fn row(self, verdict: &super::verdict::RolloutVerdict, scoring: Span) -> RolloutRow {
+        let reward = finite(verdict.reward.unwrap_or(0.0));
+        let mut metrics: IndexMap<Arc<str>, Finite> = IndexMap::new();
+        let mut put = |name: &str, value: Finite| {
+            metrics.insert(name.into(), value);
+        };
+        put("aec_bench_reward", reward);
+        for (name, value) in verdict.metrics() {
+            put(name, finite(value));
+        }
+        put("num_turns", self.turns.into());
+        if self.example.lane == Lane::Stateful {
+            put("total_tool_calls", self.calls.iter().sum::<u32>().into());
+            for (name, count) in tools::NAMES.iter().zip(self.calls) {
+                put(&format!("{name}_calls"), count.into());
+            }
+        }
+        RolloutRow {
+            example_id: i64::try_from(self.example.example_id).unwrap_or(i64::MAX),
+            rollout_number: self.rollout_number,
+            attempt: self.attempt,
+            prompt: Arc::clone(&self.example.prompt),
+            completion: self.completion,
+            answer: Some(Arc::clone(&self.example.answer)),
+            info: Some(Arc::clone(&self.example.info)),
+            reward,
+            timing: Timing {
+                start_time: self.clock.start_time(),
+                setup: self.setup,
+                generation: Span { start: self.clock.start_time(), end: self.generation_end },
+                scoring,
+                model: self.model_spans,
+                env: self.env_spans,
+            },
+            is_completed: true,
+            is_truncated: self.is_truncated,
+            stop_condition: Some(if self.error.is_some() { "has_error" } else { self.stop_condition }.into()),
+            error: self.error,
+            metrics,
+            tool_defs: match self.example.lane {
+                Lane::SingleTurn => tools::NONE.clone(),
+                Lane::Stateful => tools::IN_ROWS.clone(),
+            },
+            token_usage: self.usage.row(),
+            columns: Vec::new(),
+        }
+    }
+}
+
+/// What a failed call means: one that was being answered when the time was up is the end of that time.
+fn failed(failure: Failure, deadline: tokio::time::Instant) -> End {
+    let in_time = tokio::time::Instant::now() < deadline;
+    if failure.kind == FailureKind::Cancelled && !in_time {
+        End::Stop("timeout_reached")
+    } else {
+        End::Failed(failure)
+    }
+}
+
+/// An error as rows have it: the class of the library's errors that fits, with the kind of failure behind it.
+fn row_error(class: &str, message: &str, cause: Option<&str>) -> RowError {
+    let quoted = serde_json::to_string(message).unwrap_or_default();
+    let (mut chain, mut classes) = (format!("{class}({quoted})"), class.to_owned());
+    if let Some(cause) = cause {
+        chain.push_str(&format!(" -> {cause}"));
+        classes.push_str(&format!(" -> {cause}"));
+    }
+    RowError { class: class.to_owned(), chain, classes }
+}

@@ -1,0 +1,82 @@
+//! Which rollouts of a run have a row.
+
+use std::collections::HashMap;
+
+use aec_base::problem::Problem;
+
+use crate::results::facts::RowFacts;
+use crate::results::problems;
+
+/// The row of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresentRow {
+    /// The last attempt.
+    pub attempt: u32,
+    /// Whether that has an error.
+    pub has_error: bool,
+}
+
+/// Which rollouts of a run have a row, by example and rollout number.
+#[derive(Clone, Debug, Default)]
+pub struct Present {
+    rows: HashMap<(i64, u32), PresentRow>,
+}
+
+impl Present {
+    /// The row of a rollout.
+    pub fn get(&self, example_id: i64, rollout_number: u32) -> Option<PresentRow> {
+        self.rows.get(&(example_id, rollout_number)).copied()
+    }
+
+    /// How many rollouts have a row.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Rollouts that have no row, in the order of the examples.
+    pub fn missing(
+        &self,
+        examples: impl IntoIterator<Item = i64>,
+        rollouts_per_example: u32,
+    ) -> impl Iterator<Item = (i64, u32)> {
+        let all = move |example| (0..rollouts_per_example).map(move |number| (example, number));
+        examples.into_iter().flat_map(all).filter(|key| !self.rows.contains_key(key))
+    }
+
+    /// Rollouts whose last attempt has an error, with its number; ordered.
+    pub fn errored(&self) -> Vec<(i64, u32, u32)> {
+        let errored = self.rows.iter().filter(|(_, row)| row.has_error);
+        let mut errored: Vec<_> =
+            errored.map(|((example, number), row)| (*example, *number, row.attempt)).collect();
+        errored.sort_unstable();
+        errored
+    }
+
+    /// The lowest number of an example that no row has, from some number on.
+    pub(crate) fn free_from(&self, example_id: i64, from: u32) -> u32 {
+        (from..=u32::MAX).find(|number| !self.rows.contains_key(&(example_id, *number))).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a row with a number. A second one of the same rollout must be a later attempt after an error.
+    pub(crate) fn take(&mut self, facts: &RowFacts, rollout_number: u32) -> Result<(), Problem> {
+        let row = PresentRow { attempt: facts.attempt, has_error: facts.error.is_some() };
+        let Some(earlier) = self.rows.insert((facts.example_id, rollout_number), row) else { return Ok(()) };
+        if row.attempt > earlier.attempt && earlier.has_error {
+            return Ok(());
+        }
+        let which = format!("rollout {rollout_number} of example {}", facts.example_id);
+        let what = if row.attempt > earlier.attempt {
+            format!("{which} was run again although attempt {} of it has no error", earlier.attempt)
+        } else {
+            format!("{which} has two rows for attempt {}", row.attempt)
+        };
+        Err(problems::error(22, what)
+            .why("two processes wrote to the file, or lines were copied")
+            .fix("remove one of the two lines"))
+    }
+}

@@ -1,0 +1,120 @@
+//! An existing run is opened to be continued.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use aec_base::problem::Problem;
+
+use crate::results::aggregate::Aggregate;
+use crate::results::configuration::{differences, mismatch};
+use crate::results::lock::RunLock;
+use crate::results::metadata::{Description, Metadata, PASS_THRESHOLD};
+use crate::results::present::Present;
+use crate::results::problems;
+use crate::results::scan::{Scanned, Tail, scan};
+use crate::results::{FAMILY, METADATA_FILE, RESULTS_FILE};
+
+/// What was cut off the results is kept here.
+const TORN_FILE: &str = "results.torn";
+
+/// A run that this process may continue.
+#[derive(Debug)]
+pub struct OpenRun {
+    /// Its directory.
+    pub path: PathBuf,
+    /// What its metadata says.
+    pub metadata: Metadata,
+    /// Which rollouts have a row.
+    pub present: Present,
+    /// Aggregates over the rows.
+    pub aggregate: Aggregate,
+    /// What was put right.
+    pub notes: Vec<Problem>,
+    pub(crate) lock: RunLock,
+}
+
+/// Opens a run: takes its lock, reads its rows and puts a torn last line right. A rollout is correct when its reward is at
+/// least the threshold; without one, the run's own counts.
+pub fn open(path: &Path, threshold: Option<f64>) -> Result<OpenRun, Problem> {
+    for (file, what) in [(RESULTS_FILE, "rows"), (METADATA_FILE, "configuration")] {
+        let is_there = path.join(file).is_file();
+        if !is_there {
+            return Err(problems::error(
+                24,
+                format!("this is not a run: its {what} in `{file}` are not there"),
+            )
+            .in_file(path)
+            .fix("name a directory with results.jsonl and metadata.json, as a saved run leaves it"));
+        }
+    }
+    let lock = RunLock::take(path)?;
+    let metadata = Metadata::read(&path.join(METADATA_FILE))?;
+    let threshold = threshold.or(metadata.pass_threshold).unwrap_or(PASS_THRESHOLD);
+    let results = path.join(RESULTS_FILE);
+    let scanned = scan(&results, Aggregate::new(metadata.rollouts_of_example(), threshold), |_, _| {})?;
+    let refused =
+        |error: io::Error| problems::refused(33, "put the end of the results right", &results, &error);
+    let notes = repair(path, &results, &scanned).map_err(refused)?.into_iter().collect();
+    let Scanned { present, aggregate, .. } = scanned;
+    Ok(OpenRun { path: path.to_owned(), metadata, present, aggregate, notes, lock })
+}
+
+impl OpenRun {
+    /// A problem that names every difference between the run and what it would be continued with.
+    pub fn check(&self, now: &Description) -> Result<(), Problem> {
+        mismatch(&differences(&self.metadata, now)).map_or(Ok(()), |problem| Err(problem.in_file(&self.path)))
+    }
+
+    /// A note that nothing is left to do, when all rollouts of these examples have a row.
+    pub fn complete(
+        &self,
+        examples: impl IntoIterator<Item = i64>,
+        rollouts_per_example: u32,
+    ) -> Option<Problem> {
+        if self.present.missing(examples, rollouts_per_example).next().is_some() {
+            return None;
+        }
+        let mut note =
+            Problem::note(format!("all rollouts of this run are there: {} rows", self.present.len()))
+                .id(FAMILY.number(35))
+                .in_file(&self.path);
+        let errored = self.present.errored().len();
+        if errored > 0 {
+            note = note.why(format!("{errored} of them have an error; they are run again only on request"));
+        }
+        Some(note)
+    }
+}
+
+/// Ends the results with a whole line. What has to be cut off for that is kept beside.
+fn repair(run: &Path, results: &Path, scanned: &Scanned) -> io::Result<Option<Problem>> {
+    let offset = match scanned.tail {
+        Tail::Whole => return Ok(None),
+        Tail::Unended => {
+            let mut file = OpenOptions::new().append(true).open(results)?;
+            file.write_all(b"\n")?;
+            file.sync_data()?;
+            return Ok(None);
+        }
+        Tail::Torn { offset } => offset,
+    };
+    let mut file = OpenOptions::new().read(true).write(true).open(results)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut torn = OpenOptions::new().append(true).create(true).open(run.join(TORN_FILE))?;
+    let length = io::copy(&mut file, &mut torn)?;
+    torn.write_all(b"\n")?;
+    torn.sync_all()?;
+    File::open(run)?.sync_all()?;
+    file.set_len(offset)?;
+    file.sync_all()?;
+    Ok(Some(
+        Problem::warning(format!(
+            "the last line was cut short; its {length} bytes were moved to {TORN_FILE}"
+        ))
+        .id(FAMILY.number(34))
+        .in_file(results)
+        .why("the process that wrote it was stopped in the middle")
+        .fix("nothing: its rollout is run again"),
+    ))
+}

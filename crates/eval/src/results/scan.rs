@@ -1,0 +1,188 @@
+//! One pass over `results.jsonl`, whoever wrote it.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::Path;
+
+use aec_base::file::{Links, open_regular};
+use aec_base::problem::Problem;
+
+use crate::results::FAMILY;
+use crate::results::aggregate::Aggregate;
+use crate::results::facts::{MALFORMED, RowFacts};
+use crate::results::present::Present;
+use crate::results::problems::{self, at_line};
+
+/// Longest line that is read. One rollout of a thousand pictures fits.
+const LONGEST_LINE: u64 = 512 * 1024 * 1024;
+
+/// What a file ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    /// A whole line.
+    Whole,
+    /// A whole row without its line break.
+    Unended,
+    /// Part of a row, from this byte on.
+    Torn {
+        /// Where it begins.
+        offset: u64,
+    },
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub struct Scanned {
+    /// Which rollouts have a row.
+    pub present: Present,
+    /// Aggregates over the last attempt of each.
+    pub aggregate: Aggregate,
+    /// Rows, with those that were replaced by later attempts.
+    pub rows: u64,
+    /// What the file ends with.
+    pub tail: Tail,
+    /// Bytes up to the end of the last whole row.
+    pub length: u64,
+}
+
+/// Reads all rows of a file into some aggregates; each row is also given to `each`, with its line.
+pub fn scan(
+    path: &Path,
+    aggregate: Aggregate,
+    mut each: impl FnMut(&RowFacts, &[u8]),
+) -> Result<Scanned, Problem> {
+    let (file, _) = open_regular(path, u64::MAX, Links::Follow).map_err(|error| {
+        problems::error(23, format!("the results cannot be read: {error}")).in_file(path).fix(error.fix())
+    })?;
+    let refused = |error: io::Error| problems::refused(23, "read the results", path, &error);
+    let mut lines =
+        Lines { from: BufReader::with_capacity(256 * 1024, file), line: Vec::new(), number: 0, offset: 0 };
+    let mut rows =
+        Rows { present: Present::default(), aggregate, unnumbered: Vec::new(), again: Vec::new(), count: 0 };
+    let mut tail = Tail::Whole;
+    while lines.next().map_err(refused)? {
+        let line = lines.line.as_slice();
+        if line.len() as u64 > LONGEST_LINE {
+            let what = format!("the line is longer than {LONGEST_LINE} bytes");
+            return Err(at_line(problems::error(MALFORMED, what), path, lines.number)
+                .fix("this is far more than a rollout needs: check what wrote it"));
+        }
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        match RowFacts::parse(line) {
+            Ok(facts) => {
+                each(&facts, line);
+                rows.take(facts, lines.number).map_err(|problem| at_line(problem, path, lines.number))?;
+                if !line.ends_with(b"\n") {
+                    tail = Tail::Unended;
+                }
+            }
+            Err(problem) if is_torn(&problem, line) && lines.is_last().map_err(refused)? => {
+                tail = Tail::Torn { offset: lines.offset };
+                break;
+            }
+            Err(problem) => return Err(at_line(problem, path, lines.number)),
+        }
+    }
+    let length = match tail {
+        Tail::Torn { offset } => offset,
+        _ => lines.offset + lines.line.len() as u64,
+    };
+    rows.finish(path, tail, length)
+}
+
+/// Whether a line that is not JSON may be the beginning of a row, or what a crash leaves of one: bytes of 0.
+fn is_torn(problem: &Problem, line: &[u8]) -> bool {
+    problem.id == Some(FAMILY.number(MALFORMED)) && matches!(line.trim_ascii_start().first(), Some(b'{' | 0))
+}
+
+struct Lines {
+    from: BufReader<File>,
+    line: Vec<u8>,
+    /// Of the line, counted from 1.
+    number: u64,
+    /// Where the line begins.
+    offset: u64,
+}
+
+impl Lines {
+    fn next(&mut self) -> io::Result<bool> {
+        self.offset += self.line.len() as u64;
+        self.line.clear();
+        // One huge line does not keep its memory for all that follow.
+        self.line.shrink_to(1024 * 1024);
+        self.number += 1;
+        Ok((&mut self.from).take(LONGEST_LINE + 1).read_until(b'\n', &mut self.line)? > 0)
+    }
+
+    fn is_last(&mut self) -> io::Result<bool> {
+        Ok(self.from.fill_buf()?.is_empty())
+    }
+}
+
+struct Rows {
+    present: Present,
+    aggregate: Aggregate,
+    /// Rows without a number, with their lines. They get the numbers that are free when all rows are known.
+    unnumbered: Vec<Unnumbered>,
+    /// Later attempts, with their lines. What they replace may have no number yet.
+    again: Vec<(RowFacts, u64)>,
+    count: u64,
+}
+
+struct Unnumbered {
+    line: u64,
+    example_id: i64,
+    /// Of a row with an error. Nothing replaces one without, so that is counted at once and forgotten.
+    errored: Option<Box<RowFacts>>,
+}
+
+impl Rows {
+    fn take(&mut self, facts: RowFacts, line: u64) -> Result<(), Problem> {
+        self.count += 1;
+        match facts.rollout_number {
+            _ if facts.attempt > 1 && facts.rollout_number.is_some() => self.again.push((facts, line)),
+            Some(number) => {
+                self.present.take(&facts, number)?;
+                self.aggregate.add(&facts);
+            }
+            None => {
+                let example_id = facts.example_id;
+                let errored = if facts.error.is_some() {
+                    Some(Box::new(facts))
+                } else {
+                    self.aggregate.add(&facts);
+                    None
+                };
+                self.unnumbered.push(Unnumbered { line, example_id, errored });
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, path: &Path, tail: Tail, length: u64) -> Result<Scanned, Problem> {
+        let mut next = HashMap::<i64, u32>::new();
+        for Unnumbered { line, example_id, errored } in self.unnumbered {
+            let from = next.entry(example_id).or_default();
+            let number = self.present.free_from(example_id, *from);
+            *from = number.saturating_add(1);
+            let mut facts =
+                errored.map_or_else(|| RowFacts { example_id, ..RowFacts::default() }, |facts| *facts);
+            facts.rollout_number = Some(number);
+            facts.attempt = 1;
+            self.present.take(&facts, number).map_err(|problem| at_line(problem, path, line))?;
+            if facts.error.is_some() {
+                self.aggregate.add(&facts);
+            }
+        }
+        for (facts, line) in self.again {
+            self.present
+                .take(&facts, facts.rollout_number.unwrap_or_default())
+                .map_err(|problem| at_line(problem, path, line))?;
+            self.aggregate.add(&facts);
+        }
+        Ok(Scanned { present: self.present, aggregate: self.aggregate, rows: self.count, tail, length })
+    }
+}

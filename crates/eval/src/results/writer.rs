@@ -1,0 +1,344 @@
+//! Rows on their way to the disk.
+//!
+//! One thread appends them in groups, each with one write and one sync, and replaces `metadata.json` at most once a
+//! second. `results.jsonl` is only ever appended to. The first error of the disk stops everything.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use aec_base::problem::Problem;
+use aec_base::timestamp::Timestamp;
+
+use crate::results::aggregate::Aggregate;
+use crate::results::facts::RowFacts;
+use crate::results::lock::RunLock;
+use crate::results::metadata::{Description, Metadata};
+use crate::results::problems;
+use crate::results::resume::OpenRun;
+use crate::results::summary::Summary;
+use crate::results::{METADATA_FILE, RESULTS_FILE};
+
+/// So many rows wait for the disk before those who bring more have to wait.
+const WAITING_ROWS: usize = 256;
+
+/// A group is written when it is this old or this large.
+const GROUP_AGE: Duration = Duration::from_millis(50);
+const GROUP_BYTES: usize = 1024 * 1024;
+
+/// Time between two versions of the metadata, at least; and so many times what one of them took.
+const METADATA_AGE: Duration = Duration::from_secs(1);
+const METADATA_SHARE: u32 = 20;
+
+/// A row on its way.
+#[derive(Debug)]
+pub struct ReadyRow {
+    /// The line with its line break.
+    pub line: Vec<u8>,
+    /// What aggregates need of it.
+    pub facts: RowFacts,
+}
+
+/// Why a row was not taken at once.
+#[derive(Debug)]
+pub enum NotTaken {
+    /// Too many rows wait; bring it again.
+    Full(Box<ReadyRow>),
+    /// The disk refused; the run is over.
+    Failed(Problem),
+}
+
+enum Order {
+    Row(Box<ReadyRow>),
+    Flush(SyncSender<()>),
+    Finish(Box<Description>),
+}
+
+/// What the thread tells the others.
+#[derive(Debug, Default)]
+struct Shared {
+    failure: OnceLock<Problem>,
+    synced: AtomicU64,
+    summary: Mutex<Option<Arc<Summary>>>,
+}
+
+/// Writes the rows of one run. Dropping it writes what is waiting, and leaves a run that can be resumed.
+#[derive(Debug)]
+pub struct ResultsWriter {
+    orders: Option<SyncSender<Order>>,
+    thread: Option<JoinHandle<Option<Metadata>>>,
+    shared: Arc<Shared>,
+    path: PathBuf,
+}
+
+impl ResultsWriter {
+    /// Begins a new run in an empty directory.
+    pub fn create(run: &Path, description: Description) -> Result<Self, Problem> {
+        let lock = RunLock::take(run)?;
+        let path = run.join(RESULTS_FILE);
+        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = file.map_err(|error| problems::refused(36, "begin the results", &path, &error))?;
+        let aggregate = Aggregate::new(description.rollouts_per_example, description.pass_threshold);
+        Self::start(run, description, Begin { lock, file, aggregate, seconds: 0.0 })
+    }
+
+    /// Continues a run, whose date it keeps. Whether the description fits is for [`OpenRun::check`] to say.
+    pub fn resume(run: OpenRun, mut description: Description) -> Result<Self, Problem> {
+        let begun = run.metadata.date.clone().and_then(|date| Timestamp::try_from(date).ok());
+        description.date = begun.unwrap_or(description.date);
+        let path = run.path.join(RESULTS_FILE);
+        let file = OpenOptions::new().append(true).open(&path);
+        let file = file.map_err(|error| problems::refused(36, "continue the results", &path, &error))?;
+        let seconds = run.metadata.time.unwrap_or_default().max(0.0);
+        let begin = Begin { lock: run.lock, file, aggregate: run.aggregate, seconds };
+        Self::start(&run.path, description, begin)
+    }
+
+    fn start(run: &Path, description: Description, begin: Begin) -> Result<Self, Problem> {
+        let shared = Arc::new(Shared::default());
+        let mut work = Work {
+            path: run.to_owned(),
+            file: begin.file,
+            description,
+            aggregate: begin.aggregate,
+            shared: Arc::clone(&shared),
+            begin: Instant::now(),
+            earlier_seconds: begin.seconds,
+            told: Instant::now(),
+            pause: METADATA_AGE,
+            is_told: true,
+            _lock: begin.lock,
+        };
+        // A run has both files from its first moment, so that it can be resumed whenever it is stopped.
+        work.write_metadata()?;
+        let (orders, received) = sync_channel(WAITING_ROWS);
+        let thread = std::thread::Builder::new()
+            .name("results".to_owned())
+            .spawn(move || work.run(&received))
+            .map_err(|error| problems::refused(36, "start a thread for the results", run, &error))?;
+        Ok(Self { orders: Some(orders), thread: Some(thread), shared, path: run.to_owned() })
+    }
+
+    /// Hands a row over; waits while too many are on their way.
+    pub fn write(&self, row: ReadyRow) -> Result<(), Problem> {
+        self.order(Order::Row(Box::new(row)))
+    }
+
+    /// Hands a row over without ever waiting.
+    pub fn try_write(&self, row: ReadyRow) -> Result<(), NotTaken> {
+        let Some(orders) = self.open() else { return Err(NotTaken::Failed(self.stopped())) };
+        match orders.try_send(Order::Row(Box::new(row))) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(Order::Row(row))) => Err(NotTaken::Full(row)),
+            Err(_) => Err(NotTaken::Failed(self.stopped())),
+        }
+    }
+
+    /// Waits until all rows handed over so far are on the disk.
+    pub fn flush(&self) -> Result<(), Problem> {
+        let (reply, done) = sync_channel(1);
+        self.order(Order::Flush(reply))?;
+        done.recv().map_err(|_| self.stopped())
+    }
+
+    /// Writes what is waiting and the last metadata, with what the description says in the end: costs and tools may be
+    /// known only then.
+    pub fn finish(mut self, description: Description) -> Result<Metadata, Problem> {
+        self.order(Order::Finish(Box::new(description)))?;
+        self.join().ok_or_else(|| self.stopped())
+    }
+
+    /// Why the disk refused, once it did. Nothing is written after that.
+    pub fn failed(&self) -> Option<&Problem> {
+        self.shared.failure.get()
+    }
+
+    /// Rows that are on the disk for good.
+    pub fn synced(&self) -> u64 {
+        self.shared.synced.load(Ordering::Acquire)
+    }
+
+    /// What the rows said together when the metadata was last written.
+    pub fn summary(&self) -> Option<Arc<Summary>> {
+        self.shared.summary.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn order(&self, order: Order) -> Result<(), Problem> {
+        let sent = self.open().is_some_and(|orders| orders.send(order).is_ok());
+        if sent { Ok(()) } else { Err(self.stopped()) }
+    }
+
+    /// The way to the thread, unless it writes no more: it may take a moment longer to end.
+    fn open(&self) -> Option<&SyncSender<Order>> {
+        self.orders.as_ref().filter(|_| self.failed().is_none())
+    }
+
+    fn stopped(&self) -> Problem {
+        let unknown = || problems::error(37, "the results are no longer written").in_file(&self.path);
+        self.failed().cloned().unwrap_or_else(unknown)
+    }
+
+    fn join(&mut self) -> Option<Metadata> {
+        self.orders = None;
+        self.thread.take().and_then(|thread| thread.join().ok().flatten())
+    }
+}
+
+impl Drop for ResultsWriter {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// What a run begins or continues with.
+struct Begin {
+    lock: RunLock,
+    file: File,
+    aggregate: Aggregate,
+    seconds: f64,
+}
+
+/// What the thread works with.
+struct Work {
+    path: PathBuf,
+    file: File,
+    description: Description,
+    aggregate: Aggregate,
+    shared: Arc<Shared>,
+    begin: Instant,
+    earlier_seconds: f64,
+    /// When the metadata was last written.
+    told: Instant,
+    /// How long it stays as it is.
+    pause: Duration,
+    /// Whether the metadata has all rows.
+    is_told: bool,
+    _lock: RunLock,
+}
+
+/// What ends a group, beside its age and its size.
+enum End {
+    Group,
+    Flush(SyncSender<()>),
+    Finish(Box<Description>),
+    Closed,
+}
+
+impl Work {
+    fn run(mut self, orders: &Receiver<Order>) -> Option<Metadata> {
+        self.work(orders).ok()
+    }
+
+    fn work(&mut self, orders: &Receiver<Order>) -> Result<Metadata, Problem> {
+        let mut lines = Vec::new();
+        let mut facts = Vec::new();
+        loop {
+            let end = self.gather(orders, &mut lines, &mut facts);
+            self.append(&lines, &facts).map_err(|problem| self.fail(problem))?;
+            lines.clear();
+            lines.shrink_to(2 * GROUP_BYTES);
+            facts.clear();
+            match end {
+                End::Group => {}
+                // Whoever asked may have gone.
+                End::Flush(reply) => drop(reply.send(())),
+                End::Finish(description) => {
+                    let date = self.description.date.clone();
+                    self.description = Description { date, ..*description };
+                    return self.write_metadata().map_err(|problem| self.fail(problem));
+                }
+                End::Closed => return self.write_metadata().map_err(|problem| self.fail(problem)),
+            }
+            if !self.is_told && self.told.elapsed() >= self.pause {
+                self.write_metadata().map_err(|problem| self.fail(problem))?;
+            }
+        }
+    }
+
+    /// Tells the others why nothing is written any more, before they notice that it is not.
+    fn fail(&self, problem: Problem) -> Problem {
+        self.shared.failure.get_or_init(|| problem).clone()
+    }
+
+    /// Takes rows until their group is old or large enough, or somebody waits for it.
+    fn gather(&self, orders: &Receiver<Order>, lines: &mut Vec<u8>, facts: &mut Vec<RowFacts>) -> End {
+        let mut deadline = None;
+        loop {
+            let order = match (deadline, self.is_told) {
+                (Some(deadline), _) => orders.recv_timeout(left(deadline)),
+                (None, false) => orders.recv_timeout(left(self.told + self.pause)),
+                (None, true) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match order {
+                Ok(Order::Row(row)) => {
+                    lines.extend_from_slice(&row.line);
+                    facts.push(row.facts);
+                    if lines.len() >= GROUP_BYTES {
+                        return End::Group;
+                    }
+                    deadline = deadline.or_else(|| Some(Instant::now() + GROUP_AGE));
+                }
+                Ok(Order::Flush(reply)) => return End::Flush(reply),
+                Ok(Order::Finish(description)) => return End::Finish(description),
+                Err(RecvTimeoutError::Timeout) => return End::Group,
+                Err(RecvTimeoutError::Disconnected) => return End::Closed,
+            }
+        }
+    }
+
+    fn append(&mut self, lines: &[u8], facts: &[RowFacts]) -> Result<(), Problem> {
+        if facts.is_empty() {
+            return Ok(());
+        }
+        self.append_whole(lines).map_err(|error| {
+            let path = self.path.join(RESULTS_FILE);
+            problems::refused(38, "write the results", &path, &error)
+                .why("rows that are not on the disk would be lost, so the run was stopped")
+                .fix("make room or check the disk, then continue with --resume")
+        })?;
+        for facts in facts {
+            self.aggregate.add(facts);
+        }
+        self.is_told = false;
+        self.shared.synced.fetch_add(facts.len() as u64, Ordering::Release);
+        Ok(())
+    }
+
+    /// Appends all lines or none, as far as the disk lets.
+    fn append_whole(&mut self, lines: &[u8]) -> io::Result<()> {
+        let file = self.file.metadata()?;
+        // Rows in a file that has no name any more are lost when it is closed.
+        if file.nlink() == 0 {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the file was removed"));
+        }
+        let written = self.file.write_all(lines).and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // What cannot be taken back now is put right when the run is resumed.
+            drop(self.file.set_len(file.len()));
+        }
+        written
+    }
+
+    fn write_metadata(&mut self) -> Result<Metadata, Problem> {
+        let begin = Instant::now();
+        let summary = Arc::new(self.aggregate.summary());
+        let seconds = self.earlier_seconds + self.begin.elapsed().as_secs_f64();
+        let metadata = self.description.metadata(&summary, seconds);
+        metadata.write(&self.path.join(METADATA_FILE))?;
+        *self.shared.summary.lock().unwrap_or_else(PoisonError::into_inner) = Some(summary);
+        self.told = Instant::now();
+        self.pause = METADATA_AGE.max(begin.elapsed().saturating_mul(METADATA_SHARE));
+        self.is_told = true;
+        Ok(metadata)
+    }
+}
+
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
