@@ -210,7 +210,7 @@ pub(crate) struct ConfigViewArguments {
 }
 
 /// The flag rung of `paths.tasks`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct TasksRootArgument {
     /// Task catalogue to use instead of the configured one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -399,7 +399,7 @@ pub(crate) struct AuditArguments {
 }
 
 /// How commands are kept apart from this machine.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct SandboxArgument {
     /// How verifiers and engines are kept apart from this machine; `none` runs them on it
     #[arg(long, value_name = "LEVEL", default_value = "namespaces")]

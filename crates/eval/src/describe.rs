@@ -10,11 +10,64 @@ use crate::config::{EvalSettings, Limit, ModelChoice};
 use crate::evaluation::now;
 use crate::native::NativeEnvironment;
 use crate::results::metadata::{Description, VersionInfo};
+use crate::worker::Loaded;
+
+/// What an environment says of itself once it is loaded.
+#[derive(Clone, Debug)]
+pub struct EnvironmentFacts {
+    /// How it is run: `native` or `python`.
+    pub lane: &'static str,
+    /// Examples that are asked.
+    pub num_examples: u64,
+    /// A reward from here on counts as a success.
+    pub pass_threshold: f64,
+    /// Versions of library and environment.
+    pub version_info: VersionInfo,
+    /// The tools of all its examples.
+    pub tools: Option<Value>,
+    /// Sampling arguments of its own, below those of the evaluation.
+    pub sampling_args: Map<String, Value>,
+}
+
+impl EnvironmentFacts {
+    /// The facts of an environment of our own tasks.
+    pub fn native(environment: &NativeEnvironment) -> Self {
+        Self {
+            lane: "native",
+            num_examples: environment.examples.len() as u64,
+            pass_threshold: environment.pass_threshold,
+            version_info: VersionInfo {
+                env_version: Some(environment.version.clone()),
+                ..VersionInfo::default()
+            },
+            tools: environment.tool_definitions(),
+            sampling_args: Map::new(),
+        }
+    }
+
+    /// The facts of an environment that `verifiers` loaded.
+    pub fn python(loaded: &Loaded) -> Self {
+        let versions = loaded.version_info.clone();
+        Self {
+            lane: "python",
+            num_examples: loaded.example_ids.len() as u64,
+            pass_threshold: loaded.pass_threshold,
+            version_info: VersionInfo {
+                vf_version: versions.vf_version,
+                vf_commit: versions.vf_commit,
+                env_version: versions.env_version,
+                env_commit: versions.env_commit,
+            },
+            tools: (!loaded.tools.is_empty()).then(|| serde_json::to_value(&loaded.tools).ok()).flatten(),
+            sampling_args: loaded.sampling_args.clone(),
+        }
+    }
+}
 
 /// How the evaluation is made, as its metadata tells.
 pub fn describe(
     settings: &EvalSettings,
-    environment: &NativeEnvironment,
+    environment: EnvironmentFacts,
     endpoints: &[Endpoint],
     name: &str,
 ) -> Description {
@@ -28,8 +81,8 @@ pub fn describe(
         endpoints.iter().map(|endpoint| endpoint.shown_url().trim_end_matches('/').to_owned()).collect();
     let mut sampling = Map::from_iter([("n".to_owned(), json!(1)), ("extra_body".to_owned(), json!({}))]);
     sampling.insert("max_tokens".to_owned(), Value::Null);
+    sampling.extend(environment.sampling_args);
     sampling.extend(settings.sampling_args.clone());
-    let examples = environment.examples.len() as u64;
     let num_examples = match settings.num_examples {
         Limit::AtMost(most) => json!(most),
         Limit::Unlimited => json!(-1),
@@ -38,8 +91,9 @@ pub fn describe(
         "env_id": settings.env_id,
         "env_args": settings.env_args,
         "extra_env_kwargs": settings.extra_env_kwargs,
-        "environment_version": environment.version,
-        "lane": "native",
+        "environment_version": environment.version_info.env_version,
+        "verifiers_version": environment.version_info.vf_version,
+        "lane": environment.lane,
         "model": model,
         "endpoint": name,
         "base_url": urls.join(","),
@@ -59,18 +113,13 @@ pub fn describe(
         env_args: settings.env_args.clone(),
         model,
         base_url: urls.join(","),
-        num_examples: examples,
+        num_examples: environment.num_examples,
         rollouts_per_example: settings.rollouts_per_example,
         sampling_args: sampling,
         pass_threshold: environment.pass_threshold,
-        version_info: VersionInfo {
-            vf_version: None,
-            vf_commit: None,
-            env_version: Some(environment.version.clone()),
-            env_commit: None,
-        },
+        version_info: environment.version_info,
         state_columns: settings.state_columns.clone(),
-        tools: environment.tool_definitions(),
+        tools: environment.tools,
         name: settings.name.clone(),
         shuffle: settings.shuffle,
         shuffle_seed: settings.shuffle.then_some(settings.shuffle_seed),

@@ -16,6 +16,7 @@ use crate::config::{EvalSettings, Resume};
 use crate::engine::{self, Course, Group, Stopped};
 use crate::event::{EvalEvent, EvalStarted};
 use crate::native_lane::NativeLane;
+use crate::python_lane::PythonLane;
 use crate::results::aggregate::Aggregate;
 use crate::results::configuration::differences;
 use crate::results::directory;
@@ -31,6 +32,8 @@ use crate::sink::{Observer, Sink};
 pub enum Lane {
     /// Our own tasks, here.
     Native(Arc<NativeLane>),
+    /// Whatever `verifiers` loads, in Python.
+    Python(Arc<PythonLane>),
 }
 
 impl Lane {
@@ -41,6 +44,7 @@ impl Lane {
                 let ids = lane.environment.examples.iter().map(|example| example.example_id);
                 ids.map(|id| i64::try_from(id).unwrap_or(i64::MAX)).collect()
             }
+            Self::Python(lane) => lane.pool.loaded().example_ids.clone(),
         }
     }
 
@@ -48,12 +52,21 @@ impl Lane {
     fn needs_groups(&self) -> bool {
         match self {
             Self::Native(_) => false,
+            // Rewards may compare rollouts, and the library gives advantages only within a group.
+            Self::Python(_) => true,
         }
     }
 
     fn name(&self) -> String {
         match self {
             Self::Native(_) => "native".to_owned(),
+            Self::Python(lane) => {
+                let version = lane.pool.loaded().version_info.vf_version.clone();
+                format!(
+                    "verifiers {} in Python",
+                    version.unwrap_or_else(|| "of an unknown version".to_owned())
+                )
+            }
         }
     }
 }
@@ -201,6 +214,9 @@ impl Evaluation {
         let number = course.number;
         let stopped = match lane {
             Lane::Native(lane) => {
+                engine::carry_out(lane, groups.iter(), course, Arc::clone(&sink), control).await
+            }
+            Lane::Python(lane) => {
                 engine::carry_out(lane, groups.iter(), course, Arc::clone(&sink), control).await
             }
         };

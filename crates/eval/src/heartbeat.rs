@@ -40,6 +40,17 @@ impl Default for HeartbeatOptions {
     }
 }
 
+/// Says that an evaluation made progress; of no effect once its heartbeat is finished.
+#[derive(Clone, Debug)]
+pub struct Pulse(Arc<Notify>);
+
+impl Pulse {
+    /// As [`Heartbeat::beat`].
+    pub fn beat(&self) {
+        self.0.notify_one();
+    }
+}
+
 /// Calls a monitor until it is finished or dropped.
 #[derive(Debug)]
 pub struct Heartbeat {
@@ -74,6 +85,11 @@ impl Heartbeat {
     /// Says that the evaluation made progress. Returns at once; beats that come faster than calls count as one.
     pub fn beat(&self) {
         self.progress.notify_one();
+    }
+
+    /// What says so from elsewhere.
+    pub fn pulse(&self) -> Pulse {
+        Pulse(Arc::clone(&self.progress))
     }
 
     /// Calls the monitor a last time, without regard to the interval. A call under way is given up for it.

@@ -15,8 +15,10 @@ pub mod hub;
 pub mod model_choice;
 pub mod native;
 pub mod native_lane;
+pub mod python_lane;
 pub mod results;
 pub mod sink;
+pub mod worker;
 
 use aec_base::document::Family;
 

@@ -11,6 +11,7 @@ pub mod bench;
 pub mod environment;
 pub mod prime;
 pub mod tree;
+pub mod venv;
 
 pub use environment::{Run, TestEnv};
 

@@ -1,45 +1,33 @@
 //! `aec-bench eval run`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
-use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
-use aec_base::settings::Setting;
 use aec_base::text::{count, printable};
 use aec_eval::FAMILY;
 use aec_eval::config::{
-    EvalOptions, EvalSettings, ModelChoice, Workers, package_defaults, parse_headers, parse_json_object,
-    read_eval_file,
+    EvalOptions, EvalSettings, ModelChoice, Workers, parse_headers, parse_json_object, read_eval_file,
 };
-use aec_eval::describe::{describe, sampling};
 use aec_eval::engine::Stopped;
-use aec_eval::evaluation::{Ended, Evaluation, EvaluationSetup, Lane, run_all};
+use aec_eval::evaluation::{Ended, run_all};
 use aec_eval::event::EvalEvent;
-use aec_eval::find::{FoundPackage, find};
+use aec_eval::heartbeat::{Heartbeat, HeartbeatOptions};
 use aec_eval::model_choice::choose;
-use aec_eval::native::{NativeEnvironment, NativeSetup, PackageSource};
-use aec_eval::native_lane::NativeLane;
-use aec_judge::judge::Judge;
-use aec_model::endpoint::Provider;
-use aec_model::meter::{Budget, Unpriced};
+use aec_model::meter::Unpriced;
 use aec_model::retry::RetryPolicy;
-use aec_model::routing::Target;
-use aec_prime::package::lane::HarnessMode;
-use aec_prime::package::{Audience, PackageName, PackageSpec, assemble};
 use aec_run::control::Control;
-use aec_sandbox::python;
-use aec_task::catalogue::Catalogue;
-use aec_task::task::Task;
 use serde::Serialize;
 use serde_json::{Map, Value};
+use tokio::runtime::Runtime;
 
+use super::eval_after::After;
+use super::eval_environment::{Desk, Door, Prepared, prepare};
 use super::models::{self, Models};
-use super::selection::NamedTasks;
-use super::verify::judge;
-use crate::arguments::{EndpointsArgument, EvalRunArguments, EvalTaskArguments};
+use super::prime::proxy;
+use super::verify::judge_later;
+use crate::arguments::{EndpointsArgument, EvalRunArguments};
 use crate::context::Context;
 use crate::eval_progress::{EvalProgress, summary_text};
 use crate::failure::{Exit, Failure};
@@ -67,45 +55,40 @@ struct EvaluationData<'a> {
     cost_usd: Option<f64>,
 }
 
-/// An evaluation with everything it needs, before any model is asked.
-struct Prepared {
-    settings: EvalSettings,
-    source: Source,
-    package: Option<FoundPackage>,
-}
-
-/// Where the examples come from.
-enum Source {
-    /// Tasks of ours.
-    Native { source: PackageSource, split: &'static str },
-}
-
 pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Outcome, Failure> {
     let begun = Instant::now();
     let (options, mut problems) = options(context, arguments)?;
     let project = open_project(context, arguments, &options)?;
+    let runtime = models::runtime()?;
     let mut prepared = Vec::with_capacity(options.len());
     for one in options {
-        let (one, noticed) = prepare(context, arguments, &project, one)?;
+        let (one, noticed) = prepare(context, arguments, &project, &runtime, one)?;
         problems.extend(noticed);
         prepared.push(one);
     }
     let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
     let (opened, names) = open_models(context, arguments, &project, &prepared, unpriced)?;
     problems.extend(opened.problems.iter().cloned());
-    let runtime = models::runtime()?;
+    let after =
+        prepared.iter().map(|one| After::of(&project, &one.settings)).collect::<Result<Vec<_>, _>>()?;
     let signals = {
         let _entered = runtime.enter();
         Signals::catch()?
     };
     let control = Control::default();
     let mut progress = EvalProgress::new(context, &arguments.pace, control.clone())?;
+    let heart = start_heart(&project, &runtime, &prepared, &progress)?;
     let scratch = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-    let judge = Arc::new(judge(context, &arguments.sandbox));
-    let desk =
-        Desk { context, arguments, opened: &opened, judge, contents: ContentStore::new(scratch.path()) };
+    let mut desk = Desk {
+        context,
+        arguments,
+        opened: &opened,
+        runtime: &runtime,
+        judge: judge_later(context, &arguments.sandbox),
+        scratch: scratch.path(),
+        gateway: Door::default(),
+    };
     let mut evaluations = Vec::with_capacity(prepared.len());
-    let _entered = runtime.enter();
     for (number, (one, name)) in prepared.into_iter().zip(&names).enumerate() {
         let evaluation = desk.open(number, one, name, &progress)?;
         problems.extend(evaluation.notes.iter().cloned());
@@ -114,24 +97,48 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     progress.on(&EvalEvent::Started(evaluations.iter().map(|one| one.started.clone()).collect()));
     let ended = runtime.block_on(async {
         tokio::spawn(super::run::listen(signals, control.clone()));
-        run_all(evaluations, &control).await
+        let ended = run_all(evaluations, &control).await;
+        if let Some(heart) = heart {
+            heart.finish().await;
+        }
+        ended
     });
     progress.finish();
-    drop(_entered);
+    problems.extend(progress.warnings());
+    problems.extend(found(&ended));
+    for (one, after) in ended.iter().zip(&after) {
+        problems.extend(after.carry_out(context, arguments, &project, &runtime, one)?);
+    }
     // A judge that nobody waits for any more ends with the program.
     runtime.shutdown_background();
-    problems.extend(found(&ended));
     let data = data(&ended, begun);
     let outcome = Outcome::new(context.format, &data, || summary_text(&ended))?.problems(problems);
-    let outcome =
-        ended.iter().filter_map(|one| one.started.directory.as_deref()).fold(outcome, |outcome, place| {
-            outcome.remark(format!("Results in {}", printable(&project.shown(place).to_string_lossy())))
-        });
+    let places = ended.iter().filter_map(|one| one.started.directory.as_deref());
+    let outcome = places.fold(outcome, |outcome, place| {
+        outcome.remark(format!("Results in {}", printable(&project.shown(place).to_string_lossy())))
+    });
     Ok(match ended.iter().find_map(|one| one.stopped.as_ref()) {
         Some(Stopped::Asked) => outcome.exit(Exit::Interrupted),
         Some(Stopped::Fatal(_) | Stopped::Storage(_)) => outcome.exit(Exit::Environment),
         None => outcome,
     })
+}
+
+/// Tells a monitor that the evaluations go on, if one was named.
+fn start_heart(
+    project: &Project,
+    runtime: &Runtime,
+    prepared: &[Prepared],
+    progress: &EvalProgress,
+) -> Result<Option<Heartbeat>, Failure> {
+    let Some(url) = prepared.iter().find_map(|one| one.settings.heartbeat_url.as_deref()) else {
+        return Ok(None);
+    };
+    let _entered = runtime.enter();
+    let options = HeartbeatOptions { proxy: proxy(project), ..HeartbeatOptions::default() };
+    let heart = Heartbeat::start(url, options, progress.warn())?;
+    progress.beat(heart.pulse());
+    Ok(Some(heart))
 }
 
 /// The evaluations that were asked for: those of a file, or the one of the command line.
@@ -268,92 +275,6 @@ fn open_project(
     models::project_with(context, &endpoints, &arguments.budget, tasks)
 }
 
-/// Finds the environment of an evaluation and fills in what its package and this program say.
-fn prepare(
-    context: &Context,
-    arguments: &EvalRunArguments,
-    project: &Project,
-    mut options: EvalOptions,
-) -> Result<(Prepared, Vec<Problem>), Failure> {
-    let mut problems = Vec::new();
-    let selects = arguments.tasks.selects();
-    if selects && options.env_id.is_some() {
-        let problem = Problem::error("both an environment and tasks of this project were named");
-        return Err(Failure::usage(problem.fix("leave out one of them")));
-    }
-    if selects {
-        options.env_id = Some("tasks".to_owned());
-        let settings = options.resolve()?;
-        let (source, noticed) = selected(project, &arguments.tasks, None)?;
-        problems.extend(noticed);
-        return Ok((
-            Prepared { settings, source: Source::Native { source, split: "all" }, package: None },
-            problems,
-        ));
-    }
-    let settings = options.clone().resolve()?;
-    let here = context.directory()?;
-    let places =
-        [here.join(&settings.env_dir_path), project.settings.path(Setting::Prime).join("environments")];
-    let package = find(&settings.env_id, &settings.environment, &here, &places);
-    if let Some(package) = &package {
-        let beside = package.tasks.as_ref().unwrap_or(&package.directory);
-        match package_defaults(beside) {
-            Ok(defaults) => options = options.over(defaults),
-            Err(problem) => problems.push(problem),
-        }
-    }
-    let settings = options.resolve()?;
-    let source = match package.as_ref().and_then(|package| package.tasks.as_deref()) {
-        Some(tasks) if settings.python.is_none() => {
-            Source::Native { source: PackageSource::read(tasks)?, split: "train" }
-        }
-        _ if package.is_none() && settings.env_id.contains('@') => {
-            let (source, noticed) = selected(project, &arguments.tasks, Some(&settings.env_id))?;
-            problems.extend(noticed);
-            Source::Native { source, split: "all" }
-        }
-        _ => return Err(not_found(&settings.env_id, &places)),
-    };
-    Ok((Prepared { settings, source, package }, problems))
-}
-
-fn not_found(env_id: &str, places: &[PathBuf]) -> Failure {
-    let places: Vec<String> =
-        places.iter().map(|place| printable(&place.to_string_lossy()).into_owned()).collect();
-    let problem =
-        Problem::error(format!("there is no environment `{}`", printable(env_id))).id(FAMILY.number(97));
-    problem
-        .why(format!("it is neither in {} nor the directory of a package", places.join(" nor in ")))
-        .fix("export it with `aec-bench prime export`, install it, or name a dataset as NAME@VERSION")
-        .into()
-}
-
-/// Tasks of this project as an environment.
-fn selected(
-    project: &Project,
-    arguments: &EvalTaskArguments,
-    dataset: Option<&str>,
-) -> Result<(PackageSource, Vec<Problem>), Failure> {
-    let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
-    let mut selection = arguments.selection.clone();
-    if let Some(dataset) = dataset {
-        selection.dataset = Some(dataset.to_owned());
-    }
-    let named = NamedTasks::choose(project, (&arguments.task, &arguments.pattern), &selection, &catalogue)?;
-    let tasks: Vec<Task> = named.tasks.into_iter().cloned().collect();
-    let spec = PackageSpec {
-        name: PackageName::of_selection(),
-        version: "0.0.0".to_owned(),
-        harness: HarnessMode::Auto,
-        dataset: selection.dataset.clone(),
-        tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-        audience: Audience::Here,
-    };
-    let assembled = assemble(&spec, &tasks)?;
-    Ok((assembled.into(), named.warnings))
-}
-
 /// The client of the run, and the name under which each evaluation asks for its model.
 fn open_models(
     context: &Context,
@@ -377,78 +298,6 @@ fn open_models(
             Ok(())
         })?;
     Ok((opened, names))
-}
-
-/// What all evaluations of a run share.
-struct Desk<'a> {
-    context: &'a Context,
-    arguments: &'a EvalRunArguments,
-    opened: &'a Models,
-    judge: Arc<Judge>,
-    contents: ContentStore,
-}
-
-impl Desk<'_> {
-    fn open(
-        &self,
-        number: usize,
-        prepared: Prepared,
-        name: &str,
-        progress: &EvalProgress,
-    ) -> Result<Evaluation, Failure> {
-        let Prepared { settings, source, package } = prepared;
-        let client = &self.opened.client;
-        let model = client.model(name, None).map_err(Problem::from)?;
-        let endpoints = match client.routes().resolve(name, None) {
-            Ok(Target::Endpoints(endpoints)) => endpoints,
-            _ => Vec::new(),
-        };
-        let account =
-            self.opened.meter.open(Some(&self.opened.run), &settings.display_name(), Budget::default());
-        let sampling = sampling(&settings.sampling_args)?;
-        let Source::Native { source, split } = source;
-        let columns: Vec<Arc<str>> = settings.state_columns.iter().map(|name| name.as_str().into()).collect();
-        let environment = NativeEnvironment::load(NativeSetup {
-            source,
-            env_args: &settings.env_args,
-            extra_env_kwargs: &settings.extra_env_kwargs,
-            split,
-            num_examples: settings.num_examples.most().and_then(|most| usize::try_from(most).ok()),
-            shuffle: settings.shuffle.then_some(settings.shuffle_seed),
-            judge: Arc::clone(&self.judge),
-            contents: self.contents.clone(),
-            python: python::find(self.context.search_path().as_deref()),
-            timeout: settings.timeout.map(|timeout| timeout.as_secs_f64()),
-            details: columns.iter().any(|name| &**name == "details"),
-        })?;
-        let description = describe(&settings, &environment, &endpoints, name);
-        let lane = NativeLane {
-            label: settings.display_name(),
-            environment,
-            model: model.clone(),
-            sampling,
-            seed: settings.seed,
-            account: account.clone(),
-            columns,
-        };
-        let provider =
-            endpoints.first().filter(|endpoint| endpoint.provider == Provider::OpenAi).map(|_| "openai");
-        let evaluation = Evaluation::open(EvaluationSetup {
-            number,
-            settings: &settings,
-            lane: Lane::Native(Arc::new(lane)),
-            description,
-            package: package.as_ref().map(|package| package.directory.as_path()),
-            provider,
-            rerun_errors: self.arguments.results.rerun_errors,
-            model,
-            account,
-            redactor: Arc::new(self.context.redactor()),
-            observer: progress.observer(),
-            wants_rows: progress.wants_rows(),
-        })?;
-        Ok(evaluation)
-    }
 }
 
 fn data<'a>(ended: &'a [Ended], begun: Instant) -> Data<'a> {

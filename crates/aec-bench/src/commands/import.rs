@@ -51,7 +51,7 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
 }
 
 /// What tells a run on somebody's machine from others: the names of its two last directories.
-fn run_id(path: &Path) -> String {
+pub(crate) fn run_id(path: &Path) -> String {
     let directory = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     let mut names: Vec<String> = directory
         .components()
@@ -71,6 +71,14 @@ pub(crate) fn open_source(path: &Path) -> Result<Source, Failure> {
             .fix("name the directory that the evaluation wrote, or its file of rollouts")
             .into()
     })
+}
+
+/// What was brought in.
+pub(crate) struct Taken {
+    run: Run,
+    pub(crate) imported: Imported,
+    pub(crate) problems: Vec<Problem>,
+    unreadable: usize,
 }
 
 /// Everything that bringing rollouts in needs of the project.
@@ -116,13 +124,19 @@ impl ImportDesk {
         .map_err(failed)
     }
 
-    /// Brings all rollouts of a file in.
+    /// Brings all rollouts of a file in, and says so.
     pub(crate) fn bring(
         &self,
         context: &Context,
         origin: &Origin,
         source: Source,
     ) -> Result<Outcome, Failure> {
+        let Taken { run, imported, problems, unreadable } = self.take(context, origin, source)?;
+        self.outcome(context, origin, &run, &imported, problems, unreadable)
+    }
+
+    /// Brings all rollouts of a file in.
+    pub(crate) fn take(&self, context: &Context, origin: &Origin, source: Source) -> Result<Taken, Failure> {
         let run = source.run.clone().unwrap_or_default();
         let redactor = context.redactor();
         let mut importer = self.importer(&redactor, origin.clone(), run.clone())?;
@@ -131,7 +145,7 @@ impl ImportDesk {
         take_rows(&mut importer, source.rows, &mut problems, &mut unreadable)?;
         let (imported, disagreements) = importer.finish().map_err(failed)?;
         problems.extend(disagreements);
-        self.outcome(context, origin, &run, &imported, problems, unreadable)
+        Ok(Taken { run, imported, problems, unreadable })
     }
 
     /// What was brought in, for people and programs.

@@ -51,7 +51,7 @@ pub(crate) fn settings(context: &Context, project: &Project) -> Result<Settings,
     Ok(settings)
 }
 
-fn proxy(project: &Project) -> Option<String> {
+pub(crate) fn proxy(project: &Project) -> Option<String> {
     ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
         .into_iter()
         .find_map(|name| project.env.get(name).map(str::to_owned))

@@ -1,13 +1,15 @@
 //! `aec-bench verify`.
 
+use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text;
+use aec_eval::native::LazyJudge;
 use aec_judge::golden::{Expectation, golden_answers, submission_from};
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::submission::{FreezeError, Submission};
@@ -136,11 +138,25 @@ pub(crate) fn find_tasks(
 
 /// A judge for this machine.
 pub(crate) fn judge(context: &Context, sandbox: &SandboxArgument) -> Judge {
-    let python = python::find(context.search_path().as_deref()).filter(|python| python.recent_enough);
-    let isolation = match sandbox.sandbox {
+    judge_with(context.search_path().as_deref(), isolation(sandbox))
+}
+
+/// A judge that is made when somebody needs it: looking for an interpreter takes longer than most commands.
+pub(crate) fn judge_later(context: &Context, sandbox: &SandboxArgument) -> LazyJudge {
+    let (path, isolation) = (context.search_path(), isolation(sandbox));
+    Arc::new(LazyLock::new(Box::new(move || judge_with(path.as_deref(), isolation))))
+}
+
+/// Whether verifiers and commands run in rooms.
+pub(crate) fn isolation(sandbox: &SandboxArgument) -> Isolation {
+    match sandbox.sandbox {
         SandboxLevel::Namespaces => Isolation::Room,
         SandboxLevel::None => Isolation::None,
-    };
+    }
+}
+
+fn judge_with(search_path: Option<&OsStr>, isolation: Isolation) -> Judge {
+    let python = python::find(search_path).filter(|python| python.recent_enough);
     Judge { isolation, python, surface: Surface::default(), pool: Some(Arc::default()), native: true }
 }
 

@@ -8,10 +8,12 @@ mod screen;
 mod state;
 mod summary;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
+use aec_base::problem::Problem;
 use aec_eval::event::EvalEvent;
+use aec_eval::heartbeat::Pulse;
 use aec_eval::sink::Observer;
 use aec_run::control::Control;
 
@@ -39,6 +41,10 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// Prints lines; absent where something else shows the state.
     lines: Mutex<Option<Lines>>,
+    /// Tells a monitor, where one was named.
+    pulse: OnceLock<Pulse>,
+    /// What was noticed on the way.
+    warnings: Mutex<Vec<Problem>>,
 }
 
 enum Painter {
@@ -52,6 +58,9 @@ impl Shared {
     }
 
     fn on(&self, event: &EvalEvent) {
+        if let (EvalEvent::Finished(_), Some(pulse)) = (event, self.pulse.get()) {
+            pulse.beat();
+        }
         let now = Instant::now();
         let mut state = self.state();
         state.apply(event, now);
@@ -82,6 +91,8 @@ impl EvalProgress {
         let shared = Arc::new(Shared {
             state: Mutex::new(State::new(context.redactor(), Instant::now())),
             lines: Mutex::new(lines),
+            pulse: OnceLock::new(),
+            warnings: Mutex::default(),
         });
         let painter = match mode {
             Mode::Quiet | Mode::Lines => None,
@@ -101,6 +112,23 @@ impl EvalProgress {
     pub(crate) fn observer(&self) -> Observer {
         let shared = Arc::clone(&self.shared);
         Arc::new(move |event| shared.on(event))
+    }
+
+    /// Tells a monitor of every rollout from now on.
+    pub(crate) fn beat(&self, pulse: Pulse) {
+        // There is one monitor in a run.
+        self.shared.pulse.set(pulse).ok();
+    }
+
+    /// Takes in what there is to say at the end.
+    pub(crate) fn warn(&self) -> impl FnOnce(Problem) + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |problem| shared.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(problem)
+    }
+
+    /// What was noticed on the way.
+    pub(crate) fn warnings(&self) -> Vec<Problem> {
+        std::mem::take(&mut *self.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes in what happened.

@@ -7,16 +7,16 @@ use std::time::Duration;
 use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::text::printable;
-use aec_judge::judge::{Isolation, Judge, JudgeLimits};
+use aec_judge::judge::{Isolation, JudgeLimits};
 use aec_judge::scorer::Answers;
 use aec_judge::verifier::VerifierFiles;
 use aec_prime::package::lane::{HarnessMode, Lane};
 use aec_prime::package::manifest::{PackagedFile, PackagedTask};
 use aec_prime::package::select::{SMALLEST_SPLIT, place, select};
-use aec_sandbox::python::Python;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::LazyJudge;
 use super::arguments::{Arguments, Confinement};
 use super::source::PackageSource;
 use super::verdict::{Bench, LoadedVerifier, Terms};
@@ -38,11 +38,11 @@ pub struct NativeSetup<'a> {
     /// Draws the order of the examples.
     pub shuffle: Option<i64>,
     /// Judges what has no native twin.
-    pub judge: Arc<Judge>,
+    pub judge: LazyJudge,
     /// Where submissions are kept while they are judged in rooms.
     pub contents: ContentStore,
-    /// The interpreter that rooms get.
-    pub python: Option<Python>,
+    /// Whether commands run in rooms; where they do not, the arguments cannot bring rooms back.
+    pub isolation: Isolation,
     /// Seconds that a rollout may take; absent for what the tasks say.
     pub timeout: Option<f64>,
     /// Whether what the verifier says about the parts of an answer is wanted.
@@ -50,7 +50,6 @@ pub struct NativeSetup<'a> {
 }
 
 /// An environment of our own tasks.
-#[derive(Debug)]
 pub struct NativeEnvironment {
     /// Name of the package.
     pub name: String,
@@ -72,7 +71,6 @@ pub struct NativeEnvironment {
 }
 
 /// A task as an environment offers it.
-#[derive(Debug)]
 pub struct Example {
     /// Its place in the package, the same under every filter.
     pub example_id: u64,
@@ -92,12 +90,23 @@ pub struct Example {
     pub(super) timeout: Duration,
     isolation: Isolation,
     command_timeout: Duration,
-    python: Option<Python>,
     ready: OnceLock<Result<Ready, String>>,
 }
 
+impl std::fmt::Debug for NativeEnvironment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NativeEnvironment").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Example {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Example").field("task_id", &self.task.task_id).finish_non_exhaustive()
+    }
+}
+
 /// What is read when a rollout first needs it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Ready {
     pub(super) terms: Arc<Terms>,
     pub(super) workspace: Arc<WorkspaceSetup>,
@@ -140,7 +149,7 @@ impl NativeEnvironment {
             lane,
             overlap: slice.overlap,
             timeout: setup.timeout,
-            python: setup.python.as_ref(),
+            isolation: setup.isolation,
             source: &setup.source,
         };
         let examples: Vec<Arc<Example>> = tasks
@@ -240,7 +249,7 @@ impl NativeEnvironment {
                 storage_mb: limits.storage_mb,
                 command_timeout: example.command_timeout,
                 isolation: example.isolation,
-                python: example.python.clone(),
+                judge: LazyJudge::clone(&self.bench.judge),
             }),
         })
     }
@@ -265,7 +274,7 @@ struct ExampleTerms<'a> {
     lane: Lane,
     overlap: bool,
     timeout: Option<f64>,
-    python: Option<&'a Python>,
+    isolation: Isolation,
     source: &'a PackageSource,
 }
 
@@ -284,6 +293,7 @@ impl ExampleTerms<'_> {
         });
         let needs_room = self.lane == Lane::Stateful || !task.verifier.standard;
         let isolation = match arguments.confinement {
+            _ if self.isolation == Isolation::None => "none",
             Confinement::None => "none",
             _ if needs_room => "namespaces",
             _ => "unneeded",
@@ -328,9 +338,11 @@ impl ExampleTerms<'_> {
             max_turns,
             max_total_tokens,
             timeout: seconds(timeout),
-            isolation: arguments.confinement.isolation(),
+            isolation: match self.isolation {
+                Isolation::Room => arguments.confinement.isolation(),
+                Isolation::None => Isolation::None,
+            },
             command_timeout: seconds(command_timeout),
-            python: self.python.cloned(),
             ready: OnceLock::new(),
         }
     }

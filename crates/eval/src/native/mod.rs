@@ -10,6 +10,13 @@ mod tools;
 mod verdict;
 mod workspace;
 
+use std::sync::{Arc, LazyLock};
+
+use aec_judge::judge::Judge;
+
+/// A judge that is made when a room is first needed: finding its interpreter takes longer than starting this program.
+pub type LazyJudge = Arc<LazyLock<Judge, Box<dyn FnOnce() -> Judge + Send>>>;
+
 pub use environment::{Example, NativeEnvironment, NativeSetup};
 pub use rollout::{Generated, Generation};
 pub use source::PackageSource;

@@ -37,7 +37,6 @@ pub struct Generation {
 }
 
 /// A rollout that was generated and not judged yet.
-#[derive(Debug)]
 pub struct Generated {
     example: Arc<Example>,
     rollout_number: u32,

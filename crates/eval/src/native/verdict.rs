@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use aec_base::content::ContentStore;
-use aec_judge::judge::{Judge, JudgeLimits};
+use aec_judge::judge::JudgeLimits;
 use aec_judge::scorer::{self, Answers, Unreadable};
 use aec_judge::submission::{FreezeError, Submission, SubmissionLimits};
 use aec_judge::verifier::VerifierFiles;
 use aec_sandbox::Sandbox;
 use serde_json::Value;
 
+use super::LazyJudge;
 use super::workspace::{Files, GivenFile, ROOT, Trouble, Workspace, blocking, is_directory};
 
 /// What judges a task.
@@ -93,9 +94,8 @@ impl RolloutVerdict {
 }
 
 /// Judges rollouts.
-#[derive(Clone, Debug)]
 pub(super) struct Bench {
-    pub(super) judge: Arc<Judge>,
+    pub(super) judge: LazyJudge,
     /// Where submissions of verifiers in rooms are kept while they are judged.
     pub(super) contents: ContentStore,
     /// Whether somebody wants to know what the verifier says about the parts of an answer.

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use aec_base::text::printable;
 use aec_judge::judge::Isolation;
-use aec_sandbox::python::Python;
 use aec_sandbox::{
     BareRoom, ExecSpec, Exit, Kind, Level, Limits, OutputLimits, Room, RoomSpec, Sandbox, SandboxError, Tree,
     WalkLimits,
 };
 use rustix::io::Errno;
 
+use super::LazyJudge;
 use super::path::{self, PathError};
 
 /// Where agents work.
@@ -62,7 +62,6 @@ pub(super) struct GivenFile {
 }
 
 /// What a rollout may take, and how its commands run.
-#[derive(Clone, Debug)]
 pub(super) struct WorkspaceSetup {
     pub(super) given: Arc<[GivenFile]>,
     pub(super) output_path: String,
@@ -71,7 +70,8 @@ pub(super) struct WorkspaceSetup {
     pub(super) storage_mb: u32,
     pub(super) command_timeout: Duration,
     pub(super) isolation: Isolation,
-    pub(super) python: Option<Python>,
+    /// Knows the interpreter that rooms get.
+    pub(super) judge: LazyJudge,
 }
 
 /// The workspace of one rollout.
@@ -284,7 +284,7 @@ fn open(setup: &WorkspaceSetup, files: &BTreeMap<String, Arc<[u8]>>) -> Result<B
         },
         network: false,
     };
-    if let Some(python) = &setup.python {
+    if let Some(python) = &setup.judge.python {
         spec.offer_python(python);
     }
     let room: Box<dyn Sandbox> = match setup.isolation {

@@ -1,9 +1,10 @@
 //! Prime's program in a virtual environment.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use aec_test::prime::StandIn;
+use aec_test::venv::{self, run};
 
 /// A version that is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +25,6 @@ impl Version {
             Self::Newest => "0.18.0",
         }
     }
-
-    fn requirements(self) -> &'static str {
-        match self {
-            Self::Described => include_str!("../requirements/prime-0.6.2.txt"),
-            Self::LastShared => include_str!("../requirements/prime-0.12.0.txt"),
-            Self::Newest => include_str!("../requirements/prime-0.18.0.txt"),
-        }
-    }
 }
 
 /// An installed program with a home of its own.
@@ -44,19 +37,7 @@ pub(crate) struct Prime {
 impl Prime {
     /// Installs a version, once for all tests.
     pub(crate) fn install(version: Version) -> Result<Self, String> {
-        let environment = venvs().join(format!("prime-{}", version.number()));
-        let marker = environment.join("complete.txt");
-        let lock = std::fs::File::create(venvs().join(format!("prime-{}.lock", version.number())));
-        let lock = lock.map_err(|error| error.to_string())?;
-        lock.lock().map_err(|error| error.to_string())?;
-        if std::fs::read_to_string(&marker).ok().as_deref() != Some(version.requirements()) {
-            make(&environment)?;
-            let requirements = environment.join("requirements.txt");
-            std::fs::write(&requirements, version.requirements()).map_err(|error| error.to_string())?;
-            let pip = environment.join("bin/pip");
-            run(Command::new(pip).args(["install", "--quiet", "--no-deps", "-r"]).arg(requirements))?;
-            std::fs::write(&marker, version.requirements()).map_err(|error| error.to_string())?;
-        }
+        let environment = venv::install(&format!("prime-{}", version.number()))?;
         let home = tempfile::tempdir().map_err(|error| error.to_string())?;
         Ok(Self { version, environment, home })
     }
@@ -99,30 +80,4 @@ impl Prime {
         }
         run(&mut command)
     }
-}
-
-/// Directory of all virtual environments.
-pub(crate) fn venvs() -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../venvs");
-    std::fs::create_dir_all(&directory).unwrap();
-    directory.canonicalize().unwrap()
-}
-
-/// Makes an empty virtual environment.
-pub(crate) fn make(environment: &Path) -> Result<(), String> {
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(environment)).map(|_| ())
-}
-
-/// What a program prints, or both its outputs if it fails.
-pub(crate) fn run(command: &mut Command) -> Result<String, String> {
-    let Output { status, stdout, stderr } =
-        command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
-    let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    if status.success() { Ok(out.into_owned()) } else { Err(format!("{status}\n{out}\n{err}")) }
-}
-
-/// Says why nothing was checked.
-pub(crate) fn skip(reason: &str) {
-    assert!(!aec_test::full(), "{reason}");
-    eprintln!("SKIPPED: {reason}");
 }

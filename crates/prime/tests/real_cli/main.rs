@@ -24,7 +24,7 @@ fn with_each(versions: &[Version], check: impl Fn(&Prime)) {
     for version in versions.iter().filter(wanted) {
         match Prime::install(*version) {
             Ok(prime) => check(&prime),
-            Err(reason) => cli::skip(&format!("prime {}: {reason}", version.number())),
+            Err(reason) => aec_test::venv::skip(&format!("prime {}: {reason}", version.number())),
         }
     }
 }

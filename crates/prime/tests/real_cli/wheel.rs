@@ -5,8 +5,8 @@ use std::process::Command;
 
 use aec_prime::service::hub::Package;
 
-use crate::cli;
 use crate::compare::write_package;
+use aec_test::venv;
 
 /// Imports the package and checks what was installed against the record of the wheel.
 const CHECK: &str = r##"
@@ -29,9 +29,9 @@ print(checked)
 
 #[test]
 fn pip_installs_the_wheel() {
-    let environment = cli::venvs().join("wheel");
-    if let Err(reason) = cli::make(&environment) {
-        return cli::skip(&reason);
+    let environment = venv::directory().join("wheel");
+    if let Err(reason) = venv::make(&environment) {
+        return venv::skip(&reason);
     }
     let directory = tempfile::tempdir().unwrap();
     write_package(directory.path());
@@ -40,13 +40,13 @@ fn pip_installs_the_wheel() {
     std::fs::write(&wheel, &package.wheel).unwrap();
     let python = environment.join("bin/python");
     let pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps"];
-    cli::run(Command::new(&python).args(pip).arg(&wheel)).unwrap();
-    let checked = cli::run(Command::new(&python).args(["-c", CHECK]).current_dir(Path::new("/"))).unwrap();
+    venv::run(Command::new(&python).args(pip).arg(&wheel)).unwrap();
+    let checked = venv::run(Command::new(&python).args(["-c", CHECK]).current_dir(Path::new("/"))).unwrap();
     assert!(checked.trim().parse::<u32>().unwrap() >= 6, "{checked}");
-    let files = cli::run(Command::new(&python).args(["-m", "pip", "show", "-f", "aec-demo"])).unwrap();
+    let files = venv::run(Command::new(&python).args(["-m", "pip", "show", "-f", "aec-demo"])).unwrap();
     assert!(
         files.contains("aec_demo/tasks/build/input.txt") && files.contains("aec_demo/.hidden"),
         "{files}"
     );
-    cli::run(Command::new(&python).args(["-m", "zipfile", "-t"]).arg(&wheel)).unwrap();
+    venv::run(Command::new(&python).args(["-m", "zipfile", "-t"]).arg(&wheel)).unwrap();
 }

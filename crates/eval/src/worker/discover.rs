@@ -1,0 +1,141 @@
+//! What an interpreter has of an environment, found out without importing anything heavy.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use aec_base::problem::Problem;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::worker::FAMILY;
+use crate::worker::error::WorkerError;
+use crate::worker::files::ProgramFiles;
+use crate::worker::program;
+
+/// How long the interpreter may take.
+const LIMIT: Duration = Duration::from_mins(1);
+/// The longest project file that is read.
+const LONGEST_PROJECT: u64 = 1024 * 1024;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Discovered {
+    /// The version of Python.
+    pub python: String,
+    /// The version of `verifiers`, if it is installed.
+    pub verifiers: Option<String>,
+    /// The module that an environment of this id must have.
+    pub module: String,
+    /// The module's file, if it can be imported.
+    pub origin: Option<PathBuf>,
+    /// Whether it lies in the directory of environments rather than being installed.
+    pub local: bool,
+    /// The directory of the module's file.
+    pub package_directory: Option<PathBuf>,
+    /// The project file next to the module.
+    pub pyproject: Option<PathBuf>,
+    /// The version of the installed package of that name.
+    pub installed_version: Option<String>,
+    /// Why looking for the module failed.
+    pub problem: Option<String>,
+}
+
+/// What a project file says about evaluations, `[tool.verifiers.eval]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EvalDefaults {
+    /// How many examples.
+    pub num_examples: Option<i64>,
+    /// How many rollouts of each.
+    pub rollouts_per_example: Option<i64>,
+}
+
+/// Looks for an environment in an interpreter and in a directory of environments.
+pub async fn discover(
+    python: &Path,
+    env_id: &str,
+    env_dir_path: Option<&Path>,
+) -> Result<Discovered, WorkerError> {
+    let program = ProgramFiles::write()?;
+    let mut command = Command::new(python);
+    command.arg(program.path()).arg("discover");
+    let request = json!({ "env_id": env_id, "env_dir_path": env_dir_path.map(Path::to_string_lossy) });
+    let failed = |reason: String| WorkerError::Start { python: python.to_owned(), reason };
+    let said =
+        program::run(command, request.to_string(), LIMIT).await.map_err(|error| failed(error.to_string()))?;
+    serde_json::from_str(said.stdout.lines().last().unwrap_or_default()).map_err(|_| {
+        let told = said.stderr.trim().lines().last().unwrap_or("it said nothing").to_owned();
+        failed(format!("it is no Python that can be used ({}): {told}", said.status))
+    })
+}
+
+impl Discovered {
+    /// Why no environment of this id can be loaded, if it cannot.
+    pub fn refusal(&self, env_id: &str, python: &Path) -> Option<Problem> {
+        if self.verifiers.is_none() {
+            return Some(
+                Problem::error(format!("{} has no `verifiers`", python.display()))
+                    .id(FAMILY.number(41))
+                    .why("the environment is Python code that runs with that package")
+                    .fix("install the environment there, or name another interpreter with --python"),
+            );
+        }
+        if self.origin.is_none() {
+            let problem = Problem::error(format!("there is no environment `{env_id}`"))
+                .id(FAMILY.number(42))
+                .fix("install it, or name the directory that holds it with --env-dir-path");
+            let why = self.problem.clone().unwrap_or_else(|| {
+                format!(
+                    "{} has no module `{}`, and no directory of environments has one",
+                    python.display(),
+                    self.module
+                )
+            });
+            return Some(problem.why(why));
+        }
+        None
+    }
+
+    /// What the project file says about evaluations. What cannot be used is a warning and counts as absent.
+    pub fn eval_defaults(&self) -> (EvalDefaults, Vec<Problem>) {
+        self.pyproject.as_deref().map_or_else(Default::default, read_defaults)
+    }
+}
+
+fn read_defaults(path: &Path) -> (EvalDefaults, Vec<Problem>) {
+    let warning = |what: String| {
+        Problem::warning(what)
+            .id(FAMILY.number(51))
+            .why("the defaults of the environment are not used")
+            .fix("write whole numbers, or leave the keys out")
+            .in_file(path)
+    };
+    let text = match std::fs::metadata(path).map(|data| data.len()) {
+        Ok(length) if length > LONGEST_PROJECT => Err(format!("it is longer than {LONGEST_PROJECT} bytes")),
+        _ => std::fs::read_to_string(path).map_err(|error| error.to_string()),
+    };
+    let table = text.and_then(|text| text.parse::<toml::Table>().map_err(|error| error.message().to_owned()));
+    let table = match table {
+        Ok(table) => table,
+        Err(reason) => return (EvalDefaults::default(), vec![warning(format!("cannot read it: {reason}"))]),
+    };
+    let mut problems = Vec::new();
+    let mut found: Option<&toml::Value> = table.get("tool");
+    for key in ["verifiers", "eval"] {
+        found = found.and_then(|value| value.get(key));
+    }
+    let mut number = |key: &str| match found.and_then(|eval| eval.get(key)) {
+        None => None,
+        Some(toml::Value::Integer(number)) => Some(*number),
+        Some(other) => {
+            problems
+                .push(warning(format!("`tool.verifiers.eval.{key}` must be a whole number, not {other}")));
+            None
+        }
+    };
+    let defaults = EvalDefaults {
+        num_examples: number("num_examples"),
+        rollouts_per_example: number("rollouts_per_example"),
+    };
+    (defaults, problems)
+}

@@ -1,0 +1,87 @@
+//! Virtual environments from pinned requirements, made once for all tests, below the target directory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Requirements by the name of their environment.
+const REQUIREMENTS: [(&str, &str); 6] = [
+    ("verifiers-0.1.14", include_str!("../requirements/verifiers-0.1.14.txt")),
+    ("verifiers-0.3.1", include_str!("../requirements/verifiers-0.3.1.txt")),
+    ("verifiers-0.4.0", include_str!("../requirements/verifiers-0.4.0.txt")),
+    ("prime-0.6.2", include_str!("../requirements/prime-0.6.2.txt")),
+    ("prime-0.12.0", include_str!("../requirements/prime-0.12.0.txt")),
+    ("prime-0.18.0", include_str!("../requirements/prime-0.18.0.txt")),
+];
+
+/// The interpreter of an environment with a version of `verifiers`. Where the packages cannot be had the test is to be
+/// skipped, which is said; that is a failure where everything is to be checked.
+pub fn with_verifiers(version: &str) -> Option<PathBuf> {
+    match install(&format!("verifiers-{version}")) {
+        Ok(environment) => Some(environment.join("bin/python")),
+        Err(why) => {
+            skip(&format!("no Python with verifiers {version}: {why}"));
+            None
+        }
+    }
+}
+
+/// Says why a test is skipped; fails where everything is to be checked.
+#[expect(clippy::print_stderr, reason = "whoever runs the tests must see it")]
+pub fn skip(why: &str) {
+    let everything = crate::full() || std::env::var_os("CI").is_some();
+    assert!(!everything, "{why}");
+    eprintln!("SKIPPED: {why}");
+}
+
+/// The environment of this name, with everything that its requirements name.
+pub fn install(name: &str) -> Result<PathBuf, String> {
+    let wanted = REQUIREMENTS.iter().find(|(known, _)| *known == name).map(|(_, wanted)| *wanted);
+    let wanted = wanted.ok_or_else(|| format!("nobody knows what {name} needs"))?;
+    let environment = directory().join(name);
+    let complete = environment.join("complete.txt");
+    // Tests run at the same time, also in several processes; the first one makes it.
+    let lock = File::create(directory().join(format!("{name}.lock"))).map_err(|error| error.to_string())?;
+    lock.lock().map_err(|error| error.to_string())?;
+    if fs_err::read_to_string(&complete).is_ok_and(|made| made == wanted) {
+        return Ok(environment);
+    }
+    make(&environment)?;
+    let requirements = environment.join("requirements.txt");
+    fs_err::write(&requirements, wanted).map_err(|error| error.to_string())?;
+    run(Command::new(environment.join("bin/python"))
+        .args(["-m", "pip", "install", "--quiet", "--no-deps", "-r"])
+        .arg(&requirements))?;
+    fs_err::write(&complete, wanted).map_err(|error| error.to_string())?;
+    Ok(environment)
+}
+
+/// Makes an empty environment.
+pub fn make(environment: &Path) -> Result<(), String> {
+    run(Command::new(interpreter()).args(["-m", "venv", "--clear"]).arg(environment)).map(|_| ())
+}
+
+/// The interpreter of this machine, behind whatever stands before it on the search path.
+pub fn interpreter() -> PathBuf {
+    let question =
+        "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', sys.executable)))";
+    let answer = run(Command::new("python3").args(["-I", "-S", "-c", question])).expect("a Python 3");
+    PathBuf::from(answer.trim())
+}
+
+/// The directory of all environments: beside the directory of the profile that the tests were built with.
+pub fn directory() -> PathBuf {
+    let program = std::env::current_exe().expect("the path of the tests");
+    let target = program.ancestors().nth(3).expect("tests lie in the target directory");
+    let directory = target.join("venvs");
+    fs_err::create_dir_all(&directory).expect("a directory of environments");
+    directory.canonicalize().expect("a directory that exists")
+}
+
+/// What a program prints, or both its outputs if it fails.
+pub fn run(command: &mut Command) -> Result<String, String> {
+    let done = command.output().map_err(|error| format!("{:?}: {error}", command.get_program()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&done.stdout), text(&done.stderr));
+    if done.status.success() { Ok(out) } else { Err(format!("{:?}: {out}{err}", command.get_program())) }
+}
