@@ -83,7 +83,7 @@ pub(super) fn prepare(
     let settings = options.clone().resolve()?;
     let here = context.directory()?;
     let own = project.settings.path(Setting::Prime).join("environments");
-    let places = [here.join(&settings.env_dir_path), own];
+    let places = [context.absolute(&settings.env_dir_path)?, own];
     let mut package = find(&settings.env_id, &settings.environment, &here, &places);
     let is_dataset = package.is_none() && settings.env_id.contains('@') && settings.python.is_none();
     if is_dataset {

@@ -28,8 +28,8 @@ fn flags_beside_a_file_are_named_and_left_aside() {
     world.env.write("one.toml", "num_examples = 2\nrollouts_per_example = 1\n[[eval]]\nenv_id = \"gsm8k\"\n");
     let run = world.run("--json eval run one.toml -n 5 -T 0.5 -v --record tape");
     assert_eq!(run.code, Some(1), "a warning is found: {run:?}");
-    assert_eq!(run.data()["evaluations"][0]["num_examples"], 2);
     let envelope = run.envelope();
+    assert_eq!(envelope["data"]["evaluations"][0]["num_examples"], 2);
     let told = envelope["errors"][0]["what"].as_str().unwrap();
     assert_eq!(told, "--temperature, --num-examples are ignored beside a file of evaluations");
     assert!(world.requests().iter().all(|request| request["temperature"].is_null()));
@@ -42,11 +42,7 @@ fn precedence_is_eval_then_file_then_package_then_default() {
     world.environment("gsm8k");
     let inner = world.env.path("environments/gsm8k/gsm8k/pyproject.toml");
     let text = std::fs::read_to_string(&inner).unwrap();
-    let text =
-        text.lines().filter(|line| !line.starts_with("num_examples") && !line.starts_with("rollouts_per"));
-    let text: Vec<&str> = text.filter(|line| *line != "[tool.verifiers.eval]").collect();
-    let text =
-        format!("{}\n[tool.verifiers.eval]\nnum_examples = 4\nrollouts_per_example = 2\n", text.join("\n"));
+    let text = format!("{text}\n[tool.verifiers.eval]\nnum_examples = 4\nrollouts_per_example = 2\n");
     std::fs::write(&inner, text).unwrap();
     let counts = |file: &str, text: &str| {
         world.env.write(file, text);

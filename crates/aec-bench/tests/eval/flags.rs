@@ -218,7 +218,7 @@ fn a_budget_stops_the_evaluation_and_it_goes_on_later() {
     world.environment("my-env");
     world.env.write(
         "configs/prices.toml",
-        "[[price]]\nmodel = \"gpt-4.1-mini\"\ninput = 1000.0\noutput = 1000.0\n",
+        "[[price]]\nendpoint = \"gpt-4.1-mini\"\ninput = 1000\noutput = 1000\n",
     );
     let run = world.run("eval run my-env -n 4 -r 2 -t 100 -s --max-cost 0.000001");
     assert_eq!(run.code, Some(4), "{run:?}");

@@ -10,6 +10,7 @@ mod files;
 mod flags;
 mod kills;
 mod native;
+mod python;
 mod resume;
 mod saved;
 mod seed;

@@ -61,7 +61,7 @@ fn files_are_written_read_and_listed_without_a_room() {
         only(&row["metrics"], &["num_turns", "total_tool_calls", "read_file_calls", "submit_answer_calls"]);
     assert_eq!(
         counts,
-        json!({"num_turns": 8.0, "total_tool_calls": 6.0, "read_file_calls": 4.0, "submit_answer_calls": 0.0})
+        json!({"num_turns": 8.0, "total_tool_calls": 7.0, "read_file_calls": 4.0, "submit_answer_calls": 0.0})
     );
     let tools: Vec<&str> =
         row["tool_defs"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -132,7 +132,7 @@ fn datasets_and_selections_need_no_package() {
     let run = world.run("--json eval run --task electrical -n -1 -r 1");
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(run.data()["evaluations"][0]["num_examples"], 6);
-    crate::world::ok(&world.env, "dataset create small --version 1.0.0 --pattern mechanical/*");
+    crate::world::ok(&world.env, "dataset create --name small --version 1.0.0 --pattern mechanical/*");
     let data = world.eval("eval run small@1.0.0 -n -1 -r 1 -s");
     assert_eq!(data["num_examples"], 4);
     assert!(world.env.path("outputs/evals/small@1.0.0--gpt-4.1-mini").is_dir());

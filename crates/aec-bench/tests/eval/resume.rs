@@ -90,16 +90,16 @@ fn errors_are_run_again_only_on_request() {
     world.environment("my-env");
     let line = "eval run my-env -n 5 -r 4 -s";
     let first = world.run(&format!("--json {line}"));
-    let data = first.data()["evaluations"][0].clone();
+    let data = first.envelope()["data"]["evaluations"][0].clone();
     let errored = data["errored"].as_u64().unwrap();
     assert!(errored > 0 && first.code == Some(1), "{first:?}");
     let run = world.saved("my_env", "my-env");
     let again = world.run(&format!("--json {line} --resume {}", run.display()));
-    assert_eq!(again.data()["evaluations"][0]["errored"], errored);
+    assert_eq!(again.envelope()["data"]["evaluations"][0]["errored"], errored);
     for _ in 0..20 {
         let rerun = world.run(&format!("--json {line} --resume {} --rerun-errors", run.display()));
-        let left = rerun.data()["evaluations"][0]["errored"].as_u64().unwrap();
-        assert_eq!(rerun.data()["evaluations"][0]["rows"], 20, "{rerun:?}");
+        let left = rerun.envelope()["data"]["evaluations"][0]["errored"].as_u64().unwrap();
+        assert_eq!(rerun.envelope()["data"]["evaluations"][0]["rows"], 20, "{rerun:?}");
         if left == 0 {
             return;
         }

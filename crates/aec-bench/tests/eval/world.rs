@@ -76,6 +76,16 @@ impl World {
                 "prime export --quiet --name {name} --output-dir environments --task electrical mechanical"
             ),
         );
+        self.without_defaults(name);
+    }
+
+    /// Takes the package's own defaults away, so that those of the program are seen.
+    fn without_defaults(&self, name: &str) {
+        let module = name.replace('-', "_");
+        let path = self.env.path(format!("environments/{module}/{module}/pyproject.toml"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (kept, _) = text.split_once("[tool.verifiers.eval]").unwrap();
+        std::fs::write(&path, kept).unwrap();
     }
 
     /// Exports the same tasks, worked on in a workspace.

@@ -49,6 +49,8 @@ pub struct Generated {
     env_spans: Vec<Span>,
     usage: Tokens,
     turns: u32,
+    /// Calls of tools, those that do not exist included.
+    all_calls: u32,
     calls: [u32; tools::NAMES.len()],
     stop_condition: &'static str,
     is_truncated: bool,
@@ -147,6 +149,7 @@ impl NativeEnvironment {
             env_spans: Vec::new(),
             usage: Tokens::default(),
             turns: 0,
+            all_calls: 0,
             calls: [0; tools::NAMES.len()],
             stop_condition: "has_error",
             is_truncated: false,
@@ -308,6 +311,7 @@ impl Generated {
         let begun = self.clock.now();
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
+            self.all_calls += 1;
             if let Some(at) = tools::NAMES.iter().position(|name| *name == call.name) {
                 self.calls[at] += 1;
             }
@@ -361,7 +365,7 @@ impl Generated {
         }
         put("num_turns", self.turns.into());
         if self.example.lane == Lane::Stateful {
-            put("total_tool_calls", self.calls.iter().sum::<u32>().into());
+            put("total_tool_calls", self.all_calls.into());
             for (name, count) in tools::NAMES.iter().zip(self.calls) {
                 put(&format!("{name}_calls"), count.into());
             }

@@ -109,7 +109,7 @@ fn repair(run: &Path, results: &Path, scanned: &Scanned) -> io::Result<Option<Pr
     file.set_len(offset)?;
     file.sync_all()?;
     Ok(Some(
-        Problem::warning(format!(
+        Problem::note(format!(
             "the last line was cut short; its {length} bytes were moved to {TORN_FILE}"
         ))
         .id(FAMILY.number(34))

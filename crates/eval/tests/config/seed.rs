@@ -127,9 +127,9 @@ fn endpoints_are_looked_up_beside_the_file() {
 
 #[test]
 fn endpoints_of_the_working_directory_are_found_when_there_are_none_beside_the_file() {
-    let text = "endpoints_path = \"tests/seed.rs\"\n[[eval]]\nenv_id = \"a\"\n";
+    let text = "endpoints_path = \"tests/config/seed.rs\"\n[[eval]]\nenv_id = \"a\"\n";
     let evaluations = read("configs/eval/a.toml", text);
-    assert_eq!(evaluations[0].endpoints_path, Some(PathBuf::from("tests/seed.rs")));
+    assert_eq!(evaluations[0].endpoints_path, Some(PathBuf::from("tests/config/seed.rs")));
     let text = "endpoints_path = \"/etc/endpoints.toml\"\n[[eval]]\nenv_id = \"a\"\n";
     let evaluations = read("configs/eval/a.toml", text);
     assert_eq!(evaluations[0].endpoints_path, Some(PathBuf::from("/etc/endpoints.toml")));
