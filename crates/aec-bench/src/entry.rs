@@ -153,13 +153,7 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             arguments.plan.backend.get_or_insert_with(|| "local".to_owned());
             commands::run::run(context, &arguments)
         }
-        Command::Runs(RunsCommand::List(arguments)) => commands::runs::list(context, &arguments),
-        Command::Runs(RunsCommand::Status(arguments)) => commands::runs::status(context, &arguments),
-        Command::Runs(RunsCommand::Stop(arguments)) => commands::runs::stop(context, &arguments),
-        Command::Runs(RunsCommand::Clean(arguments)) => commands::runs::clean(context, &arguments),
-        Command::Runs(RunsCommand::Export(arguments)) => commands::runs_export::export(context, &arguments),
-        Command::Runs(RunsCommand::Import(arguments)) => commands::runs_import::import(context, &arguments),
-        Command::Runs(RunsCommand::Keygen(arguments)) => commands::runs_keygen::keygen(context, &arguments),
+        Command::Runs(command) => runs(context, command),
         Command::Models(ModelsCommand::Check(arguments)) => {
             commands::models_check::check(context, &arguments)
         }
@@ -186,6 +180,18 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::AgentEntry(arguments) => commands::agent_entry::agent_entry(context, &arguments),
         Command::Completions(arguments) => commands::shell::completions(context, &arguments),
         Command::Man(arguments) => commands::shell::man(context, &arguments),
+    }
+}
+
+fn runs(context: &Context, command: RunsCommand) -> Result<Outcome, Failure> {
+    match command {
+        RunsCommand::List(arguments) => commands::runs::list(context, &arguments),
+        RunsCommand::Status(arguments) => commands::runs::status(context, &arguments),
+        RunsCommand::Stop(arguments) => commands::runs::stop(context, &arguments),
+        RunsCommand::Clean(arguments) => commands::runs::clean(context, &arguments),
+        RunsCommand::Export(arguments) => commands::runs_export::export(context, &arguments),
+        RunsCommand::Import(arguments) => commands::runs_import::import(context, &arguments),
+        RunsCommand::Keygen(arguments) => commands::runs_keygen::keygen(context, &arguments),
     }
 }
 

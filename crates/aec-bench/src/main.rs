@@ -16,6 +16,10 @@ mod table;
 
 use std::process::ExitCode;
 
+/// Rollouts, records and rows are many small texts; this allocator takes half the time of the system's for them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|first| first == aec_sandbox::SHIM_ARGUMENT) {

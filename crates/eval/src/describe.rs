@@ -134,24 +134,24 @@ pub fn sampling(given: &Map<String, Value>) -> Result<Sampling, Problem> {
     let mut known = Map::new();
     let mut extra = Map::new();
     for (key, value) in given.iter().filter(|(_, value)| !value.is_null()) {
-        match (key.as_str(), value) {
-            ("n", value) if value == 1 => {}
+        let (to, key, value) = match (key.as_str(), value) {
+            ("n", value) if value == 1 => continue,
             ("n", _) => {
-                let problem =
-                    Problem::error("a rollout is one answer: `n` can only be 1").id(FAMILY.number(98));
-                return Err(problem.fix("ask for more rollouts with -r"));
+                let problem = Problem::error("a rollout is one answer: `n` can only be 1");
+                return Err(problem.id(FAMILY.number(98)).fix("ask for more rollouts with -r"));
             }
-            ("extra_body", Value::Object(body)) => extra.extend(body.clone()),
-            ("max_tokens" | "max_completion_tokens", value) => {
-                drop(known.insert("max_tokens".into(), value.clone()))
+            ("extra_body", Value::Object(body)) => {
+                extra.extend(body.clone());
+                continue;
             }
-            ("temperature" | "top_p" | "seed" | "reasoning_effort", value) => {
-                known.insert(key.clone(), value.clone());
+            ("max_tokens" | "max_completion_tokens", value) => (&mut known, "max_tokens", value.clone()),
+            ("stop", Value::String(text)) => (&mut known, "stop", json!([text])),
+            (key @ ("temperature" | "top_p" | "seed" | "reasoning_effort" | "stop"), value) => {
+                (&mut known, key, value.clone())
             }
-            ("stop", Value::String(text)) => drop(known.insert(key.clone(), json!([text]))),
-            ("stop", value) => drop(known.insert(key.clone(), value.clone())),
-            (_, value) => drop(extra.insert(key.clone(), value.clone())),
-        }
+            (key, value) => (&mut extra, key, value.clone()),
+        };
+        to.insert(key.to_owned(), value);
     }
     known.insert("extra".to_owned(), Value::Object(extra));
     serde_json::from_value(Value::Object(known)).map_err(|error| {

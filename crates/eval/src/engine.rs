@@ -1,12 +1,12 @@
 //! Carrying out evaluations: which rollout is next, how many at once, when to try again, when to stop.
 //!
-//! An evaluation is a list of groups, one for each example with the rollouts that are missing. What is generated and
-//! what is scored at once is bounded apart; what was generated and waits to be scored is bounded too, so that memory
-//! does not grow with the number of rollouts.
+//! An evaluation is a list of groups, one for each example with the rollouts that are missing. Lanes take them one by
+//! one. What is generated and what is scored at once is bounded apart; what was generated and waits to be scored is
+//! bounded by the number of lanes, so that memory does not grow with the number of rollouts.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aec_model::failure::{Failure, FailureKind};
@@ -31,6 +31,9 @@ pub trait Environment: Send + Sync + 'static {
 
     /// Lets the model work on a group.
     fn generate(&self, group: Group) -> impl Future<Output = Self::Generated> + Send;
+
+    /// Whether judging takes so little that nobody has to wait for it.
+    fn scores_at_once(&self) -> bool;
 
     /// Judges a group.
     fn score(&self, generated: Self::Generated) -> impl Future<Output = Vec<Finished>> + Send;
@@ -135,7 +138,7 @@ struct Work<E: Environment> {
 /// Carries out an evaluation to its end, or until it is stopped. `groups` are taken one by one.
 pub async fn carry_out<E: Environment>(
     environment: Arc<E>,
-    groups: impl Iterator<Item = Group> + Send,
+    groups: impl Iterator<Item = Group> + Send + 'static,
     course: Course,
     sink: Arc<Sink>,
     control: Control,
@@ -153,29 +156,26 @@ pub async fn carry_out<E: Environment>(
         stopped: Mutex::default(),
         course,
     });
-    // What was generated and is not scored yet counts here as well.
-    let under_way = Arc::new(Semaphore::new(generation + scoring.min(UNLIMITED - 1)));
+    // Each lane takes the next group when it is done with its last one. Where scoring takes its time, there are lanes for
+    // it beside those that generate; what was generated and waits is bounded by their number.
+    let beside = if work.environment.scores_at_once() || !work.course.interleave { 0 } else { scoring };
+    let groups = Arc::new(Mutex::new(groups));
     let mut tasks = JoinSet::new();
-    for group in groups {
-        if work.is_over() {
+    for _ in 0..generation.saturating_add(beside).min(UNLIMITED) {
+        if lock(&groups).size_hint().1 == Some(0) {
             break;
         }
-        let weight = weight(&group, generation);
-        let admitted = tokio::select! {
-            biased;
-            () = control.reached(Wish::Finish) => break,
-            admitted = admitted(&under_way, &work.generation, weight, work.course.interleave) => admitted,
-        };
-        let Some(admitted) = admitted else { break };
-        while let Some(done) = tasks.try_join_next() {
-            work.note_panic(done);
-        }
-        let work = Arc::clone(&work);
-        tasks.spawn(async move { work.group(group, admitted).await });
+        let (work, groups) = (Arc::clone(&work), Arc::clone(&groups));
+        tasks.spawn(async move {
+            while !work.is_over() {
+                let Some(group) = lock(&groups).next() else { return };
+                work.group(group).await;
+            }
+        });
     }
     drain(&work, &mut tasks).await;
     if !work.course.interleave {
-        let held = std::mem::take(&mut *work.held.lock().unwrap_or_else(PoisonError::into_inner));
+        let held = std::mem::take(&mut *lock(&work.held));
         for (group, generated) in held {
             if control.wish() == Wish::GiveUp {
                 break;
@@ -193,8 +193,12 @@ pub async fn carry_out<E: Environment>(
     if control.wish() != Wish::GoOn {
         work.stop(Stopped::Asked);
     }
-    let stopped = work.stopped.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    stopped
+    lock(&work.stopped).clone()
+}
+
+/// A lock, whoever panicked while holding it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Waits for what is under way; gives up when somebody insists.
@@ -215,20 +219,6 @@ async fn drain<E: Environment>(work: &Work<E>, tasks: &mut JoinSet<()>) {
     }
 }
 
-/// The rights to go on with a group: to be under way, and to be generated.
-type Admitted = (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit);
-
-async fn admitted(
-    under_way: &Arc<Semaphore>,
-    generation: &Arc<Semaphore>,
-    weight: u32,
-    interleave: bool,
-) -> Option<Admitted> {
-    // Without interleaving everything is kept until the end; that is what was asked for.
-    let under_way = if interleave { Some(permits(under_way, weight).await?) } else { None };
-    Some((under_way, permits(generation, weight).await?))
-}
-
 async fn permits(semaphore: &Arc<Semaphore>, weight: u32) -> Option<OwnedSemaphorePermit> {
     Arc::clone(semaphore).acquire_many_owned(weight).await.ok()
 }
@@ -239,14 +229,17 @@ fn weight(group: &Group, limit: usize) -> u32 {
 }
 
 impl<E: Environment> Work<E> {
-    async fn group(&self, group: Group, admitted: Admitted) {
-        let (_under_way, mut generating) = (admitted.0, Some(admitted.1));
+    async fn group(&self, group: Group) {
         let mut tries = 0;
         loop {
+            let generating = permits(&self.generation, weight(&group, self.generation_limit())).await;
+            if self.is_over() && tries == 0 {
+                return;
+            }
             let generated = self.environment.generate(group.clone()).await;
-            drop(generating.take());
+            drop(generating);
             if !self.course.interleave {
-                self.held.lock().unwrap_or_else(PoisonError::into_inner).push((group, generated));
+                lock(&self.held).push((group, generated));
                 return;
             }
             let scoring = permits(&self.scoring, weight(&group, self.scoring_limit())).await;
@@ -275,7 +268,6 @@ impl<E: Environment> Work<E> {
                     return;
                 }
             }
-            generating = permits(&self.generation, weight(&group, self.generation_limit())).await;
         }
     }
 
@@ -313,7 +305,7 @@ impl<E: Environment> Work<E> {
         if let Stopped::Fatal(message) | Stopped::Storage(message) = &why {
             self.sink.tell(&EvalEvent::Stopping(message.clone()));
         }
-        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        *lock(&self.stopped) = Some(why);
     }
 
     /// A task that panics is a fault of this program; the evaluation must not end as if it were whole.

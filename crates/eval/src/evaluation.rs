@@ -25,7 +25,7 @@ use crate::results::present::Present;
 use crate::results::resume::{self, OpenRun};
 use crate::results::summary::Summary;
 use crate::results::writer::ResultsWriter;
-use crate::sink::{Observer, Sink};
+use crate::sink::{Kept, Observer, Sink};
 
 /// What works on the examples.
 #[derive(Clone, Debug)]
@@ -147,32 +147,30 @@ impl Evaluation {
         let description = setup.description;
         let place = Place::find(settings, &description, (setup.package, setup.provider))?;
         let mut notes = Vec::new();
-        let (present, aggregate, writer) = match place {
+        let (present, kept, directory) = match place {
             Place::Nowhere => {
-                (Present::default(), Aggregate::new(rollouts, description.pass_threshold), None)
+                let aggregate = Aggregate::new(rollouts, description.pass_threshold);
+                (Present::default(), Kept::Memory(Box::new(aggregate)), None)
             }
             Place::New(path) => {
-                let aggregate = Aggregate::new(rollouts, description.pass_threshold);
                 let writer = ResultsWriter::create(&path, description.clone())?;
-                (Present::default(), aggregate, Some((path, writer)))
+                (Present::default(), Kept::Disk(writer), Some(path))
             }
             Place::Old(run) => {
                 run.check(&description)?;
                 notes.extend(run.notes.iter().cloned());
-                if !(setup.rerun_errors && !run.present.errored().is_empty()) {
+                if !setup.rerun_errors || run.present.errored().is_empty() {
                     notes.extend(run.complete(examples.iter().copied(), rollouts));
                 }
-                let (present, aggregate, path) =
-                    (run.present.clone(), run.aggregate.clone(), run.path.clone());
+                let (present, path) = (run.present.clone(), run.path.clone());
                 let writer = ResultsWriter::resume(*run, description.clone())?;
-                (present, aggregate, Some((path, writer)))
+                (present, Kept::Disk(writer), Some(path))
             }
         };
         let grouped = !settings.independent_scoring && setup.lane.needs_groups();
         let num_examples = examples.len();
         let groups = Groups { examples, rollouts, present, rerun_errors: setup.rerun_errors, grouped };
         let missing = groups.missing();
-        let (directory, writer) = writer.unzip();
         let total = num_examples.saturating_mul(rollouts as usize);
         let started = EvalStarted {
             env_id: settings.display_name(),
@@ -194,7 +192,7 @@ impl Evaluation {
             interleave: !settings.no_interleave_scoring,
             max_retries: settings.max_retries,
         };
-        let sink = Sink::new(aggregate, writer, setup.redactor, setup.observer, setup.wants_rows);
+        let sink = Sink::new(kept, setup.redactor, setup.observer, setup.wants_rows);
         Ok(Self {
             started,
             notes,
@@ -214,10 +212,10 @@ impl Evaluation {
         let number = course.number;
         let stopped = match lane {
             Lane::Native(lane) => {
-                engine::carry_out(lane, groups.iter(), course, Arc::clone(&sink), control).await
+                engine::carry_out(lane, groups.into_iter(), course, Arc::clone(&sink), control).await
             }
             Lane::Python(lane) => {
-                engine::carry_out(lane, groups.iter(), course, Arc::clone(&sink), control).await
+                engine::carry_out(lane, groups.into_iter(), course, Arc::clone(&sink), control).await
             }
         };
         sink.tell(&EvalEvent::Ended(number));
@@ -241,11 +239,15 @@ fn finish(sink: Arc<Sink>, description: Description) -> (Summary, Option<Metadat
         let problem = Problem::error("rollouts are still under way");
         return (Aggregate::new(1, 0.5).summary(), None, Some(problem));
     };
-    let (writer, summary) = sink.end();
-    match writer.map(|writer| writer.finish(description)) {
-        None => (summary, None, None),
-        Some(Ok(metadata)) => (summary, Some(metadata), None),
-        Some(Err(problem)) => (summary, None, Some(problem)),
+    match sink.end() {
+        Kept::Memory(aggregate) => (aggregate.summary(), None, None),
+        Kept::Disk(writer) => {
+            let latest = writer.latest();
+            match writer.finish(description) {
+                Ok(metadata) => (latest.summary(), Some(metadata), None),
+                Err(problem) => (latest.summary(), None, Some(problem)),
+            }
+        }
     }
 }
 
@@ -332,9 +334,10 @@ impl Groups {
     }
 
     /// The groups, one by one: there may be very many.
-    fn iter(&self) -> impl Iterator<Item = Group> + Send {
-        self.examples.iter().enumerate().flat_map(move |(example, id)| {
-            let all: Vec<(u32, u32)> = self.wanted(*id).collect();
+    fn into_iter(self) -> impl Iterator<Item = Group> + Send + 'static {
+        (0..self.examples.len()).flat_map(move |example| {
+            let id = self.examples.get(example).copied().unwrap_or_default();
+            let all: Vec<(u32, u32)> = self.wanted(id).collect();
             let size = if self.grouped { all.len().max(1) } else { 1 };
             let groups: Vec<Group> =
                 all.chunks(size).map(|rollouts| Group { example, rollouts: rollouts.to_vec() }).collect();

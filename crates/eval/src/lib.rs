@@ -22,5 +22,5 @@ pub mod worker;
 
 use aec_base::document::Family;
 
-/// Problems of evaluations are `V…`.
-pub const FAMILY: Family = Family('V');
+/// Problems of evaluations are `R…`.
+pub const FAMILY: Family = Family('R');

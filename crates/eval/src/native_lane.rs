@@ -81,6 +81,10 @@ impl Environment for NativeLane {
         join_all(rollouts).await
     }
 
+    fn scores_at_once(&self) -> bool {
+        self.environment.scores_at_once()
+    }
+
     async fn score(&self, generated: Vec<Generated>) -> Vec<Finished> {
         let mut finished = Vec::with_capacity(generated.len());
         for rollout in generated {

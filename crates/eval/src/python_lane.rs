@@ -71,6 +71,10 @@ impl Environment for PythonLane {
         GeneratedGroup { group, generated, door }
     }
 
+    fn scores_at_once(&self) -> bool {
+        false
+    }
+
     async fn score(&self, generated: GeneratedGroup) -> Vec<Finished> {
         let GeneratedGroup { group, generated, door } = generated;
         let rows = match generated {
@@ -161,7 +165,7 @@ impl ModelDoor for Door {
                 .map_err(|message| worker::ModelFailure::new(worker::FailureKind::Provider, message))?;
             let scope = Scope::new(label, self.account.clone());
             match self.model.call(&request, &scope).await.outcome {
-                Ok(reply) => Ok(answer(reply)),
+                Ok(reply) => Ok(answer(&reply)),
                 Err(failure) => {
                     if matches!(failure.kind, FailureKind::Auth | FailureKind::Budget | FailureKind::Replay) {
                         // Only the first one is told.
@@ -247,7 +251,7 @@ fn parts(content: &Value) -> Result<Vec<Part>, String> {
         .collect()
 }
 
-fn answer(reply: Reply) -> worker::ModelAnswer {
+fn answer(reply: &Reply) -> worker::ModelAnswer {
     let text = reply.text();
     let thoughts: Vec<&str> = reply
         .parts

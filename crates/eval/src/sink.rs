@@ -7,16 +7,23 @@ use aec_base::secret::Redactor;
 use crate::engine::Finished;
 use crate::event::{EvalEvent, RolloutFinished};
 use crate::results::aggregate::Aggregate;
-use crate::results::summary::Summary;
 use crate::results::writer::{NotTaken, ReadyRow, ResultsWriter};
 
 /// Hears of events while they happen. It must not wait.
 pub type Observer = Arc<dyn Fn(&EvalEvent) + Send + Sync>;
 
+/// What is kept of rollouts.
+pub(crate) enum Kept {
+    /// What they say together.
+    Memory(Box<Aggregate>),
+    /// Everything; the writer knows what they say together.
+    Disk(ResultsWriter),
+}
+
 /// Where the rollouts of one evaluation go.
 pub struct Sink {
-    /// What all rollouts say together.
-    aggregate: Mutex<Aggregate>,
+    /// What they say together, where nothing else knows.
+    aggregate: Option<Mutex<Aggregate>>,
     /// Writes rows, when results are saved.
     writer: Option<ResultsWriter>,
     redactor: Arc<Redactor>,
@@ -26,15 +33,12 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// A sink; without a writer nothing is saved.
-    pub(crate) fn new(
-        aggregate: Aggregate,
-        writer: Option<ResultsWriter>,
-        redactor: Arc<Redactor>,
-        observer: Observer,
-        wants_rows: bool,
-    ) -> Self {
-        Self { aggregate: Mutex::new(aggregate), writer, redactor, observer, wants_rows }
+    pub(crate) fn new(kept: Kept, redactor: Arc<Redactor>, observer: Observer, wants_rows: bool) -> Self {
+        let (aggregate, writer) = match kept {
+            Kept::Memory(aggregate) => (Some(Mutex::new(*aggregate)), None),
+            Kept::Disk(writer) => (None, Some(writer)),
+        };
+        Self { aggregate, writer, redactor, observer, wants_rows }
     }
 
     /// Tells those who look on.
@@ -46,7 +50,9 @@ impl Sink {
     pub(crate) fn take(&self, evaluation: usize, finished: Finished) -> Result<(), String> {
         let Finished { line, facts, .. } = finished;
         let line = self.scrubbed(line);
-        self.aggregate.lock().unwrap_or_else(PoisonError::into_inner).add(&facts);
+        if let Some(aggregate) = &self.aggregate {
+            aggregate.lock().unwrap_or_else(PoisonError::into_inner).add(&facts);
+        }
         let row = self.wants_rows.then(|| Arc::from(line.as_slice()));
         let event = RolloutFinished { evaluation, facts: facts.clone(), row };
         if let Some(writer) = &self.writer {
@@ -72,14 +78,15 @@ impl Sink {
         }
     }
 
-    /// What all rollouts say together.
-    pub(crate) fn summary(&self) -> Summary {
-        self.aggregate.lock().unwrap_or_else(PoisonError::into_inner).summary()
-    }
-
-    /// Ends it: the writer, if there is one, and what all rollouts say together.
-    pub(crate) fn end(self) -> (Option<ResultsWriter>, Summary) {
-        let summary = self.summary();
-        (self.writer, summary)
+    /// What was kept.
+    pub(crate) fn end(self) -> Kept {
+        match (self.writer, self.aggregate) {
+            (Some(writer), _) => Kept::Disk(writer),
+            (None, aggregate) => {
+                let aggregate =
+                    aggregate.map(|aggregate| aggregate.into_inner().unwrap_or_else(PoisonError::into_inner));
+                Kept::Memory(Box::new(aggregate.unwrap_or_else(|| Aggregate::new(1, 0.5))))
+            }
+        }
     }
 }

@@ -124,7 +124,7 @@ impl Told {
     fn one(&self) -> String {
         let all = self.all();
         assert_eq!(all.len(), 1, "{all:?}");
-        assert_eq!(all[0].id.as_deref(), Some("V088"));
+        assert_eq!(all[0].id.as_deref(), Some("R088"));
         assert_eq!(all[0].severity, Severity::Warning);
         assert!(!format!("{:?}", all[0]).contains("s3cret"), "{:?}", all[0]);
         all[0].what.clone()
@@ -328,9 +328,9 @@ async fn addresses_that_cannot_be_called_are_problems_at_the_start() {
         "https://a b/s3cret",
     ] {
         let problem = Heartbeat::start(url, HeartbeatOptions::default(), drop).unwrap_err();
-        assert_eq!(problem.id.as_deref(), Some("V087"), "{url}");
+        assert_eq!(problem.id.as_deref(), Some("R087"), "{url}");
         assert!(problem.fix.is_some() && !format!("{problem:?}").contains("s3cret"), "{problem:?}");
     }
     let bad_proxy = HeartbeatOptions { proxy: Some("::".to_owned()), ..HeartbeatOptions::default() };
-    assert_eq!(Heartbeat::start("https://a.test", bad_proxy, drop).unwrap_err().id.as_deref(), Some("V087"));
+    assert_eq!(Heartbeat::start("https://a.test", bad_proxy, drop).unwrap_err().id.as_deref(), Some("R087"));
 }

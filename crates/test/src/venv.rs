@@ -80,8 +80,12 @@ pub fn directory() -> PathBuf {
 
 /// What a program prints, or both its outputs if it fails.
 pub fn run(command: &mut Command) -> Result<String, String> {
-    let done = command.output().map_err(|error| format!("{:?}: {error}", command.get_program()))?;
+    let done = command.output().map_err(|error| format!("{}: {error}", command.get_program().display()))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (out, err) = (text(&done.stdout), text(&done.stderr));
-    if done.status.success() { Ok(out) } else { Err(format!("{:?}: {out}{err}", command.get_program())) }
+    if done.status.success() {
+        Ok(out)
+    } else {
+        Err(format!("{}: {out}{err}", command.get_program().display()))
+    }
 }

@@ -103,7 +103,7 @@ pub(crate) struct EvalEnvironmentArguments {
     /// Arguments of `load_environment`, as a JSON object
     #[arg(long, short = 'a', value_name = "JSON")]
     pub(crate) env_args: Option<String>,
-    /// What replaces settings of the loaded environment, such as {"max_turns": 20}
+    /// What replaces settings of the loaded environment, such as `{"max_turns": 20}`
     #[arg(long, short = 'x', value_name = "JSON")]
     pub(crate) extra_env_kwargs: Option<String>,
     /// Directory of environments [default: ./environments, then those of this project]

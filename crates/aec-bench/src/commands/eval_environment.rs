@@ -40,6 +40,9 @@ use crate::context::Context;
 use crate::eval_progress::EvalProgress;
 use crate::failure::Failure;
 
+/// Rollouts at once where there is no limit, as far as workers are concerned.
+const ALL_AT_ONCE: u64 = 65_535;
+
 /// An evaluation whose environment was found, before any model is asked.
 pub(super) struct Prepared {
     pub(super) settings: EvalSettings,
@@ -352,7 +355,7 @@ impl Desk<'_> {
         sampling(&settings.sampling_args)?;
         let token =
             self.gateway.admit(self.runtime, self.opened, model, account, &settings.display_name())?;
-        let concurrency = settings.max_concurrent_generation.most().unwrap_or(u64::from(u16::MAX));
+        let concurrency = settings.max_concurrent_generation.most().unwrap_or(ALL_AT_ONCE);
         let setup = worker::Setup {
             python,
             environment: request,

@@ -300,7 +300,7 @@ fn open_models(
     Ok((opened, names))
 }
 
-fn data<'a>(ended: &'a [Ended], begun: Instant) -> Data<'a> {
+fn data(ended: &[Ended], begun: Instant) -> Data<'_> {
     let evaluations = ended.iter().map(|one| EvaluationData {
         env_id: &one.started.env_id,
         model: &one.started.model,

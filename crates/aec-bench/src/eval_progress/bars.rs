@@ -68,7 +68,9 @@ fn paint(shared: &Shared, over: &AtomicBool, color: bool, control: &Control) {
             told |= !headers.is_empty();
             (headers, picture(&state, control.wish(), Instant::now(), columns))
         };
-        headers.into_iter().for_each(|line| drawn.println(cut(&line, columns)));
+        for line in headers {
+            drawn.println(cut(&line, columns));
+        }
         if ends {
             // What it came to stays on the screen.
             if let Some(first) = picture.first() {

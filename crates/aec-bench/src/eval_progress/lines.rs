@@ -34,7 +34,9 @@ impl Lines {
         match event {
             EvalEvent::Started(started) => {
                 for one in started.iter() {
-                    header(one).into_iter().for_each(|line| self.outlet.print(line));
+                    for line in header(one) {
+                        self.outlet.print(line);
+                    }
                 }
                 self.told = Some(now);
             }

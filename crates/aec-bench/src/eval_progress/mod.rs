@@ -57,10 +57,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn on(&self, event: &EvalEvent) {
+    fn pulse_for(&self, event: &EvalEvent) {
         if let (EvalEvent::Finished(_), Some(pulse)) = (event, self.pulse.get()) {
             pulse.beat();
         }
+    }
+
+    fn on(&self, event: &EvalEvent) {
+        self.pulse_for(event);
         let now = Instant::now();
         let mut state = self.state();
         state.apply(event, now);
@@ -110,6 +114,13 @@ impl EvalProgress {
 
     /// What hears of events.
     pub(crate) fn observer(&self) -> Observer {
+        if self.painter.is_none()
+            && self.shared.lines.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        {
+            // Nobody looks on, but a monitor may want to hear of it.
+            let shared = Arc::clone(&self.shared);
+            return Arc::new(move |event| shared.pulse_for(event));
+        }
         let shared = Arc::clone(&self.shared);
         Arc::new(move |event| shared.on(event))
     }

@@ -130,7 +130,7 @@ fn addresses_keys_and_headers_reach_the_service() {
     world.environment("my-env");
     let run = world.run("eval run my-env -n 1 -r 1");
     assert_eq!(run.code, Some(4), "a wrong key stops everything: {run:?}");
-    assert!(run.stderr.contains("V100"), "{run:?}");
+    assert!(run.stderr.contains("R100"), "{run:?}");
     world.env.write("configs/endpoints.toml", "");
     let url = world.server.url();
     let line = format!("eval run my-env -n 1 -r 1 -m elsewhere -b {url}/v1 -k MY_API_KEY");
@@ -222,7 +222,7 @@ fn a_budget_stops_the_evaluation_and_it_goes_on_later() {
     );
     let run = world.run("eval run my-env -n 4 -r 2 -t 100 -s --max-cost 0.000001");
     assert_eq!(run.code, Some(4), "{run:?}");
-    assert!(run.stderr.contains("V100"), "{run:?}");
+    assert!(run.stderr.contains("R100"), "{run:?}");
 }
 
 #[test]

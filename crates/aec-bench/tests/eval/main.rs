@@ -1,10 +1,6 @@
 //! `aec-bench eval` from outside: the real program, a model server that speaks the provider's protocol, files on disk.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test stops at the first thing that is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod files;
 mod flags;

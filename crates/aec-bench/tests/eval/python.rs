@@ -69,7 +69,7 @@ fn check_version(version: &str) {
     assert_eq!(data["rows"], 6, "{data}");
     let flag = python.to_str().unwrap();
     let run = world.env.run(["eval", "run", "reverse-text", "-i", "--python", flag]);
-    assert!(run.code == Some(3) && run.stderr.contains("V052"), "rewards compare rollouts: {run:?}");
+    assert!(run.code == Some(3) && run.stderr.contains("R052"), "rewards compare rollouts: {run:?}");
     let data = eval(&world, &python, &["gsm8k", "-n", "3", "-r", "2", "-N"]);
     assert_eq!(data["rows"], 6);
     // A crash costs its own rollouts only.
@@ -150,8 +150,19 @@ fn compare(world: &World, name: &str) {
     let (native, python) = (rows(&saved("native")), rows(&saved("python")));
     assert_eq!(native.len(), python.len());
     let keys = [
-        "example_id", "prompt", "completion", "answer", "info", "reward", "error", "is_completed", "is_truncated",
-        "stop_condition", "metrics", "tool_defs", "token_usage",
+        "example_id",
+        "prompt",
+        "completion",
+        "answer",
+        "info",
+        "reward",
+        "error",
+        "is_completed",
+        "is_truncated",
+        "stop_condition",
+        "metrics",
+        "tool_defs",
+        "token_usage",
     ];
     for (native, python) in native.iter().zip(&python) {
         for key in keys {

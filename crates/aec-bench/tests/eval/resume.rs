@@ -77,7 +77,7 @@ fn another_configuration_is_named_not_mixed() {
     ] {
         let again = world.run(line);
         assert_eq!(again.code, Some(3), "{line}: {again:?}");
-        assert!(again.stderr.contains("V032") && again.stderr.contains(difference), "{line}: {again:?}");
+        assert!(again.stderr.contains("R032") && again.stderr.contains(difference), "{line}: {again:?}");
     }
     assert_eq!(world.requests().len(), asked);
     let more = world.eval("eval run my-env -n 5 -r 2 -s -T 0.5 --resume");
@@ -124,5 +124,5 @@ fn a_path_that_is_no_run_and_broken_lines_are_refused() {
     std::fs::write(&path, format!("{text}{}\n", text.lines().next().unwrap())).unwrap();
     let twice = world.run(&format!("eval run my-env -n 3 -r 2 -s --resume {}", run.display()));
     assert_eq!(twice.code, Some(3), "{twice:?}");
-    assert!(twice.stderr.contains("V022"), "{twice:?}");
+    assert!(twice.stderr.contains("R022"), "{twice:?}");
 }

@@ -59,7 +59,6 @@ impl Confinement {
     }
 }
 
-/// What is left of a number when nobody gave one.
 impl Arguments {
     /// Reads arguments; `split` is what holds when none is given.
     pub(super) fn read(given: &Map<String, Value>, split: &str) -> Result<Self, Vec<Problem>> {
@@ -192,21 +191,21 @@ mod tests {
 
     use super::*;
 
-    fn read(value: Value) -> Result<Arguments, Vec<Problem>> {
+    fn read(value: &Value) -> Result<Arguments, Vec<Problem>> {
         Arguments::read(value.as_object().unwrap(), "train")
     }
 
     #[test]
     fn types_of_command_lines_are_taken() {
         let read =
-            read(json!({"difficulty": ["hard"], "num_examples": "3", "seed": 7, "split": null})).unwrap();
+            read(&json!({"difficulty": ["hard"], "num_examples": "3", "seed": 7, "split": null})).unwrap();
         assert_eq!((read.num_examples, read.seed, read.split.as_str()), (Some(3), Some(7), "train"));
         assert_eq!(read.difficulty, ["hard"]);
     }
 
     #[test]
     fn what_could_only_fail_later_is_refused_at_once() {
-        let found = read(json!({
+        let found = read(&json!({
             "splitt": 1, "split": "test", "difficulty": ["odd"], "max_turns": 0, "seed": 1.5, "command_timeout_sec": -1
         }));
         assert_eq!(found.unwrap_err().len(), 6);

@@ -180,6 +180,11 @@ impl NativeEnvironment {
         })
     }
 
+    /// Whether the native scorer judges everything. A rollout that ran commands is frozen first, which few do.
+    pub fn scores_at_once(&self) -> bool {
+        self.examples.iter().all(|example| example.task.verifier.standard)
+    }
+
     /// The tools of all its examples, as metadata has them.
     pub fn tool_definitions(&self) -> Option<Value> {
         (self.lane == Lane::Stateful).then(|| serde_json::to_value(&*super::tools::OFFERS).ok())?

@@ -110,7 +110,7 @@ impl Bench {
         workspace: Option<Workspace>,
         message: &str,
     ) -> RolloutVerdict {
-        let said = (!message.trim().is_empty()).then(|| message.as_bytes());
+        let said = (!message.trim().is_empty()).then_some(message.as_bytes());
         match workspace {
             None => {
                 let given = terms.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));

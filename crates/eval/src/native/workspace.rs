@@ -185,7 +185,7 @@ impl Workspace {
         let deadline = self.setup.command_timeout.min(time_left);
         // One stream, as a terminal would show it; `$0` of the command stays `bash`.
         let mut spec = ExecSpec::new(["bash", "-c", "exec bash -c \"$1\" 2>&1", "bash", command]);
-        spec.cwd = ROOT.to_owned();
+        ROOT.clone_into(&mut spec.cwd);
         spec.deadline = deadline;
         spec.stdout = OutputLimits { head: KEPT_OUTPUT, tail: KEPT_OUTPUT, spill: None };
         let ran = blocking(move || {

@@ -109,12 +109,10 @@ fn repair(run: &Path, results: &Path, scanned: &Scanned) -> io::Result<Option<Pr
     file.set_len(offset)?;
     file.sync_all()?;
     Ok(Some(
-        Problem::note(format!(
-            "the last line was cut short; its {length} bytes were moved to {TORN_FILE}"
-        ))
-        .id(FAMILY.number(34))
-        .in_file(results)
-        .why("the process that wrote it was stopped in the middle")
-        .fix("nothing: its rollout is run again"),
+        Problem::note(format!("the last line was cut short; its {length} bytes were moved to {TORN_FILE}"))
+            .id(FAMILY.number(34))
+            .in_file(results)
+            .why("the process that wrote it was stopped in the middle")
+            .fix("nothing: its rollout is run again"),
     ))
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use crate::results::summary::Summary;
 use crate::results::{METADATA_FILE, RESULTS_FILE};
 
 /// So many rows wait for the disk before those who bring more have to wait.
-const WAITING_ROWS: usize = 256;
+const WAITING_ROWS: usize = 1024;
 
 /// A group is written when it is this old or this large.
 const GROUP_AGE: Duration = Duration::from_millis(50);
@@ -66,6 +66,18 @@ struct Shared {
     failure: OnceLock<Problem>,
     synced: AtomicU64,
     summary: Mutex<Option<Arc<Summary>>>,
+}
+
+/// What the rows of a run say together, as of its last metadata.
+#[derive(Clone, Debug)]
+pub struct LatestSummary(Arc<Shared>);
+
+impl LatestSummary {
+    /// The summary; that of no rows before there is any.
+    pub fn summary(&self) -> Summary {
+        let latest = self.0.summary.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        latest.map_or_else(|| Aggregate::new(1, 0.5).summary(), Arc::unwrap_or_clone)
+    }
 }
 
 /// Writes the rows of one run. Dropping it writes what is waiting, and leaves a run that can be resumed.
@@ -127,7 +139,11 @@ impl ResultsWriter {
 
     /// Hands a row over; waits while too many are on their way.
     pub fn write(&self, row: ReadyRow) -> Result<(), Problem> {
-        self.order(Order::Row(Box::new(row)))
+        match self.try_write(row) {
+            Ok(()) => Ok(()),
+            Err(NotTaken::Failed(problem)) => Err(problem),
+            Err(NotTaken::Full(row)) => self.order(Order::Row(row)),
+        }
     }
 
     /// Hands a row over without ever waiting.
@@ -135,7 +151,10 @@ impl ResultsWriter {
         let Some(orders) = self.open() else { return Err(NotTaken::Failed(self.stopped())) };
         match orders.try_send(Order::Row(Box::new(row))) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(Order::Row(row))) => Err(NotTaken::Full(row)),
+            Err(TrySendError::Full(Order::Row(row))) => {
+                self.wake();
+                Err(NotTaken::Full(row))
+            }
             Err(_) => Err(NotTaken::Failed(self.stopped())),
         }
     }
@@ -169,9 +188,22 @@ impl ResultsWriter {
         self.shared.summary.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What tells the same after the writer is finished.
+    pub fn latest(&self) -> LatestSummary {
+        LatestSummary(Arc::clone(&self.shared))
+    }
+
     fn order(&self, order: Order) -> Result<(), Problem> {
         let sent = self.open().is_some_and(|orders| orders.send(order).is_ok());
+        self.wake();
         if sent { Ok(()) } else { Err(self.stopped()) }
+    }
+
+    /// Rows that come alone wait for others; somebody who waits for them does not.
+    fn wake(&self) {
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
     }
 
     /// The way to the thread, unless it writes no more: it may take a moment longer to end.
@@ -186,6 +218,7 @@ impl ResultsWriter {
 
     fn join(&mut self) -> Option<Metadata> {
         self.orders = None;
+        self.wake();
         self.thread.take().and_then(|thread| thread.join().ok().flatten())
     }
 }
@@ -271,7 +304,16 @@ impl Work {
         let mut deadline = None;
         loop {
             let order = match (deadline, self.is_told) {
-                (Some(deadline), _) => orders.recv_timeout(left(deadline)),
+                (Some(deadline), _) => match orders.try_recv() {
+                    // Being woken for each row would take longer than writing it.
+                    Err(TryRecvError::Empty) if Instant::now() < deadline => {
+                        std::thread::park_timeout(left(deadline));
+                        continue;
+                    }
+                    Err(TryRecvError::Empty) => Err(RecvTimeoutError::Timeout),
+                    Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+                    Ok(order) => Ok(order),
+                },
                 (None, false) => orders.recv_timeout(left(self.told + self.pause)),
                 (None, true) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };

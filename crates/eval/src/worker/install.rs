@@ -88,7 +88,7 @@ mod tests {
     #[tokio::test]
     async fn an_installer_that_is_not_there_is_told() {
         let problem = install(Path::new("/nowhere/python"), "gsm8k", &[]).await.unwrap_err();
-        assert_eq!(problem.id.as_deref(), Some("V050"));
+        assert_eq!(problem.id.as_deref(), Some("R050"));
         assert!(problem.why.unwrap().contains("cannot be started"));
     }
 }

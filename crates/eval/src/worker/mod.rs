@@ -3,6 +3,7 @@
 //! The environments run in Python, because they are Python; every call of a model leaves through this process, which also
 //! keeps all limits. A worker that ends takes only its own rollouts with it.
 
+mod connection;
 pub mod discover;
 mod door;
 mod error;
@@ -15,7 +16,6 @@ mod program;
 mod protocol;
 mod row;
 mod setup;
-mod worker;
 
 use crate::FAMILY;
 

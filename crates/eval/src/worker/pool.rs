@@ -9,13 +9,13 @@ use serde_json::{Map, Value};
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
+use crate::worker::connection::{Event, Supervisor, Worker, lock};
 use crate::worker::door::ModelDoor;
 use crate::worker::error::{Cause, Death, Stage, WorkerError};
 use crate::worker::files::ProgramFiles;
 use crate::worker::protocol::{Loaded, Member, ToWorker};
 use crate::worker::row::Row;
 use crate::worker::setup::Setup;
-use crate::worker::worker::{Event, Supervisor, Worker, lock};
 
 /// The longest wait before a worker is started again.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use crate::worker::connection::lock;
 use crate::worker::error::{Cause, WorkerError};
 use crate::worker::log::{LastLines, copy_output};
 use crate::worker::protocol::FromWorker;
 use crate::worker::row::Row;
 use crate::worker::setup::{Setup, worker_variables};
-use crate::worker::worker::lock;
 
 /// The longest line that is read from a worker.
 const LONGEST_LINE: u64 = 1 << 30;

@@ -313,7 +313,7 @@ fn files_are_read_from_the_disk() {
         assert_eq!((problems.len(), problems[0].file.as_deref()), (1, Some(path.as_path())), "{name}");
     }
     for path in [directory.path().join("absent"), directory.path().to_owned()] {
-        assert_eq!(read_eval_file(&path).unwrap_err()[0].id.as_deref(), Some("V001"));
+        assert_eq!(read_eval_file(&path).unwrap_err()[0].id.as_deref(), Some("R001"));
     }
 }
 
@@ -328,13 +328,13 @@ fn as_many_evaluations_as_are_allowed() {
         )
     };
     assert_eq!(read(&text(100, 100)).len(), 10_000);
-    assert_eq!(problems(&text(101, 100))[0].id.as_deref(), Some("V009"));
-    assert_eq!(problems(&text(10_001, 1))[0].id.as_deref(), Some("V009"));
-    assert_eq!(problems(&"[[eval]]\nid='a'\n".repeat(10_001))[0].id.as_deref(), Some("V009"));
+    assert_eq!(problems(&text(101, 100))[0].id.as_deref(), Some("R009"));
+    assert_eq!(problems(&text(10_001, 1))[0].id.as_deref(), Some("R009"));
+    assert_eq!(problems(&"[[eval]]\nid='a'\n".repeat(10_001))[0].id.as_deref(), Some("R009"));
     // Nine lists of nine hundred values would be 10^26 evaluations.
     let keys: Vec<String> = (0..9).map(|n| format!("k{n} = [{}]\n", list(900))).collect();
     let text = format!("[[ablation]]\nid = 'a'\n[ablation.sweep.args]\n{}", keys.concat());
-    assert_eq!(problems(&text)[0].id.as_deref(), Some("V009"));
+    assert_eq!(problems(&text)[0].id.as_deref(), Some("R009"));
 }
 
 #[test]
@@ -342,11 +342,11 @@ fn a_large_table_is_not_repeated_without_end() {
     let large = "x".repeat(600_000);
     let list = (0..5000).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
     let text = format!("[[ablation]]\nid = 'a'\nargs = {{ x = '{large}' }}\nsweep.seed = [{list}]");
-    assert_eq!(problems(&text)[0].id.as_deref(), Some("V009"));
+    assert_eq!(problems(&text)[0].id.as_deref(), Some("R009"));
     let evaluations = "[[eval]]\nid='a'\n".repeat(9000);
     let text = format!("args = {{ x = '{large}' }}\n{evaluations}");
     let problem = &problems(&text)[0];
-    assert_eq!(problem.id.as_deref(), Some("V009"));
+    assert_eq!(problem.id.as_deref(), Some("R009"));
     assert_eq!((problem.line, problem.column), (Some(2), Some(3)), "it is told before any table is read");
 }
 

@@ -234,7 +234,7 @@ fn a_known_key_is_known_everywhere_it_may_be() {
         let id = if matches!(key, "env_id" | "id") { "" } else { "id = 'a'\n" };
         let told = problems(&format!("[[eval]]\n{id}{key} = [[1]]\n"));
         assert_eq!(told.len(), 1, "{key}: {}", shown(&told));
-        assert_eq!(told[0].id.as_deref(), Some("V004"), "{key}: {}", shown(&told));
+        assert_eq!(told[0].id.as_deref(), Some("R004"), "{key}: {}", shown(&told));
         let in_ablation = problems(&format!("[[ablation]]\n{id}{key} = [[1]]\nsweep.args.x = [1]\n"));
         assert_eq!(in_ablation.len(), 1, "{key}: {}", shown(&in_ablation));
         if key != "name" {

@@ -201,7 +201,7 @@ fn every_bad_value_is_told_at_once() {
 #[test]
 fn an_environment_must_be_named() {
     insta::assert_snapshot!(shown(&EvalOptions::default().resolve().unwrap_err()), @"
-    V006 no environment is named
+    R006 no environment is named
       fix: name one, such as my-env or ./environments/my_env
     ");
 }
@@ -263,13 +263,13 @@ fn headers_of_the_command_line() {
     let mut problems = parse_headers("--header", &lines(&["hidden", "X-A: 1", "x-a: 2", ": 3"])).unwrap_err();
     problems.extend(parse_headers_from_state("--header-from-state", &lines(&["X-S:"])).unwrap_err());
     insta::assert_snapshot!(shown(&problems), @r#"
-    V014 a text in `--header` is not of the form "Name: Value"
+    R014 a text in `--header` is not of the form "Name: Value"
       fix: write the name, a colon and the value
-    V014 the header `x-a` is twice in `--header`
+    R014 the header `x-a` is twice in `--header`
       fix: keep one of them
-    V014 "" in `--header` cannot be the name of a header
+    R014 "" in `--header` cannot be the name of a header
       fix: use letters, digits and -
-    V014 the header `X-S` in `--header-from-state` names no key of the state
+    R014 the header `X-S` in `--header-from-state` names no key of the state
       fix: write the key, such as example_id
     "#);
     let many: Vec<String> = (0..102).map(|n| format!("X-{n}: 1")).collect();

@@ -39,7 +39,7 @@ fn a_broken_file_is_a_warning_with_its_place() {
         (b"\xff\xfe", None),
     ] {
         let problem = read(text).unwrap_err();
-        assert_eq!((problem.severity, problem.id.as_deref()), (Severity::Warning, Some("V012")), "{problem}");
+        assert_eq!((problem.severity, problem.id.as_deref()), (Severity::Warning, Some("R012")), "{problem}");
         assert_eq!(problem.line, line, "{problem}");
         assert!(problem.fix.is_some());
     }

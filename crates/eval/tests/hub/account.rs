@@ -64,7 +64,7 @@ fn no_token_says_how_to_get_one() {
     for files in [vec![], vec![(".cache/huggingface/token", b" \n".as_slice())]] {
         let (_home, account) = load(&files, &[]);
         let (id, text) = said(&account.unwrap_err());
-        assert_eq!(id, "V070");
+        assert_eq!(id, "R070");
         assert!(text.contains("settings/tokens") && text.contains("HF_TOKEN"), "{text}");
     }
 }
@@ -76,15 +76,15 @@ fn what_is_no_token_is_named_and_never_shown() {
     for content in cases {
         let (_home, account) = load(&[(".cache/huggingface/token", content)], &[]);
         let (id, text) = said(&account.unwrap_err());
-        assert_eq!(id, "V071", "{text}");
+        assert_eq!(id, "R071", "{text}");
         assert!(text.contains("huggingface/token") && !text.contains("hf_secret"), "{text}");
     }
     let (_home, account) = load(&[], &[("HF_TOKEN", "hf_secret\u{e4}")]);
     let (id, text) = said(&account.unwrap_err());
-    assert!(id == "V071" && text.contains("HF_TOKEN") && !text.contains("hf_secret"), "{text}");
+    assert!(id == "R071" && text.contains("HF_TOKEN") && !text.contains("hf_secret"), "{text}");
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(home.path().join(".cache/huggingface/token")).unwrap();
-    assert_eq!(said(&Account::load(home.path(), |_| None).unwrap_err()).0, "V071");
+    assert_eq!(said(&Account::load(home.path(), |_| None).unwrap_err()).0, "R071");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn the_token_travels_encrypted_or_stays_here() {
         "https://hub.test:99999",
     ] {
         let (id, text) = said(&at(bad).unwrap_err());
-        assert_eq!(id, "V072", "{bad}");
+        assert_eq!(id, "R072", "{bad}");
         assert!(text.contains("HF_ENDPOINT") && !text.contains("p4ss"), "{text}");
     }
 }

@@ -48,24 +48,24 @@ async fn refused(failure: Failure) -> (Stage, String, String) {
 #[tokio::test]
 async fn refusals_have_their_own_problems() {
     for (step, status, expected, says) in [
-        ("whoami", 401, "V073", "settings/tokens"),
-        ("whoami", 403, "V073", "HF_TOKEN"),
-        ("create", 401, "V074", "failure 401"),
-        ("create", 403, "V074", "write access"),
-        ("create", 400, "V075", "failure 400"),
-        ("create", 402, "V081", "failure 402"),
-        ("create", 404, "V081", "POST /api/repos/create"),
-        ("preupload", 403, "V074", "tester/refused"),
-        ("preupload", 404, "V074", "tester/refused"),
-        ("batch", 403, "V074", "tester/refused"),
-        ("batch", 413, "V078", "fewer rollouts"),
-        ("PUT", 401, "V081", "PUT 127.0.0.1"),
-        ("PUT", 403, "V081", "PUT 127.0.0.1"),
-        ("PUT", 413, "V078", "too large"),
-        ("verify", 404, "V081", "verify"),
-        ("/commit/", 403, "V074", "failure 403"),
-        ("/commit/", 413, "V078", "too large"),
-        ("/commit/", 418, "V081", "status 418"),
+        ("whoami", 401, "R073", "settings/tokens"),
+        ("whoami", 403, "R073", "HF_TOKEN"),
+        ("create", 401, "R074", "failure 401"),
+        ("create", 403, "R074", "write access"),
+        ("create", 400, "R075", "failure 400"),
+        ("create", 402, "R081", "failure 402"),
+        ("create", 404, "R081", "POST /api/repos/create"),
+        ("preupload", 403, "R074", "tester/refused"),
+        ("preupload", 404, "R074", "tester/refused"),
+        ("batch", 403, "R074", "tester/refused"),
+        ("batch", 413, "R078", "fewer rollouts"),
+        ("PUT", 401, "R081", "PUT 127.0.0.1"),
+        ("PUT", 403, "R081", "PUT 127.0.0.1"),
+        ("PUT", 413, "R078", "too large"),
+        ("verify", 404, "R081", "verify"),
+        ("/commit/", 403, "R074", "failure 403"),
+        ("/commit/", 413, "R078", "too large"),
+        ("/commit/", 418, "R081", "status 418"),
     ] {
         let (stage, id, text) = refused(Failure::status(step, status, 9)).await;
         assert_eq!(id, expected, "{step} {status}: {text}");
@@ -80,11 +80,11 @@ async fn refusals_have_their_own_problems() {
 #[tokio::test]
 async fn what_does_not_pass_ends() {
     let (stage, id, text) = refused(Failure::status("preupload", 503, 99)).await;
-    assert_eq!(id, "V080");
+    assert_eq!(id, "R080");
     assert!(text.contains("status 503") && text.contains("later"), "{text}");
     assert_eq!(stage.hub.calls().iter().filter(|call| call.contains("preupload")).count(), 3);
     let (stage, id, text) = refused(Failure::cut("/commit/", 99)).await;
-    assert_eq!(id, "V079", "{text}");
+    assert_eq!(id, "R079", "{text}");
     assert_eq!(stage.hub.calls().iter().filter(|call| call.contains("/commit/")).count(), 3);
 }
 
@@ -94,7 +94,7 @@ async fn a_hub_that_asks_for_a_long_pause_is_left_alone() {
         [("retry-after", "3600", "3600 seconds"), ("ratelimit", "\"api\";r=0;t=250", "251 seconds")]
     {
         let (stage, id, text) = refused(Failure::status("create", 429, 99).header(header, value)).await;
-        assert_eq!(id, "V080");
+        assert_eq!(id, "R080");
         assert!(text.contains(says), "{text}");
         assert_eq!(stage.hub.calls().iter().filter(|call| call.contains("create")).count(), 1);
     }
@@ -121,7 +121,7 @@ async fn nobody_there_is_a_problem_of_the_network() {
             Ok(_) => tokio::task::yield_now().await,
         }
     };
-    assert_eq!(said(&error).0, "V079");
+    assert_eq!(said(&error).0, "R079");
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn a_silent_hub_is_not_waited_for_for_ever() {
     let short = HubOptions { attempts: 2, answer_timeout: Duration::from_millis(20), ..options() };
     let error = publish(&account.unwrap(), &stage.publication(None), &short).await.unwrap_err();
     let (id, text) = said(&error);
-    assert!(id == "V079" && text.contains("nothing within 0.02 seconds"), "{text}");
+    assert!(id == "R079" && text.contains("nothing within 0.02 seconds"), "{text}");
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_token_for_reading_is_told_before_anything_is_made() {
     let stage = Stage::new().await;
     stage.hub.with(|state| "read".clone_into(&mut state.role));
     let (id, text) = said(&stage.publish(Some("mine")).await.unwrap_err());
-    assert_eq!(id, "V074");
+    assert_eq!(id, "R074");
     assert!(text.contains("tester/mine") && text.contains("reading only"), "{text}");
     assert_eq!(stage.hub.calls(), ["GET /api/whoami-v2"]);
 }
@@ -157,7 +157,7 @@ async fn a_token_that_cannot_create_may_still_write() {
     stage.hub.with(|state| state.datasets.insert("team/shared".to_owned(), existing));
     let published = stage.publish(Some("team/shared")).await.unwrap();
     assert_eq!(published.repository.to_string(), "team/shared");
-    assert_eq!(said(&stage.publish(Some("team/other")).await.unwrap_err()).0, "V074");
+    assert_eq!(said(&stage.publish(Some("team/other")).await.unwrap_err()).0, "R074");
 }
 
 #[tokio::test]
@@ -165,7 +165,7 @@ async fn a_name_that_is_no_dataset_is_not_written_to() {
     let stage = Stage::new().await;
     stage.hub.with(|state| state.taken.insert("tester/model".to_owned()));
     let (id, text) = said(&stage.publish(Some("model")).await.unwrap_err());
-    assert_eq!(id, "V076");
+    assert_eq!(id, "R076");
     assert!(text.contains("tester/model is taken"), "{text}");
 }
 
@@ -173,10 +173,10 @@ async fn a_name_that_is_no_dataset_is_not_written_to() {
 async fn private_results_do_not_go_into_a_public_dataset() {
     let stage = Stage::new().await;
     stage.hub.with(|state| state.datasets.insert("tester/open".to_owned(), Dataset::default()));
-    assert_eq!(said(&stage.publish(Some("open")).await.unwrap_err()).0, "V077");
+    assert_eq!(said(&stage.publish(Some("open")).await.unwrap_err()).0, "R077");
     assert!(stage.hub.with(|state| state.datasets["tester/open"].commits.is_empty()));
     stage.hub.with(|state| state.deaf_to_visibility = true);
-    assert_eq!(said(&stage.publish(Some("misheard")).await.unwrap_err()).0, "V077");
+    assert_eq!(said(&stage.publish(Some("misheard")).await.unwrap_err()).0, "R077");
     assert!(stage.hub.with(|state| state.datasets["tester/misheard"].commits.is_empty()));
     let mut publication = stage.publication(Some("open"));
     publication.visibility = Visibility::Public;
@@ -188,7 +188,7 @@ async fn private_results_do_not_go_into_a_public_dataset() {
 async fn bad_names_never_reach_the_hub() {
     let stage = Stage::new().await;
     for name in ["a/b/c", "../x", "a b", "a--b"] {
-        assert_eq!(said(&stage.publish(Some(name)).await.unwrap_err()).0, "V075", "{name}");
+        assert_eq!(said(&stage.publish(Some(name)).await.unwrap_err()).0, "R075", "{name}");
     }
     assert!(stage.hub.calls().is_empty());
 }
@@ -199,16 +199,16 @@ async fn bad_files_never_reach_the_hub() {
     for (rows, says) in [(b"".as_slice(), "no rollouts"), (b"\n \n", "no rollouts")] {
         std::fs::write(stage.path("results.jsonl"), rows).unwrap();
         let (id, text) = said(&stage.publish(None).await.unwrap_err());
-        assert!(id == "V084" && text.contains(says) && text.contains("results.jsonl"), "{text}");
+        assert!(id == "R084" && text.contains(says) && text.contains("results.jsonl"), "{text}");
     }
     std::fs::remove_file(stage.path("results.jsonl")).unwrap();
-    assert_eq!(said(&stage.publish(None).await.unwrap_err()).0, "V084");
+    assert_eq!(said(&stage.publish(None).await.unwrap_err()).0, "R084");
     std::fs::create_dir(stage.path("results.jsonl")).unwrap();
-    assert_eq!(said(&stage.publish(None).await.unwrap_err()).0, "V084");
+    assert_eq!(said(&stage.publish(None).await.unwrap_err()).0, "R084");
     for metadata in [b"".as_slice(), b"{}", b"\xff\xfe", b"{\"env_id\": \"x\""] {
         std::fs::write(stage.path("metadata.json"), metadata).unwrap();
         let (id, text) = said(&stage.publish(None).await.unwrap_err());
-        assert!(id == "V085" && text.contains("metadata.json"), "{text}");
+        assert!(id == "R085" && text.contains("metadata.json"), "{text}");
     }
     assert!(stage.hub.calls().is_empty());
 }
@@ -219,7 +219,7 @@ async fn a_file_larger_than_the_hub_takes_is_not_read() {
     let small = HubOptions { largest_file: 10, ..options() };
     let error = publish(&stage.account(), &stage.publication(None), &small).await.unwrap_err();
     assert!(matches!(error, HubError::TooLarge { .. }), "{error}");
-    assert_eq!(said(&error).0, "V078");
+    assert_eq!(said(&error).0, "R078");
     assert!(stage.hub.calls().is_empty());
 }
 
@@ -231,9 +231,9 @@ async fn secrets_stay_here() {
     publication.secrets = Arc::new(Redactor::default().with([("MODEL_KEY", "sk-very-secret")]));
     let error = publish(&stage.account(), &publication, &options()).await.unwrap_err();
     let (id, text) = said(&error);
-    assert!(id == "V086" && !text.contains("sk-very"), "{text}");
+    assert!(id == "R086" && !text.contains("sk-very"), "{text}");
     std::fs::write(stage.path("results.jsonl"), "{\"completion\": \"hf_test_token\"}\n").unwrap();
-    assert_eq!(said(&stage.publish(None).await.unwrap_err()).0, "V086");
+    assert_eq!(said(&stage.publish(None).await.unwrap_err()).0, "R086");
     assert!(stage.hub.calls().is_empty());
 }
 
@@ -252,7 +252,7 @@ async fn answers_that_make_no_sense_are_problems() {
         ("/commit/", "[\"commitOid\"]"),
     ] {
         let (_stage, id, text) = refused(Failure::status(step, 200, 1).body(body)).await;
-        assert_eq!(id, "V082", "{step} {body}: {text}");
+        assert_eq!(id, "R082", "{step} {body}: {text}");
     }
 }
 
@@ -263,16 +263,16 @@ async fn uploads_go_only_where_they_may() {
     let size = METADATA.len();
     let part = "http://127.0.0.1:1/x";
     for (upload, expected) in [
-        (serde_json::json!({"href": "http://storage.test/x?signature=s3cret"}), "V072"),
-        (serde_json::json!({"href": "https://me:s3cret@storage.test/x"}), "V072"),
-        (serde_json::json!({"href": 5}), "V082"),
-        (serde_json::json!({}), "V082"),
-        (serde_json::json!({"href": part, "header": {"a b": "c"}}), "V082"),
-        (serde_json::json!({"href": part, "header": {"x": "a\nb"}}), "V082"),
-        (serde_json::json!({"href": part, "header": {"chunk_size": "0", "1": part}}), "V082"),
-        (serde_json::json!({"href": part, "header": {"chunk_size": "10", "1": part}}), "V082"),
-        (serde_json::json!({"href": part, "header": {"chunk_size": "x", "1": part}}), "V082"),
-        (serde_json::json!({"href": part, "header": {"chunk_size": size.to_string(), "1": 7}}), "V082"),
+        (serde_json::json!({"href": "http://storage.test/x?signature=s3cret"}), "R072"),
+        (serde_json::json!({"href": "https://me:s3cret@storage.test/x"}), "R072"),
+        (serde_json::json!({"href": 5}), "R082"),
+        (serde_json::json!({}), "R082"),
+        (serde_json::json!({"href": part, "header": {"a b": "c"}}), "R082"),
+        (serde_json::json!({"href": part, "header": {"x": "a\nb"}}), "R082"),
+        (serde_json::json!({"href": part, "header": {"chunk_size": "0", "1": part}}), "R082"),
+        (serde_json::json!({"href": part, "header": {"chunk_size": "10", "1": part}}), "R082"),
+        (serde_json::json!({"href": part, "header": {"chunk_size": "x", "1": part}}), "R082"),
+        (serde_json::json!({"href": part, "header": {"chunk_size": size.to_string(), "1": 7}}), "R082"),
     ] {
         let answer =
             serde_json::json!({"objects": [{"oid": oid, "size": size, "actions": {"upload": upload}}]});
@@ -305,11 +305,11 @@ async fn redirects_stay_with_the_hub() {
     let other = Stage::new().await;
     let target = format!("{}/api/whoami-v2", other.hub.endpoint());
     stage.hub.fail(Failure::status("whoami", 302, 1).header("location", &target));
-    assert_eq!(said(&stage.publish(Some("moved")).await.unwrap_err()).0, "V083");
+    assert_eq!(said(&stage.publish(Some("moved")).await.unwrap_err()).0, "R083");
     assert!(other.hub.calls().is_empty(), "the token was not carried to another address");
     stage.hub.fail(Failure::status("whoami", 302, 99).header("location", "/api/whoami-v2"));
     let (id, text) = said(&stage.publish(Some("moved")).await.unwrap_err());
-    assert!(id == "V083" && text.contains("again and again"), "{text}");
+    assert!(id == "R083" && text.contains("again and again"), "{text}");
 }
 
 #[tokio::test]
@@ -321,7 +321,7 @@ async fn a_file_that_shrinks_while_it_is_sent_is_no_problem_of_the_network() {
         let run = Box::new(move || std::fs::write(rows, "{}\n").unwrap());
         stage.hub.with(|state| state.hooks.push(Hook { request: "preupload".to_owned(), run }));
         let (id, text) = said(&stage.publish(Some("shrunk")).await.unwrap_err());
-        assert!(id == "V084" && text.contains("became shorter"), "{text}");
+        assert!(id == "R084" && text.contains("became shorter"), "{text}");
         assert!(stage.hub.with(|state| state.datasets["tester/shrunk"].commits.is_empty()));
     }
 }
@@ -335,5 +335,5 @@ async fn a_file_that_changes_while_it_is_sent_is_refused_by_its_digest() {
     let run = Box::new(move || std::fs::write(rows, other).unwrap());
     stage.hub.with(|state| state.hooks.push(Hook { request: "preupload".to_owned(), run }));
     let (id, text) = said(&stage.publish(Some("changed")).await.unwrap_err());
-    assert!(id == "V081" && text.contains("does not have this digest"), "{text}");
+    assert!(id == "R081" && text.contains("does not have this digest"), "{text}");
 }

@@ -57,7 +57,7 @@ fn bad_names_say_why() {
         (&long, "97 characters"),
     ] {
         let (id, text) = said(&WantedName::parse(name).unwrap_err());
-        assert_eq!(id, "V075");
+        assert_eq!(id, "R075");
         assert!(text.contains(why), "{name}: {text}");
     }
     assert!(WantedName::parse("ok").unwrap().owned_by("bad owner").is_err());

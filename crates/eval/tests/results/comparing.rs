@@ -102,6 +102,6 @@ fn rows_without_prompts_are_paired_within_one_environment() {
 
 #[test]
 fn one_run_or_none_is_nothing_to_compare() {
-    assert_eq!(compare(&[fixture("passk")]).unwrap_err().id.as_deref(), Some("V039"));
-    assert_eq!(compare(&[fixture("passk"), fixture("none")]).unwrap_err().id.as_deref(), Some("V025"));
+    assert_eq!(compare(&[fixture("passk")]).unwrap_err().id.as_deref(), Some("R039"));
+    assert_eq!(compare(&[fixture("passk"), fixture("none")]).unwrap_err().id.as_deref(), Some("R025"));
 }

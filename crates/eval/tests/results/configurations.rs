@@ -38,7 +38,7 @@ fn every_difference_is_named() {
     now.configuration.insert("model".to_owned(), json!("x".repeat(5000)));
     assert_eq!(keys(&saved(), &now), ["model", "env_args.difficulty", "env_args.seed"]);
     let problem = mismatch(&differences(&saved(), &now)).unwrap();
-    assert_eq!(problem.id.as_deref(), Some("V032"));
+    assert_eq!(problem.id.as_deref(), Some("R032"));
     for part in [
         "`env_args.difficulty` was \"hard\" and is now \"easy\"",
         "`env_args.seed` was null and is now 3",

@@ -59,7 +59,7 @@ fn new_runs_have_names_of_their_own() {
         assert!(run.is_dir());
     }
     std::fs::write(directory.path().join("file"), "").unwrap();
-    assert_eq!(create(&directory.path().join("file/e")).unwrap_err().id.as_deref(), Some("V030"));
+    assert_eq!(create(&directory.path().join("file/e")).unwrap_err().id.as_deref(), Some("R030"));
 }
 
 fn save(group: &Path, id: &str, rows: u32, change: impl FnOnce(&mut Metadata)) -> PathBuf {
@@ -126,7 +126,7 @@ fn all_runs_are_listed_and_bad_ones_told() {
     let place = |path: &PathBuf| runs.iter().position(|run| run.path == *path).unwrap();
     assert!(place(&newer) < place(&older));
     let bad = runs[place(&broken)].metadata.as_ref().unwrap_err();
-    assert_eq!(bad.id.as_deref(), Some("V026"));
+    assert_eq!(bad.id.as_deref(), Some("R026"));
     assert_eq!(runs[place(&newer)].id, "00000001");
 }
 

@@ -79,11 +79,11 @@ fn what_is_no_row_is_refused() {
     for line in
         [&b""[..], b"{", b"{\"example_id\": 1", b"nul", b"\xff\xfe\x00", b"{\"example_id\": 1} x", b"\0\0"]
     {
-        assert_eq!(error_id(line), "V020", "{line:?}");
+        assert_eq!(error_id(line), "R020", "{line:?}");
     }
     let not_rows = ["{}", "[]", "5", "null", r#"{"example_id": "a"}"#, r#"{"example_id": 1.5}"#];
     for line in not_rows.into_iter().chain([r#"{"example_id": 1, "rollout_number": -1}"#]) {
-        assert_eq!(error_id(line.as_bytes()), "V021", "{line:?}");
+        assert_eq!(error_id(line.as_bytes()), "R021", "{line:?}");
     }
     let deep = format!("{{\"example_id\": 1, \"metrics\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(RowFacts::parse(deep.as_bytes()).is_ok(), "what is not needed may be as deep as it likes");
@@ -111,6 +111,6 @@ proptest! {
         let line = super::support::line(&super::support::errored(1, 2));
         // Without the bracket and the line break.
         let length = ((line.len() - 1) as f64 * cut) as usize;
-        prop_assert_eq!(error_id(&line[..length]), "V020");
+        prop_assert_eq!(error_id(&line[..length]), "R020");
     }
 }

@@ -93,13 +93,13 @@ fn older_files_are_read() {
 #[test]
 fn what_is_no_metadata_is_told_with_its_place() {
     for (text, id) in
-        [("", "V026"), ("[]", "V026"), ("{\"env_id\": 5}", "V026"), ("{\"model\": \"m\",", "V026")]
+        [("", "R026"), ("[]", "R026"), ("{\"env_id\": 5}", "R026"), ("{\"model\": \"m\",", "R026")]
     {
         let problem = read(text).unwrap_err();
         assert_eq!((problem.id.as_deref(), problem.line.is_some()), (Some(id), true), "{text}");
     }
     let directory = tempfile::tempdir().unwrap();
-    assert_eq!(Metadata::read(&directory.path().join("none")).unwrap_err().id.as_deref(), Some("V025"));
+    assert_eq!(Metadata::read(&directory.path().join("none")).unwrap_err().id.as_deref(), Some("R025"));
     std::fs::write(directory.path().join("binary"), b"\xff\0").unwrap();
-    assert_eq!(Metadata::read(&directory.path().join("binary")).unwrap_err().id.as_deref(), Some("V025"));
+    assert_eq!(Metadata::read(&directory.path().join("binary")).unwrap_err().id.as_deref(), Some("R025"));
 }

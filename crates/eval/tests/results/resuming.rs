@@ -59,11 +59,11 @@ fn only_what_is_missing_is_left_to_do() {
     assert_eq!(run.present.get(1, 0), Some(PresentRow { attempt: 1, has_error: false }));
     assert_eq!(run.present.get(1, 1), None);
     assert_eq!(run.complete([0, 1], 2), None);
-    assert_eq!(run.complete([1], 1).unwrap().id.as_deref(), Some("V035"));
+    assert_eq!(run.complete([1], 1).unwrap().id.as_deref(), Some("R035"));
     assert!(run.check(&description(3, 2)).is_ok());
     let mut other = description(2, 2);
     other.configuration.insert("model".to_owned(), "other".into());
-    assert_eq!(run.check(&other).unwrap_err().id.as_deref(), Some("V032"));
+    assert_eq!(run.check(&other).unwrap_err().id.as_deref(), Some("R032"));
 
     let writer = ResultsWriter::resume(run, description(2, 2)).unwrap();
     writer.write(ready(&row(0, 0, 0.0))).unwrap();
@@ -136,7 +136,7 @@ fn a_torn_last_line_is_moved_aside() {
         let directory = run_of(&[&whole, end].concat());
         let run = open(directory.path(), None).unwrap();
         assert_eq!((run.present.len(), run.notes.len()), (1, 1), "{end:?}");
-        assert_eq!(run.notes[0].id.as_deref(), Some("V034"));
+        assert_eq!(run.notes[0].id.as_deref(), Some("R034"));
         assert_eq!(results(directory.path()), whole);
         assert_eq!(std::fs::read(directory.path().join("results.torn")).unwrap(), [end, b"\n"].concat());
         drop(run);
@@ -167,7 +167,7 @@ fn empty_files_and_empty_lines_are_no_problem() {
 fn a_bad_line_in_the_middle_is_told_with_its_place() {
     let whole = line(&row(0, 0, 1.0));
     let later = line(&row(0, 1, 1.0));
-    for (middle, id) in [(&b"{\"example_id\": \n"[..], "V020"), (b"{}\n", "V021"), (b"\xff\xff\n", "V020")] {
+    for (middle, id) in [(&b"{\"example_id\": \n"[..], "R020"), (b"{}\n", "R021"), (b"\xff\xff\n", "R020")] {
         let bytes = [&whole, middle, &later].concat();
         let directory = run_of(&bytes);
         let problem = open(directory.path(), None).unwrap_err();
@@ -189,13 +189,13 @@ fn rows_that_are_there_twice_are_told() {
     let fine = line(&row(0, 0, 1.0));
     assert_eq!(
         place(&problem_of(&[&fine[..], &line(&errored(0, 1)), &fine].concat())),
-        ("V022", "results.jsonl", Some(3))
+        ("R022", "results.jsonl", Some(3))
     );
     let after_success = [fine, line(&again(row(0, 0, 1.0), 2))].concat();
     assert!(problem_of(&after_success).what.contains("although attempt 1 of it has no error"));
     let twice =
         [line(&errored(0, 0)), line(&again(errored(0, 0), 2)), line(&again(row(0, 0, 1.0), 2))].concat();
-    assert_eq!(place(&problem_of(&twice)), ("V022", "results.jsonl", Some(3)));
+    assert_eq!(place(&problem_of(&twice)), ("R022", "results.jsonl", Some(3)));
 }
 
 #[test]
@@ -205,12 +205,12 @@ fn what_is_no_run_is_told() {
         let directory = run_of(b"");
         std::fs::remove_file(directory.path().join(file)).unwrap();
         let problem = open(directory.path(), None).unwrap_err();
-        assert_eq!(problem.id.as_deref(), Some("V024"));
+        assert_eq!(problem.id.as_deref(), Some("R024"));
         assert!(problem.what.contains(file), "{}", problem.what);
     }
-    assert_eq!(open(&directory.path().join("none"), None).unwrap_err().id.as_deref(), Some("V024"));
+    assert_eq!(open(&directory.path().join("none"), None).unwrap_err().id.as_deref(), Some("R024"));
     std::fs::write(directory.path().join("metadata.json"), "[").unwrap();
-    assert_eq!(open(directory.path(), None).unwrap_err().id.as_deref(), Some("V026"));
+    assert_eq!(open(directory.path(), None).unwrap_err().id.as_deref(), Some("R026"));
 }
 
 #[test]

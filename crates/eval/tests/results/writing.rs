@@ -60,11 +60,11 @@ fn two_writers_never_share_a_run() {
         ResultsWriter::create(directory.path(), description(2, 1)).unwrap_err(),
         resume::open(directory.path(), None).unwrap_err(),
     ] {
-        assert_eq!(problem.id.as_deref(), Some("V029"));
+        assert_eq!(problem.id.as_deref(), Some("R029"));
     }
     drop(writer);
     let again = ResultsWriter::create(directory.path(), description(2, 1)).unwrap_err();
-    assert_eq!(again.id.as_deref(), Some("V036"), "results are never begun anew");
+    assert_eq!(again.id.as_deref(), Some("R036"), "results are never begun anew");
     assert!(resume::open(directory.path(), None).is_ok());
 }
 
@@ -79,7 +79,7 @@ fn a_directory_that_is_gone_stops_the_run() {
     std::fs::write(&run, "in the way").unwrap();
     writer.write(ready(&row(0, 0, 1.0))).unwrap();
     let problem = writer.finish(description(2, 1)).unwrap_err();
-    assert_eq!(problem.id.as_deref(), Some("V027"));
+    assert_eq!(problem.id.as_deref(), Some("R027"));
     let rows = std::fs::read(directory.path().join("elsewhere/results.jsonl")).unwrap();
     assert_eq!(rows, line(&row(0, 0, 1.0)), "the row is not lost");
 }
@@ -95,7 +95,7 @@ fn results_that_were_removed_stop_the_run() {
     std::fs::remove_dir_all(&run).unwrap();
     writer.write(ready(&row(1, 0, 1.0))).unwrap();
     let problem = writer.flush().unwrap_err();
-    assert_eq!(problem.id.as_deref(), Some("V038"));
+    assert_eq!(problem.id.as_deref(), Some("R038"));
     assert_eq!(writer.failed(), Some(&problem), "it is known before anybody is told");
     assert_eq!(writer.synced(), 1);
     assert_eq!(writer.write(ready(&row(2, 0, 1.0))).unwrap_err(), problem);
@@ -123,7 +123,7 @@ fn a_full_disk_stops_the_run_and_leaves_whole_lines() {
     let told = |line: &&str| line.starts_with("synced ") || line.starts_with("failed ");
     let mut lines: Vec<_> = said.lines().filter(told).collect();
     let failure = lines.pop().unwrap();
-    assert!(failure.starts_with("failed V038 "), "{said}");
+    assert!(failure.starts_with("failed R038 "), "{said}");
     let synced: usize = lines.last().unwrap().strip_prefix("synced ").unwrap().parse().unwrap();
 
     let run = resume::open(directory.path(), None).unwrap();

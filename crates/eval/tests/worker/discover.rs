@@ -24,7 +24,7 @@ async fn environments_are_found_with_their_defaults() {
     assert!(found.origin.is_some() && !found.local);
     let found = discover(&python, "nobody-has-this", Some(Path::new("/nowhere"))).await.unwrap();
     let refusal = found.refusal("nobody-has-this", &python).unwrap();
-    assert_eq!(refusal.id.as_deref(), Some("V042"));
+    assert_eq!(refusal.id.as_deref(), Some("R042"));
     assert!(refusal.why.unwrap().contains("nobody_has_this"));
 }
 
@@ -32,7 +32,7 @@ async fn environments_are_found_with_their_defaults() {
 async fn an_interpreter_that_is_none_is_told() {
     for python in ["/nowhere/python", "/bin/true", "/bin/false"] {
         let error = discover(Path::new(python), "gsm8k", None).await.unwrap_err();
-        assert_eq!(error.problem().id.as_deref(), Some("V040"), "{python}: {error}");
+        assert_eq!(error.problem().id.as_deref(), Some("R040"), "{python}: {error}");
     }
 }
 
@@ -69,9 +69,9 @@ fn project_files_that_are_wrong_are_told_and_do_no_harm() {
         std::fs::write(&path, text).unwrap();
         let (defaults, problems) = discovered(&path).eval_defaults();
         assert_eq!((problems.len(), defaults.num_examples), (warnings, expected), "{problems:?}");
-        assert!(problems.iter().all(|one| one.id.as_deref() == Some("V051") && !one.what.is_empty()));
+        assert!(problems.iter().all(|one| one.id.as_deref() == Some("R051") && !one.what.is_empty()));
     }
     let (_, problems) = discovered(Path::new("/nowhere/pyproject.toml")).eval_defaults();
     assert_eq!(problems.len(), 1);
-    assert_eq!(discovered(&path).refusal("x", Path::new("python")).unwrap().id.as_deref(), Some("V041"));
+    assert_eq!(discovered(&path).refusal("x", Path::new("python")).unwrap().id.as_deref(), Some("R041"));
 }

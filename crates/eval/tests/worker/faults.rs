@@ -38,7 +38,7 @@ async fn a_crash_costs_only_its_own_rollouts() {
     assert!(death.last_lines.iter().any(|line| line == "about to end"), "{:?}", death.last_lines);
     assert!(error.is_of_worker());
     let problem = error.problem();
-    assert_eq!(problem.id.as_deref(), Some("V045"));
+    assert_eq!(problem.id.as_deref(), Some("R045"));
     assert!(problem.what.contains("worker 1 ended with exit code 3"), "{problem}");
     assert!(problem.fix.unwrap().contains("env_worker_1.log"));
     for kept in [bystander, companion] {
@@ -63,7 +63,7 @@ async fn restarts_come_to_an_end() {
     }
     let error = play(&pool, job(&[(1, 0)], false), &door).await.unwrap_err();
     assert!(matches!(&error, WorkerError::NoWorkers { restarts: 1, last: Some(_) }), "{error}");
-    assert_eq!(error.problem().id.as_deref(), Some("V048"));
+    assert_eq!(error.problem().id.as_deref(), Some("R048"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,7 +76,7 @@ async fn a_job_that_hangs_is_given_up_and_its_worker_stays() {
     let door = words();
     let error = play(&pool, job(&[(5, 0)], false), &door).await.unwrap_err();
     assert!(matches!(error, WorkerError::TimedOut { stage: Stage::Scoring, .. }), "{error}");
-    assert_eq!(error.problem().id.as_deref(), Some("V047"));
+    assert_eq!(error.problem().id.as_deref(), Some("R047"));
     assert_eq!(play(&pool, job(&[(1, 0)], false), &door).await.unwrap().len(), 1);
 }
 
@@ -163,7 +163,7 @@ async fn errors_of_environments_are_told_apart() {
     let WorkerError::Job { error: class, traceback, .. } = &error else { panic!("{error}") };
     assert_eq!(class, "KeyError");
     assert!(traceback.contains("my_env.py"), "{traceback}");
-    assert_eq!(error.problem().id.as_deref(), Some("V046"));
+    assert_eq!(error.problem().id.as_deref(), Some("R046"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -195,7 +195,7 @@ async fn what_cannot_be_loaded_says_why() {
     let error = refusal(&python, "my-env", &json!({"misbehave": "load"})).await;
     assert!(error.to_string().contains("the data of this environment is not there"), "{error}");
     let problem = error.problem();
-    assert_eq!(problem.id.as_deref(), Some("V043"));
+    assert_eq!(problem.id.as_deref(), Some("R043"));
     assert!(problem.why.unwrap().contains("the data of this environment is not there"));
     let error = refusal(&python, "my-env", &json!({"unknown": 1})).await;
     assert!(error.to_string().contains("unexpected keyword argument 'unknown'"), "{error}");

@@ -46,7 +46,7 @@ async fn a_worker_that_is_none_fails_to_start() {
     let (setup, _logs) = setup(std::path::Path::new("/nowhere/python"), "anything", &json!({}));
     let Err(error) = WorkerPool::start(setup).await else { panic!("it was started") };
     assert!(matches!(error, WorkerError::Start { .. }), "{error}");
-    assert_eq!(error.problem().id.as_deref(), Some("V040"));
+    assert_eq!(error.problem().id.as_deref(), Some("R040"));
     let error = refusal(&["echo no Python at all >&2", "exit 5"]).await;
     let WorkerError::Died(death) = &error else { panic!("{error}") };
     assert_eq!(
@@ -86,7 +86,7 @@ async fn a_load_without_end_is_ended() {
         panic!("it was started")
     };
     assert!(matches!(error, WorkerError::LoadTimeout { .. }), "{error}");
-    assert_eq!(error.problem().id.as_deref(), Some("V044"));
+    assert_eq!(error.problem().id.as_deref(), Some("R044"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

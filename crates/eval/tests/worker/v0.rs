@@ -199,7 +199,7 @@ async fn groups_and_independent_rollouts(version: &str) {
     let pool = WorkerPool::start(setup).await.unwrap();
     assert!(pool.loaded().has_group_rewards);
     let refusal = pool.loaded().refuses_independent_scoring("reverse-text").unwrap();
-    assert_eq!(refusal.id.as_deref(), Some("V052"));
+    assert_eq!(refusal.id.as_deref(), Some("R052"));
     let door = Scripted::new(|call| said(["cba", "longer", ""][call.rollout.unwrap()]));
     let rows = play(&pool, job(&[(0, 0), (0, 1), (0, 2)], false), &door).await.unwrap();
     let scores: Vec<_> = rows.iter().map(|row| [&row["reward"], &row["best_of_group"]]).collect();
