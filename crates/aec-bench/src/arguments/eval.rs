@@ -162,9 +162,6 @@ pub(crate) struct EvalPaceArguments {
     /// Plain lines instead of a progress bar
     #[arg(long, short = 'd', visible_alias = "disable-tui")]
     pub(crate) debug: bool,
-    /// No example conversation in the summary
-    #[arg(long, short = 'A')]
-    pub(crate) abbreviated_summary: bool,
 }
 
 #[derive(Debug, Args)]

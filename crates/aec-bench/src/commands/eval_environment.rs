@@ -84,6 +84,12 @@ pub(super) fn prepare(
         return Ok((Prepared { settings, source, package: None }, problems));
     }
     let settings = options.clone().resolve()?;
+    if let Some(header) = settings.headers_from_state.keys().next() {
+        let what = format!("the header `{}` cannot be taken from the state of a rollout", printable(header));
+        let problem =
+            Problem::error(what).id(FAMILY.number(110)).why("requests of all rollouts share their headers");
+        return Err(problem.fix("give it a fixed value with `headers`, or leave it out").into());
+    }
     let here = context.directory()?;
     let own = project.settings.path(Setting::Prime).join("environments");
     let places = [context.absolute(&settings.env_dir_path)?, own];
@@ -360,10 +366,7 @@ impl Desk<'_> {
             python,
             environment: request,
             concurrency: usize::try_from(concurrency).unwrap_or(usize::MAX),
-            workers: match self.arguments.environment.num_workers.as_deref() {
-                None | Some("auto") if !self.arguments.environment.disable_env_server => WorkerCount::Auto,
-                _ => WorkerCount::Exactly(settings.num_workers as usize),
-            },
+            workers: WorkerCount::Exactly(settings.num_workers as usize),
             surroundings: std::env::vars_os().collect(),
             variables: std::collections::BTreeMap::new(),
             gateway: Some(token),

@@ -87,3 +87,16 @@ fn mistakes_in_a_file_are_told_with_their_place() {
     }
     assert_eq!(world.run("eval run missing.toml").code, Some(3));
 }
+
+#[test]
+fn what_cannot_be_done_is_refused_not_ignored() {
+    let world = World::new();
+    world.environment("gsm8k");
+    world.env.write(
+        "state.toml",
+        "[[eval]]\nenv_id = \"gsm8k\"\nheader_from_state = [\"X-Session-ID: example_id\"]\n",
+    );
+    let run = world.run("eval run state.toml");
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert!(run.stderr.contains("R110"), "{run:?}");
+}
