@@ -248,3 +248,44 @@ fn secrets_do_not_get_into_rows() {
     let text = std::fs::read_to_string(run.join("results.jsonl")).unwrap();
     assert!(!text.contains("I do not know") && text.contains("CANARY_API_KEY redacted"), "{text}");
 }
+
+#[test]
+fn a_monitor_hears_of_progress_and_slows_nothing() {
+    let world = World::new();
+    world.environment("my-env");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, heard) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut line = String::new();
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(&stream), &mut line).unwrap();
+            std::io::Write::write_all(
+                &mut stream,
+                b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+            )
+            .unwrap();
+            tell.send(line).unwrap();
+        }
+    });
+    world.eval(&format!("eval run my-env -n 2 -r 2 --heartbeat-url http://{address}/ping/abc123"));
+    assert!(heard.recv().unwrap().starts_with("GET /ping/abc123 "));
+    // Nobody listens there: that is said once, and the evaluation is what it was.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let run = world.run(&format!("--json eval run my-env -n 2 -r 2 --heartbeat-url http://{nobody}/ping"));
+    assert_eq!(run.envelope()["data"]["evaluations"][0]["rows"], 4, "{run:?}");
+    assert_eq!(run.errors().iter().filter(|(id, _)| id == "R088").count(), 1, "{run:?}");
+    assert_eq!(world.run("eval run my-env --heartbeat-url nonsense").code, Some(3));
+}
+
+#[test]
+fn publishing_needs_a_token_and_says_so_before_it_runs() {
+    let world = World::new();
+    world.environment("my-env");
+    let run = world
+        .run("eval run my-env -n 2 -r 1 -s --save-to-hf-hub --hf-hub-dataset-name my-org/my-env-results");
+    assert_eq!(run.code, Some(4), "{run:?}");
+    assert!(run.stderr.contains("HF_TOKEN"), "{run:?}");
+    assert!(world.requests().is_empty(), "nothing was spent");
+}
