@@ -27,6 +27,8 @@ pub struct EnvironmentFacts {
     pub tools: Option<Value>,
     /// Sampling arguments of its own, below those of the evaluation.
     pub sampling_args: Map<String, Value>,
+    /// What there is to say about it.
+    pub notes: Vec<Problem>,
 }
 
 impl EnvironmentFacts {
@@ -42,6 +44,7 @@ impl EnvironmentFacts {
             },
             tools: environment.tool_definitions(),
             sampling_args: Map::new(),
+            notes: environment.warnings(),
         }
     }
 
@@ -60,6 +63,11 @@ impl EnvironmentFacts {
             },
             tools: (!loaded.tools.is_empty()).then(|| serde_json::to_value(&loaded.tools).ok()).flatten(),
             sampling_args: loaded.sampling_args.clone(),
+            notes: loaded
+                .warnings
+                .iter()
+                .map(|warning| Problem::note(warning.clone()).id(FAMILY.number(111)))
+                .collect(),
         }
     }
 }

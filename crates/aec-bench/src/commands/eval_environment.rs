@@ -293,8 +293,9 @@ impl Desk<'_> {
                 self.python(&settings, python, request, logs, &model, &account)?
             }
         };
+        let notes = facts.notes.clone();
         let description = describe(&settings, facts, &endpoints, name);
-        let evaluation = Evaluation::open(EvaluationSetup {
+        let mut evaluation = Evaluation::open(EvaluationSetup {
             number,
             settings: &settings,
             lane,
@@ -308,6 +309,7 @@ impl Desk<'_> {
             observer: progress.observer(),
             wants_rows: progress.wants_rows(),
         })?;
+        evaluation.notes.extend(notes);
         Ok(evaluation)
     }
 

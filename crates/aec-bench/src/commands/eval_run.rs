@@ -29,7 +29,7 @@ use super::prime::proxy;
 use super::verify::judge_later;
 use crate::arguments::{EndpointsArgument, EvalRunArguments};
 use crate::context::Context;
-use crate::eval_progress::{EvalProgress, summary_text};
+use crate::eval_progress::{EvalProgress, Shown, summary_text};
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 use crate::signals::Signals;
@@ -76,7 +76,12 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
         Signals::catch()?
     };
     let control = Control::default();
-    let mut progress = EvalProgress::new(context, &arguments.pace, control.clone())?;
+    let shown = Shown {
+        full_screen: arguments.pace.tui,
+        plain: prepared.iter().any(|one| one.settings.disable_tui),
+        verbose: prepared.iter().any(|one| one.settings.verbose),
+    };
+    let mut progress = EvalProgress::new(context, shown, control.clone())?;
     let heart = start_heart(&project, &runtime, &prepared, &progress)?;
     let scratch = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
     let mut desk = Desk {

@@ -23,11 +23,20 @@ pub(crate) use self::rollout::lines as rollout_lines;
 use self::screen::Screen;
 use self::state::State;
 pub(crate) use self::summary::{saved_text, summary_text};
-use crate::arguments::EvalPaceArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
 use crate::progress::{Mode, Wanted};
+
+/// How evaluations are to be shown, by flags or by their file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    pub(crate) full_screen: bool,
+    /// Lines instead of a bar.
+    pub(crate) plain: bool,
+    /// Every conversation.
+    pub(crate) verbose: bool,
+}
 
 /// Shows evaluations while they run. Dropping it restores the terminal.
 pub(crate) struct EvalProgress {
@@ -76,20 +85,16 @@ impl Shared {
 
 impl EvalProgress {
     /// Begins to show evaluations in the way that fits flags and terminal.
-    pub(crate) fn new(
-        context: &Context,
-        arguments: &EvalPaceArguments,
-        control: Control,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn new(context: &Context, shown: Shown, control: Control) -> Result<Self, Failure> {
         let mode = Mode::choose(Wanted {
             quiet: context.quiet,
-            full_screen: arguments.tui,
+            full_screen: shown.full_screen,
             json: context.format == Format::Json,
             // Details and plain lines do not go together with a bar that is drawn over.
-            terminal: context.is_terminal() && !arguments.debug && !context.is_verbose(),
+            terminal: context.is_terminal() && !shown.plain && !shown.verbose,
         });
         let lines = match mode {
-            Mode::Lines => Some(Lines::new(context.color, context.is_verbose())?),
+            Mode::Lines => Some(Lines::new(context.color, shown.verbose)?),
             Mode::Quiet | Mode::Bars | Mode::Screen => None,
         };
         let shared = Arc::new(Shared {
@@ -103,7 +108,7 @@ impl EvalProgress {
             Mode::Bars => Some(Painter::Bars(Bars::new(Arc::clone(&shared), context.color, control)?)),
             Mode::Screen => Some(Painter::Screen(Screen::new(Arc::clone(&shared), control)?)),
         };
-        let wants_rows = mode == Mode::Screen || (mode == Mode::Lines && context.is_verbose());
+        let wants_rows = mode == Mode::Screen || (mode == Mode::Lines && shown.verbose);
         Ok(Self { shared, painter, wants_rows })
     }
 

@@ -100,3 +100,18 @@ fn what_cannot_be_done_is_refused_not_ignored() {
     assert_eq!(run.code, Some(3), "{run:?}");
     assert!(run.stderr.contains("R110"), "{run:?}");
 }
+
+#[test]
+fn a_file_can_ask_for_details_and_selections_are_remarked_on() {
+    let world = World::new();
+    world.environment("gsm8k");
+    world.env.write(
+        "details.toml",
+        "verbose = true\n[[eval]]\nenv_id = \"gsm8k\"\nnum_examples = 1\nrollouts_per_example = 1\n[eval.env_args]\nnum_examples = 1\n",
+    );
+    let run = world.run("eval run details.toml");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("assistant: "), "{run:?}");
+    let run = world.run("eval run --task mechanical -n 1 -r 1");
+    assert!(run.stderr.contains("R063"), "four tasks are not split: {run:?}");
+}
