@@ -76,7 +76,7 @@ pub struct RolloutFinished {
     /// Which evaluation.
     pub evaluation: usize,
     /// What aggregates know of it.
-    pub facts: RowFacts,
+    pub facts: Arc<RowFacts>,
     /// The row, where somebody wants to see it.
     pub row: Option<Arc<[u8]>>,
 }

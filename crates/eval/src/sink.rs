@@ -49,12 +49,13 @@ impl Sink {
     /// Takes a finished rollout.
     pub(crate) fn take(&self, evaluation: usize, finished: Finished) -> Result<(), String> {
         let Finished { line, facts, .. } = finished;
+        let facts = Arc::new(facts);
         let line = self.scrubbed(line);
         if let Some(aggregate) = &self.aggregate {
             aggregate.lock().unwrap_or_else(PoisonError::into_inner).add(&facts);
         }
         let row = self.wants_rows.then(|| Arc::from(line.as_slice()));
-        let event = RolloutFinished { evaluation, facts: facts.clone(), row };
+        let event = RolloutFinished { evaluation, facts: Arc::clone(&facts), row };
         if let Some(writer) = &self.writer {
             match writer.try_write(ReadyRow { line, facts }) {
                 Ok(()) => {}

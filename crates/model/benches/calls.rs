@@ -195,7 +195,7 @@ async fn rates() {
             ..Default::default()
         };
         let body = aec_model::endpoint::Format::OpenAiChat.dialect().encode(&request(number, 200), &wire);
-        bytes::Bytes::from(serde_json::to_vec(&body).unwrap())
+        bytes::Bytes::from(body.unwrap())
     };
     let sample = body(1);
     let send = move |_: usize| {

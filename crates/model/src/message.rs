@@ -2,6 +2,10 @@
 //!
 //! These types are stored in cassettes and trajectories, so their serde form is a public format.
 
+use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,8 +19,8 @@ pub struct Request {
     /// The conversation so far, oldest first.
     pub messages: Vec<Message>,
     /// Tools that the model may call.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tool>,
+    #[serde(default, skip_serializing_if = "Tools::is_empty")]
+    pub tools: Tools,
     /// Whether it must call one.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
@@ -41,7 +45,7 @@ impl Message {
     }
 
     /// All text of the message, parts separated by line breaks.
-    pub fn joined_text(&self) -> String {
+    pub fn joined_text(&self) -> Cow<'_, str> {
         join_text(&self.parts)
     }
 }
@@ -101,18 +105,29 @@ impl Part {
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }
+
+    /// What it says, if it is a text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text { text } => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// All text of some parts, separated by line breaks.
-pub fn join_text(parts: &[Part]) -> String {
-    let texts: Vec<&str> = parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text { text } => Some(text.as_str()),
-            _ => None,
-        })
-        .collect();
-    texts.join("\n")
+pub fn join_text(parts: &[Part]) -> Cow<'_, str> {
+    let mut all = Cow::Borrowed("");
+    for (number, text) in parts.iter().filter_map(Part::as_text).enumerate() {
+        if number == 0 {
+            all = Cow::Borrowed(text);
+        } else {
+            let all = all.to_mut();
+            all.push('\n');
+            all.push_str(text);
+        }
+    }
+    all
 }
 
 /// A call of a tool.
@@ -149,6 +164,70 @@ pub struct Tool {
     pub description: String,
     /// JSON Schema of its arguments.
     pub parameters: Value,
+}
+
+/// The tools of a request. They are the same in every turn of a conversation and in many conversations, so a copy of them
+/// shares them.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "Vec<Tool>", into = "Vec<Tool>")]
+#[schemars(with = "Vec<Tool>")]
+pub struct Tools(Arc<Offered>);
+
+#[derive(Debug, Default)]
+struct Offered {
+    list: Vec<Tool>,
+    most_tokens: OnceLock<u64>,
+}
+
+impl Tools {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.list.is_empty()
+    }
+
+    /// The list, to change it.
+    pub fn edit(&mut self, change: impl FnOnce(&mut Vec<Tool>)) {
+        let mut list = self.to_vec();
+        change(&mut list);
+        *self = list.into();
+    }
+
+    /// The most tokens that they can be, counted once.
+    pub(crate) fn most_tokens(&self, count: impl FnOnce(&[Tool]) -> u64) -> u64 {
+        *self.0.most_tokens.get_or_init(|| count(&self.0.list))
+    }
+}
+
+impl Deref for Tools {
+    type Target = [Tool];
+
+    fn deref(&self) -> &[Tool] {
+        &self.0.list
+    }
+}
+
+impl From<Vec<Tool>> for Tools {
+    fn from(list: Vec<Tool>) -> Self {
+        Self(Arc::new(Offered { list, most_tokens: OnceLock::new() }))
+    }
+}
+
+impl FromIterator<Tool> for Tools {
+    fn from_iter<I: IntoIterator<Item = Tool>>(tools: I) -> Self {
+        Vec::from_iter(tools).into()
+    }
+}
+
+impl From<Tools> for Vec<Tool> {
+    fn from(tools: Tools) -> Self {
+        tools.to_vec()
+    }
+}
+
+impl PartialEq for Tools {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.list == other.0.list
+    }
 }
 
 /// Whether the model must call a tool.
@@ -230,7 +309,7 @@ pub struct Reply {
 impl Reply {
     /// All text, parts separated by line breaks.
     pub fn text(&self) -> String {
-        join_text(&self.parts)
+        join_text(&self.parts).into_owned()
     }
 
     /// The tool calls, in order.

@@ -88,7 +88,7 @@ fn echo_text(message: &Message) -> String {
         .iter()
         .filter_map(|part| match part {
             Part::Text { text } => Some(text.clone()),
-            Part::ToolResult { parts, .. } => Some(join_text(parts)),
+            Part::ToolResult { parts, .. } => Some(join_text(parts).into_owned()),
             _ => None,
         })
         .collect();

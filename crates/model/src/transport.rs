@@ -234,8 +234,7 @@ impl Line {
             limit_key: manner.limit_key,
             model_in_body: self.endpoint.model_in_body,
         };
-        let body = self.endpoint.format.dialect().encode(request, &wire);
-        let body = serde_json::to_vec(&body).map_err(|error| {
+        let body = self.endpoint.format.dialect().encode(request, &wire).map_err(|error| {
             Failure::lasting(FailureKind::Request, format!("the request cannot be written: {error}"))
         })?;
         let mut headers = self.headers.clone();

@@ -1,6 +1,6 @@
 //! One rollout of a native environment: the conversation with the model, then its verdict as a row.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use aec_model::client::{Model, Scope};
@@ -9,10 +9,10 @@ use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, To
 use aec_model::meter::Account;
 use aec_prime::package::lane::Lane;
 use aec_run::harness::tool_loop::name_calls;
-use indexmap::IndexMap;
 
 use super::environment::{Example, NativeEnvironment, Ready};
 use super::tools;
+use super::verdict::RolloutVerdict;
 use super::workspace::Workspace;
 use crate::results::{
     Finite, Message as Said, Role as Speaker, RolloutRow, RowError, Span, Timing, TokenUsage,
@@ -35,6 +35,13 @@ pub struct Generation {
     /// What keeps its calls apart from equal ones, on cassettes.
     pub label: String,
 }
+
+/// Names of the metrics, in their order: those of every rollout, then those of one with tools.
+static METRICS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
+    let of_all = ["aec_bench_reward"].into_iter().chain(RolloutVerdict::METRICS).chain(["num_turns"]);
+    let of_tools = tools::NAMES.map(|name| format!("{name}_calls"));
+    of_all.chain(["total_tool_calls"]).map(Arc::from).chain(of_tools.map(Arc::from)).collect()
+});
 
 /// A rollout that was generated and not judged yet.
 pub struct Generated {
@@ -179,10 +186,9 @@ impl NativeEnvironment {
                 let workspace = rollout.workspace.take();
                 self.bench.judge(&ready.terms, workspace, &rollout.last_text).await
             }
-            None => super::verdict::RolloutVerdict {
-                fault: Some("there is nothing to judge".to_owned()),
-                ..Default::default()
-            },
+            None => {
+                RolloutVerdict { fault: Some("there is nothing to judge".to_owned()), ..Default::default() }
+            }
         };
         let scoring = rollout.clock.since(begun);
         if let Some(fault) = &verdict.fault
@@ -201,7 +207,7 @@ impl NativeEnvironment {
 pub struct Scored {
     /// Its row, without the columns that somebody asked for.
     pub row: RolloutRow,
-    verdict: super::verdict::RolloutVerdict,
+    verdict: RolloutVerdict,
 }
 
 impl Scored {
@@ -353,23 +359,16 @@ impl Generated {
         }
     }
 
-    fn row(self, verdict: &super::verdict::RolloutVerdict, scoring: Span) -> RolloutRow {
+    fn row(self, verdict: &RolloutVerdict, scoring: Span) -> RolloutRow {
         let reward = finite(verdict.reward.unwrap_or(0.0));
-        let mut metrics: IndexMap<Arc<str>, Finite> = IndexMap::new();
-        let mut put = |name: &str, value: Finite| {
-            metrics.insert(name.into(), value);
-        };
-        put("aec_bench_reward", reward);
-        for (name, value) in verdict.metrics() {
-            put(name, finite(value));
-        }
-        put("num_turns", self.turns.into());
+        let mut values = vec![reward];
+        values.extend(verdict.metrics().map(finite));
+        values.push(self.turns.into());
         if self.example.lane == Lane::Stateful {
-            put("total_tool_calls", self.all_calls.into());
-            for (name, count) in tools::NAMES.iter().zip(self.calls) {
-                put(&format!("{name}_calls"), count.into());
-            }
+            values.push(self.all_calls.into());
+            values.extend(self.calls.map(Finite::from));
         }
+        let metrics = METRICS.iter().map(Arc::clone).zip(values).collect();
         RolloutRow {
             example_id: i64::try_from(self.example.example_id).unwrap_or(i64::MAX),
             rollout_number: self.rollout_number,

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use aec_model::message::{Tool, ToolCall};
+use aec_model::message::{ToolCall, Tools};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ const DEFINITIONS: &str = include_str!("tools.json");
 pub(super) const NAMES: [&str; 5] = ["read_file", "write_file", "list_files", "run_command", "submit_answer"];
 
 /// The tools as a model is offered them.
-pub(super) static OFFERS: LazyLock<Vec<Tool>> =
+pub(super) static OFFERS: LazyLock<Tools> =
     LazyLock::new(|| serde_json::from_str(DEFINITIONS).unwrap_or_default());
 
 /// The same as rows have them, in one line.

@@ -73,6 +73,10 @@ pub(super) struct RolloutVerdict {
 }
 
 impl RolloutVerdict {
+    /// Names of the numbers that [`Self::metrics`] gives.
+    pub(super) const METRICS: [&'static str; 4] =
+        ["submitted", "source_workspace", "source_message", "verifier_fault"];
+
     /// For the record of a rollout.
     pub(super) fn record(&self) -> Value {
         serde_json::json!({
@@ -82,14 +86,11 @@ impl RolloutVerdict {
     }
 
     /// The same as numbers.
-    pub(super) fn metrics(&self) -> [(&'static str, f64); 4] {
-        let number = |is: bool| if is { 1.0 } else { 0.0 };
-        [
-            ("submitted", number(self.source == Source::Submission)),
-            ("source_workspace", number(self.source == Source::Workspace)),
-            ("source_message", number(self.source == Source::Message)),
-            ("verifier_fault", number(self.fault.is_some())),
-        ]
+    pub(super) fn metrics(&self) -> [f64; Self::METRICS.len()] {
+        let is_from = |source| self.source == source;
+        let (submitted, workspace) = (is_from(Source::Submission), is_from(Source::Workspace));
+        [submitted, workspace, is_from(Source::Message), self.fault.is_some()]
+            .map(|is| if is { 1.0 } else { 0.0 })
     }
 }
 

@@ -53,13 +53,13 @@ pub struct RowFacts {
     /// The reward; none when it is missing, NaN or infinite.
     pub reward: Option<f64>,
     /// Metrics; those that are no numbers are left out.
-    pub metrics: Vec<(Box<str>, f64)>,
+    pub metrics: Vec<(Arc<str>, f64)>,
     /// The error.
     pub error: Option<ErrorFacts>,
     /// Whether a limit cut the model short.
     pub is_truncated: bool,
     /// Why it ended.
-    pub stop_condition: Option<Box<str>>,
+    pub stop_condition: Option<Arc<str>>,
     /// Tokens.
     pub usage: Option<UsageFacts>,
     /// How long it took.
@@ -84,7 +84,7 @@ impl RowFacts {
             final_input_tokens: Some(usage.final_input_tokens as f64),
             final_output_tokens: Some(usage.final_output_tokens as f64),
         });
-        let metric = |name: &str, value: f64| Some((name.into(), countable(value)?));
+        let metric = |name: &Arc<str>, value: f64| Some((Arc::clone(name), countable(value)?));
         Self {
             example_id: row.example_id,
             rollout_number: Some(row.rollout_number),
@@ -96,7 +96,7 @@ impl RowFacts {
                 .as_ref()
                 .map(|error| ErrorFacts { chain: cut(&error.classes), class: error.class.clone() }),
             is_truncated: row.is_truncated,
-            stop_condition: row.stop_condition.as_deref().map(Into::into),
+            stop_condition: row.stop_condition.clone(),
             usage,
             seconds: countable_seconds(row.timing.seconds()),
             tools: Arc::clone(row.tool_defs.names()),
@@ -222,7 +222,7 @@ impl Line<'_> {
             reward: self.reward.0.and_then(countable),
             metrics: (metrics.0.iter())
                 .filter(|(name, _)| is_metric(name))
-                .filter_map(|(name, value)| Some((Box::from(&**name), countable(*value)?)))
+                .filter_map(|(name, value)| Some((Arc::from(&**name), countable(*value)?)))
                 .collect(),
             error: self.error.and_then(|raw| error_facts(raw, self.error_chain.0.as_deref())),
             is_truncated: self.is_truncated,

@@ -9,7 +9,6 @@
 use std::sync::Arc;
 
 use aec_base::problem::Problem;
-use indexmap::IndexMap;
 use serde_json::value::RawValue;
 
 use crate::results::facts::{RowFacts, tool_names};
@@ -112,8 +111,8 @@ pub struct RolloutRow {
     pub is_truncated: bool,
     /// Why it ended.
     pub stop_condition: Option<Arc<str>>,
-    /// Metrics. All but those named like a field of the row are written a second time, beside `metrics`.
-    pub metrics: IndexMap<Arc<str>, Finite>,
+    /// Metrics, each name once. All but those named like a field of the row are written a second time, beside `metrics`.
+    pub metrics: Vec<(Arc<str>, Finite)>,
     /// Tools that the model could call.
     pub tool_defs: ToolDefs,
     /// Tokens, when the service told any.
@@ -216,7 +215,7 @@ impl RolloutRow {
         }
         for (index, (name, value)) in self.columns.iter().enumerate() {
             let is_there = OWN_KEYS.contains(&&**name)
-                || self.metrics.contains_key(name)
+                || self.metrics.iter().any(|(metric, _)| metric == name)
                 || self.columns[..index].iter().any(|(earlier, _)| earlier == name);
             if !is_there {
                 push_key(out, name);

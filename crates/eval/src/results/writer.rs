@@ -42,7 +42,7 @@ pub struct ReadyRow {
     /// The line with its line break.
     pub line: Vec<u8>,
     /// What aggregates need of it.
-    pub facts: RowFacts,
+    pub facts: Arc<RowFacts>,
 }
 
 /// Why a row was not taken at once.
@@ -300,7 +300,7 @@ impl Work {
     }
 
     /// Takes rows until their group is old or large enough, or somebody waits for it.
-    fn gather(&self, orders: &Receiver<Order>, lines: &mut Vec<u8>, facts: &mut Vec<RowFacts>) -> End {
+    fn gather(&self, orders: &Receiver<Order>, lines: &mut Vec<u8>, facts: &mut Vec<Arc<RowFacts>>) -> End {
         let mut deadline = None;
         loop {
             let order = match (deadline, self.is_told) {
@@ -334,7 +334,7 @@ impl Work {
         }
     }
 
-    fn append(&mut self, lines: &[u8], facts: &[RowFacts]) -> Result<(), Problem> {
+    fn append(&mut self, lines: &[u8], facts: &[Arc<RowFacts>]) -> Result<(), Problem> {
         if facts.is_empty() {
             return Ok(());
         }

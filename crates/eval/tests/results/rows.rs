@@ -142,7 +142,7 @@ fn no_row_has_a_number_that_is_none() {
 fn nothing_is_written_twice_under_one_key() {
     let mut clashing = errored(3, 1);
     clashing.attempt = 2;
-    clashing.metrics.insert("reward".into(), finite(9.0));
+    clashing.metrics.push(("reward".into(), finite(9.0)));
     clashing.columns = vec![
         ("reward".into(), raw("8")),
         ("exact".into(), raw("7")),
@@ -249,7 +249,7 @@ proptest! {
         }];
         written.stop_condition = Some(text.as_str().into());
         let name = format!("m {name}");
-        written.metrics.insert(name.as_str().into(), finite(value));
+        written.metrics.push((name.as_str().into(), finite(value)));
         let bytes = line(&written);
         prop_assert_eq!(bytes.split(|byte| *byte == b'\n').count(), 2);
         let read: Value = serde_json::from_slice(&bytes).unwrap();

@@ -96,7 +96,7 @@ pub(crate) fn line(row: &RolloutRow) -> Vec<u8> {
 }
 
 pub(crate) fn ready(row: &RolloutRow) -> ReadyRow {
-    ReadyRow { line: line(row), facts: RowFacts::of(row) }
+    ReadyRow { line: line(row), facts: RowFacts::of(row).into() }
 }
 
 /// How a run of so many examples and rollouts is made.

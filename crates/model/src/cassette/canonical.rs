@@ -218,7 +218,8 @@ mod tests {
                 name: "look".into(),
                 description: "Looks.".into(),
                 parameters: json!({"type": "object", "properties": {"at": {"maximum": 10.0}}}),
-            }],
+            }]
+            .into(),
             tool_choice: ToolChoice::Auto,
             sampling: Sampling {
                 temperature: Some(1.0),
@@ -240,7 +241,8 @@ mod tests {
         let mut other = example();
         let Part::Reasoning { opaque, .. } = &mut other.messages[2].parts[0] else { panic!() };
         *opaque = Some(parse(r#"{"a": "s", "b": {"x": 2e0, "y": 1}}"#));
-        other.tools[0].parameters = parse(r#"{"properties": {"at": {"maximum": 10}}, "type": "object"}"#);
+        let parameters = parse(r#"{"properties": {"at": {"maximum": 10}}, "type": "object"}"#);
+        other.tools.edit(|tools| tools[0].parameters = parameters);
         other.sampling.max_tokens = Some(DEFAULT_MAX_TOKENS);
         other.sampling.extra =
             parse(r#"{"a": [1.0, {"j": null, "k": 2}], "z": 1.0}"#).as_object().unwrap().clone();
@@ -269,9 +271,9 @@ mod tests {
                 let Part::ToolResult { is_error, .. } = &mut r.messages[3].parts[0] else { panic!() };
                 *is_error = true;
             },
-            |r| r.tools.clear(),
-            |r| r.tools[0].description.push(' '),
-            |r| r.tools[0].parameters["properties"]["at"]["maximum"] = json!(11),
+            |r| r.tools.edit(Vec::clear),
+            |r| r.tools.edit(|tools| tools[0].description.push(' ')),
+            |r| r.tools.edit(|tools| tools[0].parameters["properties"]["at"]["maximum"] = json!(11)),
             |r| r.tool_choice = ToolChoice::Required,
             |r| r.tool_choice = ToolChoice::Tool("look".into()),
             |r| r.sampling.max_tokens = Some(DEFAULT_MAX_TOKENS - 1),
@@ -333,7 +335,7 @@ mod tests {
     fn with_value(value: &Value, place: u8) -> Request {
         let mut request = example();
         match place {
-            0 => request.tools[0].parameters = value.clone(),
+            0 => request.tools.edit(|tools| tools[0].parameters = value.clone()),
             1 => drop(request.sampling.extra.insert("k".into(), value.clone())),
             _ => {
                 request.messages[2].parts[0] =

@@ -12,7 +12,7 @@ use super::FAMILY;
 use super::log::file_number;
 use super::redact::{could_be, is_marked};
 use super::tape::{Tape, Unreadable};
-use crate::message::Request;
+use crate::message::{Request, Tools};
 
 /// Where a call lies. One for every call, so it is small.
 #[derive(Debug)]
@@ -170,7 +170,7 @@ impl Shelf {
         let call = tape.call(entry)?;
         let mut request = Request {
             messages: Vec::new(),
-            tools: Vec::new(),
+            tools: Tools::default(),
             tool_choice: call.request.tool_choice,
             sampling: call.request.sampling,
         };
@@ -178,7 +178,7 @@ impl Shelf {
             request.messages.push(tape.message(number)?);
         }
         if let Some(number) = call.request.tools {
-            request.tools = tape.tools(number)?;
+            request.tools = tape.tools(number)?.into();
         }
         Ok((call.model, request))
     }

@@ -7,7 +7,7 @@ use aec_base::text::percent_encoded;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::dialect::anthropic::{Assembly, decode_message, encode_body};
 use crate::dialect::aws_events::AwsFrames;
@@ -30,11 +30,11 @@ impl Dialect for BedrockInvoke {
         &[]
     }
 
-    fn encode(&self, request: &Request, wire: &Wire) -> Map<String, Value> {
+    fn encode(&self, request: &Request, wire: &Wire) -> serde_json::Result<Vec<u8>> {
         let mut body = Map::new();
         body.insert("anthropic_version".to_owned(), "bedrock-2023-05-31".into());
         body.extend(encode_body(request, wire));
-        body
+        serde_json::to_vec(&body)
     }
 
     fn decode(&self, body: &[u8]) -> Result<Reply, Failure> {

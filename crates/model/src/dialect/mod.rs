@@ -1,11 +1,9 @@
 //! Wire formats. A dialect turns a request into a body and a body into a reply; it knows no clock and no
 //! network, so each case is a test of bytes. Vendors are data on a dialect (see `endpoint`).
 
-use bytes::Bytes;
-use serde_json::{Map, Value};
-
 use crate::failure::Failure;
 use crate::message::{Reply, Request};
+use bytes::Bytes;
 
 pub mod anthropic;
 pub mod aws_events;
@@ -51,8 +49,8 @@ pub trait Dialect: Send + Sync {
     /// Headers that belong to the format, not to the vendor; content type excepted.
     fn headers(&self) -> &'static [(&'static str, &'static str)];
 
-    /// The request body.
-    fn encode(&self, request: &Request, wire: &Wire) -> Map<String, Value>;
+    /// The request body, in JSON. Equal requests give equal bytes.
+    fn encode(&self, request: &Request, wire: &Wire) -> serde_json::Result<Vec<u8>>;
 
     /// The reply in a complete body of a success. Faults of the answer itself (empty, filtered, cut short) are
     /// not looked for here; see [`crate::dialect::refusal::inspect`].

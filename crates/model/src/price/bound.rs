@@ -10,9 +10,9 @@
 //! `\uXXXX` for what is not ASCII.
 
 use serde_json::{Map, Value};
-use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfkc_quick};
 
-use crate::message::{Message, Part, Request, Sampling, ToolCall};
+use crate::message::{Message, Part, Request, Sampling, Tool, ToolCall};
 
 /// Role markers and separators of a message, of each of its parts, and of a call.
 const PER_MESSAGE: u64 = 32;
@@ -103,13 +103,7 @@ pub fn input_bound(request: &Request) -> Bound {
         bound.message(message);
     }
     if !request.tools.is_empty() {
-        bound.frame(WITH_TOOLS);
-    }
-    for tool in &request.tools {
-        bound.frame(PER_TOOL);
-        bound.text(&tool.name);
-        bound.text(&tool.description);
-        bound.json(&tool.parameters.to_string());
+        bound.frame(request.tools.most_tokens(tools_bound));
     }
     // A schema for the answer, say, is text that the model reads.
     if !request.sampling.extra.is_empty() {
@@ -119,6 +113,18 @@ pub fn input_bound(request: &Request) -> Bound {
         bound.text(stop);
     }
     bound
+}
+
+fn tools_bound(tools: &[Tool]) -> u64 {
+    let mut bound = Bound::default();
+    bound.frame(WITH_TOOLS);
+    for tool in tools {
+        bound.frame(PER_TOOL);
+        bound.text(&tool.name);
+        bound.text(&tool.description);
+        bound.json(&tool.parameters.to_string());
+    }
+    bound.tokens
 }
 
 /// The most tokens that an answer can have. Further keys of the request may raise the limit or ask for several
@@ -148,26 +154,42 @@ fn largest(table: &Map<String, Value>, keys: &[&str]) -> u64 {
 }
 
 fn text_bytes(text: &str) -> u64 {
-    if text.is_ascii() {
-        return text.len() as u64;
-    }
-    text.chars().map(unfolded).sum()
+    bytes(text, unfolded)
 }
 
 fn json_bytes(text: &str) -> u64 {
-    if text.is_ascii() {
-        return text.len() as u64;
+    bytes(text, |c| unfolded(c).max(6 * c.len_utf16() as u64))
+}
+
+/// Bytes of a text whose characters beyond ASCII, few in most texts, count as they are said to.
+fn bytes(text: &str, beyond_ascii: impl Fn(char) -> u64) -> u64 {
+    // So many bytes are seen to be ASCII in one step.
+    const BLOCK: usize = 32;
+    let mut all = text.len() as u64;
+    for (number, block) in text.as_bytes().chunks(BLOCK).enumerate() {
+        if block.is_ascii() {
+            continue;
+        }
+        for at in number * BLOCK..number * BLOCK + block.len() {
+            // Places inside a character begin none.
+            let begun = text.get(at..).and_then(|rest| rest.chars().next());
+            if let Some(c) = begun.filter(|c| !c.is_ascii()) {
+                all = all - c.len_utf8() as u64 + beyond_ascii(c);
+            }
+        }
     }
-    text.chars().map(|c| if c.is_ascii() { 1 } else { unfolded(c).max(6 * c.len_utf16() as u64) }).sum()
+    all
 }
 
 /// Bytes of a character, or of what it unfolds into if that is more.
 fn unfolded(c: char) -> u64 {
-    if c.is_ascii() {
-        return 1;
+    let own = c.len_utf8();
+    // Nearly all characters are their own normal form, and taking them apart to find that out is slow.
+    if is_nfkc_quick(std::iter::once(c)) == IsNormalized::Yes {
+        return own as u64;
     }
     let unfolded: usize = std::iter::once(c).nfkc().map(char::len_utf8).sum();
-    unfolded.max(c.len_utf8()) as u64
+    unfolded.max(own) as u64
 }
 
 #[cfg(test)]
@@ -213,9 +235,9 @@ mod tests {
         let mut other = request(vec![]);
         let tool =
             Tool { name: "t".into(), description: long.clone(), parameters: json!({ "description": long }) };
-        other.tools.push(tool);
+        other.tools = vec![tool].into();
         assert!(input_bound(&other).tokens > empty + 21_000);
-        other.tools.clear();
+        other.tools = Vec::new().into();
         other.sampling.extra.insert("response_format".into(), json!(long));
         assert!(input_bound(&other).tokens > empty + 10_000);
     }

@@ -8,6 +8,7 @@ use aec_model::message::{Message, Part, Request, Role, Stop, Usage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::request::sent;
 use crate::{decode, read, sse};
 
 /// An answer in both forms.
@@ -264,7 +265,7 @@ fn thoughts_go_back_as_they_came() {
     let answer = thinking();
     let reply = decode(&answer.whole).unwrap();
     let messages = vec![Message::text(Role::User, "27 * 453?"), reply.into_message()];
-    let body = AnthropicMessages.encode(&Request { messages, ..Request::default() }, &Wire::default());
+    let body = sent(&Request { messages, ..Request::default() }, &Wire::default());
     assert_eq!(body["messages"][1]["content"], answer.whole["content"]);
 }
 

@@ -11,8 +11,13 @@ fn wire() -> Wire {
     Wire { model: "claude-sonnet-4-5".to_owned(), model_in_body: true, ..Wire::default() }
 }
 
+/// A body as it is sent.
+pub(super) fn sent(request: &Request, wire: &Wire) -> Map<String, Value> {
+    serde_json::from_slice(&AnthropicMessages.encode(request, wire).unwrap()).unwrap()
+}
+
 fn encode(request: &Request) -> Map<String, Value> {
-    AnthropicMessages.encode(request, &wire())
+    sent(request, &wire())
 }
 
 fn says(role: Role, parts: Vec<Part>) -> Message {
@@ -67,7 +72,7 @@ fn conversation() -> Request {
                 ],
             ),
         ],
-        tools: vec![weather_tool()],
+        tools: vec![weather_tool()].into(),
         ..Request::default()
     }
 }
@@ -86,7 +91,7 @@ fn tools_images_and_thoughts() {
 
 #[test]
 fn caching_marks_the_ends_of_tools_system_and_the_last_user_turn() {
-    let body = AnthropicMessages.encode(&conversation(), &Wire { cache_prompt: true, ..wire() });
+    let body = sent(&conversation(), &Wire { cache_prompt: true, ..wire() });
     let marked = json!({"type": "ephemeral"});
     assert_eq!(body["tools"][0]["cache_control"], marked);
     assert_eq!(body["system"][1]["cache_control"], marked);
@@ -97,8 +102,7 @@ fn caching_marks_the_ends_of_tools_system_and_the_last_user_turn() {
 #[test]
 fn the_last_user_turn_is_marked_even_when_the_model_spoke_last() {
     let messages = vec![user("a"), Message::text(Role::Assistant, "b")];
-    let body = AnthropicMessages
-        .encode(&Request { messages, ..Request::default() }, &Wire { cache_prompt: true, ..wire() });
+    let body = sent(&Request { messages, ..Request::default() }, &Wire { cache_prompt: true, ..wire() });
     assert!(body["messages"][0]["content"][0].get("cache_control").is_some());
     assert!(body["messages"][1]["content"][0].get("cache_control").is_none());
 }
@@ -126,12 +130,12 @@ fn every_setting() {
         },
         ..Request::default()
     };
-    insta::assert_json_snapshot!(AnthropicMessages.encode(&request, &Wire { stream: true, ..wire() }));
+    insta::assert_json_snapshot!(sent(&request, &Wire { stream: true, ..wire() }));
 }
 
 #[test]
 fn the_model_can_stay_out_of_the_body() {
-    let body = AnthropicMessages.encode(&conversation(), &Wire { model_in_body: false, ..wire() });
+    let body = sent(&conversation(), &Wire { model_in_body: false, ..wire() });
     assert!(!body.contains_key("model"));
 }
 

@@ -7,7 +7,7 @@ use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, To
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{conversation, frame, pieces, read, weather_tool};
+use crate::{conversation, frame, pieces, read, sent, weather_tool};
 
 fn wire(model: &str) -> Wire {
     Wire { model: model.to_owned(), model_in_body: true, ..Wire::default() }
@@ -22,7 +22,7 @@ fn hello() -> Request {
 }
 
 fn encode(request: &Request) -> Map<String, Value> {
-    BedrockConverse.encode(request, &wire("meta.llama3-1-70b-instruct-v1:0"))
+    sent(&BedrockConverse, request, &wire("meta.llama3-1-70b-instruct-v1:0"))
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn redacted_thoughts_go_back_and_those_of_others_do_not() {
 #[test]
 fn cache_points_only_where_they_are_taken() {
     let points = |model: &str| {
-        let body = BedrockConverse.encode(&sealed(), &Wire { cache_prompt: true, ..wire(model) });
+        let body = sent(&BedrockConverse, &sealed(), &Wire { cache_prompt: true, ..wire(model) });
         let point = json!({"cachePoint": {"type": "default"}});
         let ends_with_point = |list: &Value| list.as_array().unwrap().last() == Some(&point);
         let places = [
@@ -101,7 +101,7 @@ fn tool_choices() {
         body.get("toolConfig")
             .map(|config| (config["tools"].as_array().unwrap().len(), config.get("toolChoice").cloned()))
     };
-    let fresh = || Request { tools: vec![weather_tool()], ..hello() };
+    let fresh = || Request { tools: vec![weather_tool()].into(), ..hello() };
     assert_eq!(config(fresh(), ToolChoice::Auto), Some((1, None)));
     assert_eq!(config(fresh(), ToolChoice::Required), Some((1, Some(json!({"any": {}})))));
     let named = ToolChoice::Tool("get_weather".to_owned());

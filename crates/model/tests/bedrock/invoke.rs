@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{conversation, frame, pieces, read};
+use crate::{conversation, frame, pieces, read, sent};
 
 fn wire(stream: bool) -> Wire {
     Wire {
@@ -42,7 +42,7 @@ fn bodies_name_neither_model_nor_stream() {
         request.sampling.extra.insert(key.to_owned(), "no".into());
     }
     request.sampling.extra.insert("anthropic_beta".to_owned(), json!(["context-1m-2025-08-07"]));
-    insta::assert_json_snapshot!(BedrockInvoke.encode(&request, &Wire { cache_prompt: true, ..wire(true) }));
+    insta::assert_json_snapshot!(sent(&BedrockInvoke, &request, &Wire { cache_prompt: true, ..wire(true) }));
 }
 
 fn whole() -> Value {

@@ -5,13 +5,18 @@
 mod converse;
 mod invoke;
 
-use aec_model::dialect::Dialect;
+use aec_model::dialect::{Dialect, Wire};
 use aec_model::failure::Failure;
 use aec_model::message::{Message, Part, Reply, Request, Role, Tool, ToolCall};
 use aws_smithy_eventstream::frame::write_message_to;
 use aws_smithy_types::event_stream::{Header, HeaderValue, Message as Frame};
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+/// A body as it is sent.
+fn sent(dialect: &dyn Dialect, request: &Request, wire: &Wire) -> Map<String, Value> {
+    serde_json::from_slice(&dialect.encode(request, wire).unwrap()).unwrap()
+}
 
 /// The reply in a stream that arrives in the given pieces.
 fn read(dialect: &dyn Dialect, pieces: &[&[u8]]) -> Result<Reply, Failure> {
@@ -90,7 +95,7 @@ fn conversation(opaque: Value) -> Request {
                 ],
             ),
         ],
-        tools: vec![weather_tool()],
+        tools: vec![weather_tool()].into(),
         ..Request::default()
     }
 }

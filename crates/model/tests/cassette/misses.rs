@@ -12,11 +12,12 @@ const LETTER: &str = "Dear reader,\nthe beam is 6 m long.\nIt carries 12 kN/m.\n
 fn asked() -> Request {
     let mut request = request(&[LETTER, "Let me see.", "Go on."]);
     request.messages.insert(0, Message::text(Role::System, "You are an engineer."));
-    request.tools.push(Tool {
+    let tool = Tool {
         name: "run".into(),
         description: "Runs a command.".into(),
         parameters: json!({"type": "object", "properties": {"command": {"type": "string"}}}),
-    });
+    };
+    request.tools = vec![tool].into();
     request.sampling.temperature = Some(0.5);
     request
 }
@@ -116,7 +117,7 @@ fn other_settings_and_tools() {
         request.sampling.seed = Some(1);
         request.sampling.max_tokens = Some(100);
         request.sampling.extra.insert("provider".into(), json!({"order": ["a"]}));
-        request.tools[0].parameters["properties"]["command"]["type"] = json!("array");
+        request.tools.edit(|tools| tools[0].parameters["properties"]["command"]["type"] = json!("array"));
     });
     insta::assert_snapshot!(shown, @r#"
     this request is not recorded in scope `trial-1`; the nearest recorded request (calls-000001.jsonl, byte 1359) differs:
@@ -133,7 +134,7 @@ fn other_settings_and_tools() {
                  }
                },
     "#);
-    insta::assert_snapshot!(miss("trial-1", "m", |request| request.tools.clear()), @r"
+    insta::assert_snapshot!(miss("trial-1", "m", |request| request.tools.edit(Vec::clear)), @r"
     this request is not recorded in scope `trial-1`; the nearest recorded request (calls-000001.jsonl, byte 1359) differs:
       tools: recorded run, asked none
     ");

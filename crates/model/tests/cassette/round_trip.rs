@@ -207,7 +207,8 @@ fn size_of_conversation(turns: usize, sliding: Option<usize>) -> u64 {
     let dir = tempfile::tempdir().unwrap();
     let recorder = recorder(dir.path());
     let mut conversation = Request {
-        tools: vec![Tool { name: "t".into(), description: "long ".repeat(200), parameters: json!({}) }],
+        tools: vec![Tool { name: "t".into(), description: "long ".repeat(200), parameters: json!({}) }]
+            .into(),
         ..request(&["begin"])
     };
     for turn in 0..turns {
@@ -246,7 +247,7 @@ fn example() -> std::path::PathBuf {
 fn example_requests() -> (Request, Request) {
     let parameters = json!({"b": 1, "a": 2});
     let mut first = request(&["What is 6 x 7?"]);
-    first.tools.push(Tool { name: "add".into(), description: "Adds.".into(), parameters });
+    first.tools = vec![Tool { name: "add".into(), description: "Adds.".into(), parameters }].into();
     first.sampling.temperature = Some(0.0);
     let mut second = first.clone();
     second.messages.push(reply("42").into_message());

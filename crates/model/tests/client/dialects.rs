@@ -162,7 +162,7 @@ async fn tools_images_and_long_conversations_go_everywhere() {
                         ],
                     },
                 ],
-                tools: vec![tool.clone()],
+                tools: vec![tool.clone()].into(),
                 sampling: Sampling { max_tokens: Some(200), temperature: Some(0.2), ..Sampling::default() },
                 ..Request::default()
             };

@@ -119,7 +119,8 @@ async fn an_echo_is_no_lesson() {
         name: "set_max_tokens".into(),
         description: String::new(),
         parameters: serde_json::json!({ "type": "object" }),
-    }];
+    }]
+    .into();
     for _ in 0..3 {
         let called = model(&client).call(&odd, &scope()).await;
         assert_eq!(called.outcome.unwrap_err().kind, aec_model::failure::FailureKind::Request);

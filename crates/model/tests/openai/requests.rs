@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{decode, wire};
 
 fn encode(request: &Request, wire: &Wire) -> Value {
-    Value::Object(OpenAiChat.encode(request, wire))
+    serde_json::from_slice(&OpenAiChat.encode(request, wire).unwrap()).unwrap()
 }
 
 fn image(data: &str) -> Part {
@@ -59,7 +59,8 @@ fn every_setting() {
             name: "look".to_owned(),
             description: "Looks.".to_owned(),
             parameters: json!({"type": "object", "properties": {"z": {}, "a": {}}, "required": ["z"]}),
-        }],
+        }]
+        .into(),
         tool_choice: ToolChoice::Tool("look".to_owned()),
         sampling: Sampling {
             max_tokens: Some(1000),
@@ -135,7 +136,8 @@ fn choices_need_tools() {
         name: "t".to_owned(),
         description: String::new(),
         parameters: json!({"type": "object"}),
-    }];
+    }]
+    .into();
     assert_eq!(encode(&request, &wire())["tool_choice"], "required");
     request.tool_choice = ToolChoice::None;
     assert_eq!(encode(&request, &wire())["tool_choice"], "none");

@@ -17,7 +17,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     context.begin(Some(system.clone()), &instruction);
     let mut request = Request {
         messages: vec![Message::text(Role::System, system), Message::text(Role::User, instruction)],
-        tools: toolbox.offers(),
+        tools: toolbox.offers().into(),
         sampling: context.agent.parameters.sampling.clone(),
         ..Request::default()
     };

@@ -37,7 +37,7 @@ impl Dialect for AnthropicMessages {
         &[("anthropic-version", "2023-06-01")]
     }
 
-    fn encode(&self, request: &Request, wire: &Wire) -> Map<String, Value> {
+    fn encode(&self, request: &Request, wire: &Wire) -> serde_json::Result<Vec<u8>> {
         let mut body = Map::new();
         if wire.model_in_body {
             body.insert("model".to_owned(), Value::from(wire.model.as_str()));
@@ -46,7 +46,7 @@ impl Dialect for AnthropicMessages {
         if wire.stream {
             body.insert("stream".to_owned(), Value::Bool(true));
         }
-        body
+        serde_json::to_vec(&body)
     }
 
     fn decode(&self, body: &[u8]) -> Result<Reply, Failure> {

@@ -11,7 +11,6 @@
 //! - Cache points are only sent to families that take them.
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
 
 use crate::dialect::aws_events::AwsFrames;
 use crate::dialect::bedrock::model_path;
@@ -38,8 +37,8 @@ impl Dialect for BedrockConverse {
         &[]
     }
 
-    fn encode(&self, request: &Request, wire: &Wire) -> Map<String, Value> {
-        encode::encode_body(request, wire)
+    fn encode(&self, request: &Request, wire: &Wire) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&encode::encode_body(request, wire))
     }
 
     fn decode(&self, body: &[u8]) -> Result<Reply, Failure> {

@@ -2,43 +2,42 @@
 
 use serde_json::{Map, Value};
 
-use super::{malformed, reasoning, usage};
+use super::node::{Node, Object};
+use super::reasoning::{self, DETAILS_KEY, TEXT_KEYS};
+use super::{malformed, usage};
 use crate::dialect::refusal::refused_within;
 use crate::failure::{Failure, FailureKind};
 use crate::message::{Part, Reply, Stop, ToolCall};
 
 /// The reply in a complete body. What has no place in a [`Reply`] goes to its `extra`: keys of the body as they are,
 /// those of the choice, the message and the counts under `choice`, `message` and `usage`.
-pub(super) fn reply(mut body: Map<String, Value>) -> Result<Reply, Failure> {
-    if let Some(error) = error_in(&body) {
-        return Err(refused_within(error));
-    }
+pub(super) fn reply(mut body: Object<'_>) -> Result<Reply, Failure> {
+    check_error(&body)?;
     // vLLM's older form.
-    if body.get("object").is_some_and(|object| object == "error") {
-        return Err(refused_within(&Value::Object(body)));
+    if body.get("object").and_then(Node::as_text) == Some("error") {
+        return Err(refused_within(&Value::from(Node::Object(body))));
     }
-    let id = take_text(&mut body, "id", "id")?;
-    let model = take_text(&mut body, "model", "model")?;
-    body.shift_remove("object");
-    let (usage, usage_rest) = body.shift_remove("usage").map_or((None, None), usage::read);
+    let id = text(body.take("id"), || "id".to_owned())?;
+    let model = text(body.take("model"), || "model".to_owned())?;
+    body.take("object");
+    let (usage, usage_rest) = usage::read(body.take("usage"));
 
-    let mut choice = only_choice(body.shift_remove("choices"))?;
-    if let Some(error) = error_in(&choice) {
-        return Err(refused_within(error));
-    }
-    choice.shift_remove("index");
-    let finish = take_text(&mut choice, "finish_reason", "choices[0].finish_reason")?
+    let mut choice = only_choice(body.take("choices"))?;
+    check_error(&choice)?;
+    choice.take("index");
+    let finish = text(choice.take("finish_reason"), || "choices[0].finish_reason".to_owned())?
         .ok_or_else(|| malformed("choices[0].finish_reason", "given"))?;
-    let Some(Value::Object(mut message)) = choice.shift_remove("message") else {
+    let Node::Object(mut message) = choice.take("message") else {
         return Err(malformed("choices[0].message", "an object"));
     };
-    message.shift_remove("role");
-    let (parts, refused) = parts(&mut message)?;
-    let stop = stop(&finish, &parts, refused, &choice)?;
+    message.take("role");
+    let mut message_rest = Map::new();
+    let (parts, refused) = parts(&mut message, &mut message_rest)?;
+    let stop = stop(finish, &parts, refused, &choice)?;
 
-    let mut extra = body;
-    for (key, rest) in [("choice", choice), ("message", message)] {
-        let rest = without_nulls(rest);
+    let mut extra = body.rest();
+    message_rest.append(&mut message.rest());
+    for (key, rest) in [("choice", choice.rest()), ("message", message_rest)] {
         if !rest.is_empty() {
             extra.insert(key.to_owned(), Value::Object(rest));
         }
@@ -46,54 +45,52 @@ pub(super) fn reply(mut body: Map<String, Value>) -> Result<Reply, Failure> {
     if let Some(rest) = usage_rest {
         extra.insert("usage".to_owned(), rest);
     }
-    Ok(Reply { parts, stop, usage, model, id, extra: without_nulls(extra) })
+    Ok(Reply { parts, stop, usage, model, id, extra })
 }
 
-/// The error that a body or a choice carries in place of an answer.
-pub(super) fn error_in(object: &Map<String, Value>) -> Option<&Value> {
-    object.get("error").filter(|error| !error.is_null())
+/// A body or a choice may carry an error in place of an answer.
+pub(super) fn check_error(object: &Object<'_>) -> Result<(), Failure> {
+    object.get("error").map_or(Ok(()), |error| Err(refused_within(&Value::from(error.clone()))))
 }
 
-/// A null says nothing.
-fn without_nulls(mut object: Map<String, Value>) -> Map<String, Value> {
-    object.retain(|_, value| !value.is_null());
-    object
-}
-
-/// The text under a key; an empty one is none.
-pub(super) fn take_text(
-    object: &mut Map<String, Value>,
-    key: &str,
-    field: &str,
-) -> Result<Option<String>, Failure> {
-    match object.shift_remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok((!text.is_empty()).then_some(text)),
-        Some(_) => Err(malformed(field, "a text")),
+/// A text; an empty one is none.
+pub(super) fn text(value: Node<'_>, field: impl FnOnce() -> String) -> Result<Option<String>, Failure> {
+    match value {
+        Node::Null => Ok(None),
+        Node::Text(text) => Ok((!text.is_empty()).then(|| text.into_owned())),
+        _ => Err(malformed(&field(), "a text")),
     }
 }
 
-fn only_choice(choices: Option<Value>) -> Result<Map<String, Value>, Failure> {
-    let Some(Value::Array(choices)) = choices else { return Err(malformed("choices", "a list")) };
-    match <[Value; 1]>::try_from(choices) {
-        Ok([Value::Object(choice)]) => Ok(choice),
+fn only_choice(choices: Node<'_>) -> Result<Object<'_>, Failure> {
+    let Node::List(choices) = choices else { return Err(malformed("choices", "a list")) };
+    match <[Node<'_>; 1]>::try_from(choices) {
+        Ok([Node::Object(choice)]) => Ok(choice),
         Ok(_) => Err(malformed("choices[0]", "an object")),
         Err(choices) => Err(malformed("choices", &format!("one choice but {}", choices.len()))),
     }
 }
 
-/// Thoughts, text and calls of a message, and whether the model refused in the form that the format has for it.
-fn parts(message: &mut Map<String, Value>) -> Result<(Vec<Part>, bool), Failure> {
+/// Thoughts, text and calls of a message, and whether the model refused in the form that the format has for it. What a
+/// thought has beside itself is left over.
+fn parts(message: &mut Object<'_>, rest: &mut Map<String, Value>) -> Result<(Vec<Part>, bool), Failure> {
     let mut parts = Vec::new();
-    let thought = reasoning::take(message)
-        .map_err(|key| malformed(&format!("choices[0].message.{key}"), "of the known form"))?;
-    parts.extend(thought);
-    let content = message.shift_remove("content").unwrap_or_default();
-    let text = content_text(content, "choices[0].message.content")?;
+    for key in TEXT_KEYS.into_iter().chain([DETAILS_KEY]) {
+        let value = message.take(key);
+        if !value.is_null() {
+            rest.insert(key.to_owned(), value.into());
+        }
+    }
+    if !rest.is_empty() {
+        let thought = reasoning::take(rest)
+            .map_err(|key| malformed(&format!("choices[0].message.{key}"), "of the known form"))?;
+        parts.extend(thought);
+    }
+    let text = content_text(message.take("content"), "choices[0].message.content")?;
     if !text.is_empty() {
         parts.push(Part::Text { text });
     }
-    let refusal = take_text(message, "refusal", "choices[0].message.refusal")?;
+    let refusal = self::text(message.take("refusal"), || "choices[0].message.refusal".to_owned())?;
     let refused = refusal.is_some();
     parts.extend(refusal.map(|text| Part::Text { text }));
     parts.extend(tool_calls(message)?.into_iter().map(Part::ToolCall));
@@ -101,16 +98,19 @@ fn parts(message: &mut Map<String, Value>) -> Result<(Vec<Part>, bool), Failure>
 }
 
 /// The text of a content: a string, a list of texts that follow each other, or nothing.
-pub(super) fn content_text(content: Value, field: &str) -> Result<String, Failure> {
+pub(super) fn content_text(content: Node<'_>, field: &str) -> Result<String, Failure> {
     match content {
-        Value::Null => Ok(String::new()),
-        Value::String(text) => Ok(text),
-        Value::Array(items) => {
+        Node::Null => Ok(String::new()),
+        Node::Text(text) => Ok(text.into_owned()),
+        Node::List(items) => {
             let mut all = String::new();
             for item in &items {
-                let kind = item.get("type").and_then(Value::as_str);
-                match item.get("text").and_then(Value::as_str) {
-                    Some(text) if matches!(kind, Some("text") | None) => all.push_str(text),
+                let part = |key: &str| match item {
+                    Node::Object(item) => item.get(key).and_then(Node::as_text),
+                    _ => None,
+                };
+                match part("text") {
+                    Some(text) if matches!(part("type"), Some("text") | None) => all.push_str(text),
                     _ => return Err(malformed(field, "a text or a list of texts")),
                 }
             }
@@ -120,57 +120,56 @@ pub(super) fn content_text(content: Value, field: &str) -> Result<String, Failur
     }
 }
 
-fn tool_calls(message: &mut Map<String, Value>) -> Result<Vec<ToolCall>, Failure> {
+fn tool_calls(message: &mut Object<'_>) -> Result<Vec<ToolCall>, Failure> {
     // The older form has no ids and is only used by those who are asked in it, which nobody is.
-    if message.shift_remove("function_call").is_some_and(|call| !call.is_null()) {
+    if !message.take("function_call").is_null() {
         return Err(malformed("choices[0].message.function_call", "absent"));
     }
-    let field = "choices[0].message.tool_calls";
-    let items = match message.shift_remove("tool_calls") {
-        None | Some(Value::Null) => return Ok(Vec::new()),
-        Some(Value::Array(items)) => items,
-        Some(_) => return Err(malformed(field, "a list")),
+    let items = match message.take("tool_calls") {
+        Node::Null => return Ok(Vec::new()),
+        Node::List(items) => items,
+        _ => return Err(malformed("choices[0].message.tool_calls", "a list")),
     };
-    let call = |(index, item): (usize, Value)| {
-        let field = format!("{field}[{index}]");
-        let Value::Object(mut item) = item else { return Err(malformed(&field, "an object")) };
-        let kind = take_text(&mut item, "type", &format!("{field}.type"))?;
-        if kind.is_some_and(|kind| kind != "function") {
-            return Err(malformed(&format!("{field}.type"), "`function`"));
-        }
-        let id = take_text(&mut item, "id", &format!("{field}.id"))?;
-        let Some(Value::Object(mut function)) = item.shift_remove("function") else {
-            return Err(malformed(&format!("{field}.function"), "an object"));
-        };
-        let name = take_text(&mut function, "name", &format!("{field}.function.name"))?
-            .ok_or_else(|| malformed(&format!("{field}.function.name"), "given"))?;
-        let arguments = function.shift_remove("arguments").unwrap_or_default();
-        let arguments = arguments_text(arguments)
-            .ok_or_else(|| malformed(&format!("{field}.function.arguments"), "a text"))?;
-        Ok(ToolCall { id: id.unwrap_or_else(|| format!("call_{index}")), name, arguments })
+    items.into_iter().enumerate().map(|(index, item)| tool_call(index, item)).collect()
+}
+
+fn tool_call(index: usize, item: Node<'_>) -> Result<ToolCall, Failure> {
+    let at = |key: &str| format!("choices[0].message.tool_calls[{index}]{key}");
+    let Node::Object(mut item) = item else { return Err(malformed(&at(""), "an object")) };
+    let kind = text(item.take("type"), || at(".type"))?;
+    if kind.is_some_and(|kind| kind != "function") {
+        return Err(malformed(&at(".type"), "`function`"));
+    }
+    let id = text(item.take("id"), || at(".id"))?;
+    let Node::Object(mut function) = item.take("function") else {
+        return Err(malformed(&at(".function"), "an object"));
     };
-    items.into_iter().enumerate().map(call).collect()
+    let name = text(function.take("name"), || at(".function.name"))?
+        .ok_or_else(|| malformed(&at(".function.name"), "given"))?;
+    let arguments = arguments_text(function.take("arguments"))
+        .ok_or_else(|| malformed(&at(".function.arguments"), "a text"))?;
+    Ok(ToolCall { id: id.unwrap_or_else(|| format!("call_{index}")), name, arguments })
 }
 
 /// Arguments as text. Sloppy servers send the object itself.
-pub(super) fn arguments_text(arguments: Value) -> Option<String> {
+pub(super) fn arguments_text(arguments: Node<'_>) -> Option<String> {
     match arguments {
-        Value::Null => Some(String::new()),
-        Value::String(text) => Some(text),
-        Value::Object(_) => Some(arguments.to_string()),
+        Node::Null => Some(String::new()),
+        Node::Text(text) => Some(text.into_owned()),
+        Node::Object(_) => Some(Value::from(arguments).to_string()),
         _ => None,
     }
 }
 
-fn stop(finish: &str, parts: &[Part], refused: bool, choice: &Map<String, Value>) -> Result<Stop, Failure> {
+fn stop(finish: String, parts: &[Part], refused: bool, choice: &Object<'_>) -> Result<Stop, Failure> {
     if refused {
         return Ok(Stop::ContentFilter);
     }
     let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-    Ok(match finish {
+    Ok(match finish.as_str() {
         "stop" | "eos" | "tool_calls" | "function_call" if calls => Stop::ToolCalls,
         // vLLM names the text that ended the answer.
-        "stop" if choice.get("stop_reason").is_some_and(Value::is_string) => Stop::StopText,
+        "stop" if choice.get("stop_reason").and_then(Node::as_text).is_some() => Stop::StopText,
         "stop" | "eos" => Stop::End,
         "length" => Stop::Length,
         "content_filter" => Stop::ContentFilter,
@@ -180,6 +179,6 @@ fn stop(finish: &str, parts: &[Part], refused: bool, choice: &Map<String, Value>
                 format!("the provider broke off the answer ({finish})"),
             ));
         }
-        other => Stop::Other(other.to_owned()),
+        _ => Stop::Other(finish),
     })
 }

@@ -1,6 +1,10 @@
-//! A request as a chat-completions body.
+//! A request as a chat-completions body. It is written from the request itself: with a conversation of many turns the
+//! body is long, and building it as a tree of values first takes several times as long as sending it.
 
-use serde_json::{Map, Number, Value, json};
+use std::borrow::Cow;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value, json};
 
 use super::reasoning;
 use crate::dialect::{LimitKey, Wire};
@@ -27,61 +31,116 @@ const OURS: [&str; 12] = [
 const IMAGES_FOLLOW: &str = "see the images in the next message";
 
 /// The body. Equal requests give equal bytes.
-pub(super) fn body(request: &Request, wire: &Wire) -> Map<String, Value> {
-    let sampling = &request.sampling;
-    let mut body = Map::new();
-    let mut put = |key: &str, value: Value| {
-        body.insert(key.to_owned(), value);
-    };
-    if wire.model_in_body {
-        put("model", json!(wire.model));
-    }
-    put("messages", messages(&request.messages));
-    // A choice among no tools is refused by some.
-    if !request.tools.is_empty() {
-        put("tools", request.tools.iter().map(tool).collect());
-        if let Some(choice) = tool_choice(&request.tool_choice) {
-            put("tool_choice", choice);
-        }
-    }
-    let limit_key = match wire.limit_key {
-        LimitKey::MaxCompletionTokens => "max_completion_tokens",
-        LimitKey::MaxTokens => "max_tokens",
-    };
-    put(limit_key, json!(sampling.output_limit()));
-    for (key, number) in [("temperature", sampling.temperature), ("top_p", sampling.top_p)] {
-        if let Some(number) = number.and_then(Number::from_f64) {
-            put(key, Value::Number(number));
-        }
-    }
-    if !sampling.stop.is_empty() {
-        put("stop", json!(sampling.stop));
-    }
-    if let Some(seed) = sampling.seed {
-        put("seed", json!(seed));
-    }
-    if let Some(effort) = &sampling.reasoning_effort {
-        put("reasoning_effort", json!(effort));
-    }
-    if wire.stream {
-        put("stream", json!(true));
-        put("stream_options", json!({"include_usage": true}));
-    }
-    // Maps are equal in any order, so the order in which the keys were given must not show.
-    let mut extra: Vec<(&String, &Value)> =
-        sampling.extra.iter().filter(|(key, _)| !OURS.contains(&key.as_str())).collect();
-    extra.sort_unstable_by_key(|(key, _)| *key);
-    for (key, value) in extra {
-        put(key, value.clone());
-    }
-    body
+pub(super) fn body(request: &Request, wire: &Wire) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&Body { request, wire })
 }
 
-fn tool(tool: &Tool) -> Value {
-    json!({
-        "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-    })
+struct Body<'a> {
+    request: &'a Request,
+    wire: &'a Wire,
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { request, wire } = self;
+        let sampling = &request.sampling;
+        let mut body =
+            Keys { map: serializer.serialize_map(None)?, extra: &sampling.extra, replaced: vec![] };
+        if wire.model_in_body {
+            body.put("model", &wire.model)?;
+        }
+        body.put("messages", &messages(&request.messages))?;
+        // A choice among no tools is refused by some.
+        if !request.tools.is_empty() {
+            body.put("tools", &Offers(&request.tools))?;
+            if let Some(choice) = tool_choice(&request.tool_choice) {
+                body.put("tool_choice", &choice)?;
+            }
+        }
+        let limit_key = match wire.limit_key {
+            LimitKey::MaxCompletionTokens => "max_completion_tokens",
+            LimitKey::MaxTokens => "max_tokens",
+        };
+        body.put(limit_key, &sampling.output_limit())?;
+        for (key, number) in [("temperature", sampling.temperature), ("top_p", sampling.top_p)] {
+            if let Some(number) = number.filter(|number| number.is_finite()) {
+                body.put(key, &number)?;
+            }
+        }
+        if !sampling.stop.is_empty() {
+            body.put("stop", &sampling.stop)?;
+        }
+        if let Some(seed) = sampling.seed {
+            body.put("seed", &seed)?;
+        }
+        if let Some(effort) = &sampling.reasoning_effort {
+            body.put("reasoning_effort", effort)?;
+        }
+        if wire.stream {
+            body.put("stream", &true)?;
+            body.put("stream_options", &json!({"include_usage": true}))?;
+        }
+        body.end()
+    }
+}
+
+/// The keys of a body, with the further keys of the request in place of those that they replace, else at the end.
+struct Keys<'a, M> {
+    map: M,
+    extra: &'a Map<String, Value>,
+    replaced: Vec<&'static str>,
+}
+
+impl<M: SerializeMap> Keys<'_, M> {
+    fn put(&mut self, key: &'static str, value: &(impl Serialize + ?Sized)) -> Result<(), M::Error> {
+        match self.extra.get(key) {
+            Some(other) if !OURS.contains(&key) => {
+                self.replaced.push(key);
+                self.map.serialize_entry(key, other)
+            }
+            _ => self.map.serialize_entry(key, value),
+        }
+    }
+
+    fn end(mut self) -> Result<M::Ok, M::Error> {
+        let is_new = |key: &str| !OURS.contains(&key) && !self.replaced.contains(&key);
+        // Maps are equal in any order, so the order in which the keys were given must not show.
+        let mut extra: Vec<(&String, &Value)> = self.extra.iter().filter(|(key, _)| is_new(key)).collect();
+        extra.sort_unstable_by_key(|(key, _)| *key);
+        for (key, value) in extra {
+            self.map.serialize_entry(key, value)?;
+        }
+        self.map.end()
+    }
+}
+
+struct Offers<'a>(&'a [Tool]);
+
+impl Serialize for Offers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Function::of))
+    }
+}
+
+/// A tool, or a call of one.
+#[derive(serde::Serialize)]
+struct Function<'a, F> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+    r#type: &'static str,
+    function: F,
+}
+
+impl<'a> Function<'a, &'a Tool> {
+    fn of(tool: &'a Tool) -> Self {
+        Self { id: None, r#type: "function", function: tool }
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Called<'a> {
+    name: &'a str,
+    arguments: &'a str,
 }
 
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
@@ -93,94 +152,118 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     }
 }
 
-fn messages(messages: &[Message]) -> Value {
+/// A message of a body.
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum Sent<'a> {
+    Spoken { role: &'static str, content: Content<'a> },
+    Result { role: &'static str, tool_call_id: &'a str, content: Cow<'a, str> },
+    Assistant(Assistant<'a>),
+}
+
+/// The model's own turn: text, calls, and thoughts that this format can carry.
+#[derive(serde::Serialize)]
+struct Assistant<'a> {
+    role: &'static str,
+    content: Option<Cow<'a, str>>,
+    #[serde(flatten)]
+    thoughts: Map<String, Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Function<'a, Called<'a>>>,
+}
+
+#[derive(serde::Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(Cow<'a, str>),
+    Pieces(Vec<Piece<'a>>),
+}
+
+#[derive(serde::Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Piece<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: Address },
+}
+
+#[derive(serde::Serialize)]
+struct Address {
+    url: String,
+}
+
+fn messages(messages: &[Message]) -> Vec<Sent<'_>> {
     let mut list = Vec::with_capacity(messages.len());
     for run in messages.chunk_by(|one, next| one.role == Role::User && next.role == Role::User) {
         match run[0].role {
-            Role::System => push_spoken("system", run[0].parts.iter(), &mut list),
+            Role::System => push_spoken("system", &[], &run[0].parts, &mut list),
             Role::User => push_user_run(run, &mut list),
-            Role::Assistant => list.push(assistant(&run[0].parts)),
+            Role::Assistant => list.push(Sent::Assistant(assistant(&run[0].parts))),
         }
     }
-    Value::Array(list)
+    list
 }
 
 /// User messages in a row. Tool messages must follow the calls that they answer at once, so all results of the run
 /// come first; their images come with what the user says next.
-fn push_user_run(run: &[Message], list: &mut Vec<Value>) {
+fn push_user_run<'a>(run: &'a [Message], list: &mut Vec<Sent<'a>>) {
     let mut images: Vec<&Part> = Vec::new();
     for part in run.iter().flat_map(|message| &message.parts) {
         let Part::ToolResult { call_id, parts, .. } = part else { continue };
         let before = images.len();
         images.extend(parts.iter().filter(|part| matches!(part, Part::Image { .. })));
-        let mut text = join_text(parts);
-        if text.is_empty() && images.len() > before {
-            IMAGES_FOLLOW.clone_into(&mut text);
+        let mut content = join_text(parts);
+        if content.is_empty() && images.len() > before {
+            content = Cow::Borrowed(IMAGES_FOLLOW);
         }
-        list.push(json!({"role": "tool", "tool_call_id": call_id, "content": text}));
+        list.push(Sent::Result { role: "tool", tool_call_id: call_id, content });
     }
     for message in run {
-        let said = message.parts.iter().filter(|part| matches!(part, Part::Text { .. } | Part::Image { .. }));
-        if said.clone().next().is_some() {
-            push_spoken("user", images.drain(..).chain(said), list);
+        if message.parts.iter().any(is_spoken) {
+            push_spoken("user", &std::mem::take(&mut images), &message.parts, list);
         }
     }
-    push_spoken("user", images.drain(..), list);
+    push_spoken("user", &images, &[], list);
+}
+
+fn is_spoken(part: &Part) -> bool {
+    matches!(part, Part::Text { .. } | Part::Image { .. })
 }
 
 /// A message of text and images, unless there is none of either. Other parts cannot stand here.
-fn push_spoken<'a>(role: &str, parts: impl Iterator<Item = &'a Part>, list: &mut Vec<Value>) {
-    let parts: Vec<&Part> =
-        parts.filter(|part| matches!(part, Part::Text { .. } | Part::Image { .. })).collect();
-    if parts.is_empty() {
-        return;
-    }
-    let pieces: Vec<Value> = parts
-        .iter()
-        .filter_map(|part| match part {
-            Part::Text { text } if !text.is_empty() => Some(json!({"type": "text", "text": text})),
-            Part::Image { media_type, data } => Some(
-                json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}}),
-            ),
-            _ => None,
-        })
-        .collect();
-    let content = if parts.iter().any(|part| matches!(part, Part::Image { .. })) {
-        Value::Array(pieces)
+fn push_spoken<'a>(role: &'static str, images: &[&'a Part], parts: &'a [Part], list: &mut Vec<Sent<'a>>) {
+    let is_image = |part: &&Part| matches!(part, Part::Image { .. });
+    let content = if images.is_empty() && !parts.iter().any(|part| is_image(&part)) {
+        if !parts.iter().any(is_spoken) {
+            return;
+        }
+        Content::Text(join_text(parts))
     } else {
-        let texts: Vec<&str> = parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text { text } => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        json!(texts.join("\n"))
+        Content::Pieces(images.iter().copied().chain(parts).filter_map(piece).collect())
     };
-    list.push(json!({"role": role, "content": content}));
+    list.push(Sent::Spoken { role, content });
 }
 
-/// The model's own turn: text, calls, and thoughts that this format can carry.
-fn assistant(parts: &[Part]) -> Value {
-    let calls: Vec<Value> = parts
+fn piece(part: &Part) -> Option<Piece<'_>> {
+    match part {
+        Part::Text { text } if !text.is_empty() => Some(Piece::Text { text }),
+        Part::Image { media_type, data } => {
+            Some(Piece::ImageUrl { image_url: Address { url: format!("data:{media_type};base64,{data}") } })
+        }
+        _ => None,
+    }
+}
+
+fn assistant(parts: &[Part]) -> Assistant<'_> {
+    let tool_calls: Vec<_> = parts
         .iter()
         .filter_map(|part| match part {
-            Part::ToolCall(ToolCall { id, name, arguments }) => Some(json!({
-                "id": id,
-                "type": "function",
-                "function": {"name": name, "arguments": arguments},
-            })),
+            Part::ToolCall(ToolCall { id, name, arguments }) => {
+                Some(Function { id: Some(id), r#type: "function", function: Called { name, arguments } })
+            }
             _ => None,
         })
         .collect();
     let text = join_text(parts);
-    let mut message = Map::new();
-    message.insert("role".to_owned(), json!("assistant"));
-    let content = if text.is_empty() && !calls.is_empty() { Value::Null } else { json!(text) };
-    message.insert("content".to_owned(), content);
-    reasoning::put_back(parts, &mut message);
-    if !calls.is_empty() {
-        message.insert("tool_calls".to_owned(), Value::Array(calls));
-    }
-    Value::Object(message)
+    let content = (!text.is_empty() || tool_calls.is_empty()).then_some(text);
+    Assistant { role: "assistant", content, thoughts: reasoning::put_back(parts), tool_calls }
 }

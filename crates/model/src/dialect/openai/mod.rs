@@ -3,11 +3,12 @@
 
 mod decode;
 mod encode;
+mod node;
 pub(crate) mod reasoning;
 mod stream;
 mod usage;
 
-use serde_json::{Map, Value};
+use node::Node;
 
 use super::{Dialect, StreamReader, Wire};
 use crate::failure::{Failure, FailureKind};
@@ -26,13 +27,13 @@ impl Dialect for OpenAiChat {
         &[]
     }
 
-    fn encode(&self, request: &Request, wire: &Wire) -> Map<String, Value> {
+    fn encode(&self, request: &Request, wire: &Wire) -> serde_json::Result<Vec<u8>> {
         encode::body(request, wire)
     }
 
     fn decode(&self, body: &[u8]) -> Result<Reply, Failure> {
         match serde_json::from_slice(body) {
-            Ok(Value::Object(body)) => decode::reply(body),
+            Ok(Node::Object(body)) => decode::reply(body),
             Ok(_) => Err(malformed("the body", "an object")),
             Err(error) => {
                 Err(Failure::passing(FailureKind::Protocol, format!("the answer is not JSON: {error}")))

@@ -85,9 +85,10 @@ pub(crate) fn origin(opaque: Option<&Value>) -> Option<Origin<'_>> {
     })
 }
 
-/// Puts the thoughts among some parts back where they were found. Pieces alone suffice where there are pieces, and
+/// The thoughts among some parts, as keys of a message, where they were found. Pieces alone suffice where there are pieces, and
 /// thoughts of another format mean nothing here.
-pub(super) fn put_back(parts: &[Part], message: &mut Map<String, Value>) {
+pub(super) fn put_back(parts: &[Part]) -> Map<String, Value> {
+    let mut message = Map::new();
     for part in parts {
         let Part::Reasoning { text, opaque } = part else { continue };
         let Some(origin) = origin(opaque.as_ref()) else { continue };
@@ -108,4 +109,5 @@ pub(super) fn put_back(parts: &[Part], message: &mut Map<String, Value>) {
             }
         }
     }
+    message
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::decode::{self, arguments_text, content_text, error_in, take_text};
+use super::decode::{self, arguments_text, check_error, content_text, text};
 use super::malformed;
+use super::node::{Node, Object};
 use super::reasoning::{DETAILS_KEY, TEXT_KEYS};
 use crate::dialect::StreamReader;
 use crate::dialect::events::{Event, EventFrames};
@@ -40,7 +41,7 @@ impl StreamReader for Reader {
         if self.answer.finish.is_none() {
             return Err(Failure::passing(FailureKind::Truncated, "the stream ended before the answer did"));
         }
-        decode::reply(self.answer.into_body())
+        decode::reply(self.answer.into_body().into())
     }
 }
 
@@ -70,86 +71,86 @@ impl Answer {
             self.done = true;
             return Ok(());
         }
-        let Ok(Value::Object(chunk)) = serde_json::from_str(data) else {
+        let Ok(Node::Object(chunk)) = serde_json::from_str(data) else {
             let message = format!("a chunk of the stream is not a JSON object: {}", excerpt(data));
             return Err(Failure::passing(FailureKind::Protocol, message));
         };
-        if let Some(error) = error_in(&chunk) {
-            return Err(refused_within(error));
-        }
-        if event.name == "error" || chunk.get("object").is_some_and(|object| object == "error") {
-            return Err(refused_within(&Value::Object(chunk)));
+        check_error(&chunk)?;
+        if event.name == "error" || chunk.get("object").and_then(Node::as_text) == Some("error") {
+            return Err(refused_within(&Value::from(Node::Object(chunk))));
         }
         self.take_chunk(chunk)
     }
 
-    fn take_chunk(&mut self, mut chunk: Map<String, Value>) -> Result<(), Failure> {
-        let choices = match chunk.shift_remove("choices") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(choices)) => choices,
-            Some(_) => return Err(malformed("choices of a chunk", "a list")),
+    fn take_chunk(&mut self, mut chunk: Object<'_>) -> Result<(), Failure> {
+        let choices = match chunk.take("choices") {
+            Node::Null => Vec::new(),
+            Node::List(choices) => choices,
+            _ => return Err(malformed("choices of a chunk", "a list")),
         };
-        for (key, value) in chunk {
-            // Azure's first chunk names neither the answer nor the model.
-            if !value.is_null() && value != "" {
-                self.body.insert(key, value);
+        // Azure's first chunk names neither the answer nor the model; all others name them again and again.
+        chunk.retain(|key, value| match value {
+            Node::Null => false,
+            Node::Text(text) => {
+                !text.is_empty() && self.body.get(key).and_then(Value::as_str) != Some(&**text)
             }
-        }
+            _ => true,
+        });
+        self.body.append(&mut chunk.rest());
         let mut choices = choices.into_iter();
         let Some(choice) = choices.next() else { return Ok(()) };
-        let Value::Object(mut choice) = choice else {
+        let Node::Object(mut choice) = choice else {
             return Err(malformed("choice of a chunk", "an object"));
         };
-        let index = choice.shift_remove("index");
-        if choices.next().is_some() || index.is_some_and(|index| !index.is_null() && index != 0) {
+        let index = choice.take("index");
+        if choices.next().is_some() || !(index.is_null() || index.as_u64() == Some(0)) {
             return Err(malformed("choices of a chunk", "one choice"));
         }
-        if let Some(error) = error_in(&choice) {
-            return Err(refused_within(error));
-        }
-        if let Some(finish) = take_text(&mut choice, "finish_reason", "finish_reason of a chunk")? {
+        check_error(&choice)?;
+        if let Some(finish) = text(choice.take("finish_reason"), || "finish_reason of a chunk".to_owned())? {
             self.finish = Some(finish);
         }
-        let delta = choice.shift_remove("delta");
-        merge(&mut self.choice, choice);
+        let delta = choice.take("delta");
+        merge(&mut self.choice, choice.rest());
         match delta {
-            None | Some(Value::Null) => Ok(()),
-            Some(Value::Object(delta)) => self.take_delta(delta),
-            Some(_) => Err(malformed("delta of a chunk", "an object")),
+            Node::Null => Ok(()),
+            Node::Object(delta) => self.take_delta(delta),
+            _ => Err(malformed("delta of a chunk", "an object")),
         }
     }
 
-    fn take_delta(&mut self, mut delta: Map<String, Value>) -> Result<(), Failure> {
-        delta.shift_remove("role");
-        let text = content_text(delta.shift_remove("content").unwrap_or_default(), "content of a delta")?;
-        self.received += text.len();
-        self.content.push_str(&text);
-        if let Some(text) = take_text(&mut delta, "refusal", "refusal of a delta")? {
+    fn take_delta(&mut self, mut delta: Object<'_>) -> Result<(), Failure> {
+        delta.take("role");
+        let said = content_text(delta.take("content"), "content of a delta")?;
+        self.received += said.len();
+        self.content.push_str(&said);
+        if let Some(text) = text(delta.take("refusal"), || "refusal of a delta".to_owned())? {
             self.received += text.len();
             self.refusal.push_str(&text);
         }
         // The same thought may come under several keys; it was thought once.
         let mut thought = 0;
         for (key, all) in TEXT_KEYS.into_iter().zip(&mut self.thoughts) {
-            if let Some(text) = take_text(&mut delta, key, "reasoning of a delta")? {
+            if let Some(text) = text(delta.take(key), || "reasoning of a delta".to_owned())? {
                 thought = thought.max(text.len());
                 all.push_str(&text);
             }
         }
-        if let Some(details) = delta.shift_remove(DETAILS_KEY).filter(|details| !details.is_null()) {
-            thought = thought.max(self.details.take(details)?);
+        let details = delta.take(DETAILS_KEY);
+        if !details.is_null() {
+            thought = thought.max(self.details.take(details.into())?);
         }
         self.received += thought;
-        match delta.shift_remove("tool_calls") {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(pieces)) => {
+        match delta.take("tool_calls") {
+            Node::Null => {}
+            Node::List(pieces) => {
                 for piece in pieces {
                     self.received += self.calls.take(piece)?;
                 }
             }
-            Some(_) => return Err(malformed("tool_calls of a delta", "a list")),
+            _ => return Err(malformed("tool_calls of a delta", "a list")),
         }
-        merge(&mut self.message, delta);
+        merge(&mut self.message, delta.rest());
         Ok(())
     }
 
@@ -264,26 +265,27 @@ impl Call {
 
 impl Calls {
     /// Adds a piece of a call and says how many bytes the model wrote in it.
-    fn take(&mut self, piece: Value) -> Result<usize, Failure> {
+    fn take(&mut self, piece: Node<'_>) -> Result<usize, Failure> {
         let wrong = |expected: &str| malformed("tool_calls of a delta", expected);
-        let Value::Object(mut piece) = piece else { return Err(wrong("a list of objects")) };
-        let kind = take_text(&mut piece, "type", "type of a tool call")?;
+        let of_call = |what: &'static str| move || format!("{what} of a tool call");
+        let Node::Object(mut piece) = piece else { return Err(wrong("a list of objects")) };
+        let kind = text(piece.take("type"), of_call("type"))?;
         if kind.is_some_and(|kind| kind != "function") {
             return Err(wrong("a list of functions"));
         }
-        let id = take_text(&mut piece, "id", "id of a tool call")?;
-        let index = match piece.shift_remove("index") {
-            None | Some(Value::Null) => None,
-            Some(index) => Some(index.as_u64().ok_or_else(|| wrong("numbered"))?),
+        let id = text(piece.take("id"), of_call("id"))?;
+        let index = match piece.take("index") {
+            Node::Null => None,
+            index => Some(index.as_u64().ok_or_else(|| wrong("numbered"))?),
         };
-        let (name, arguments) = match piece.shift_remove("function") {
-            None | Some(Value::Null) => (None, String::new()),
-            Some(Value::Object(mut function)) => {
-                let name = take_text(&mut function, "name", "name of a tool call")?;
-                let arguments = function.shift_remove("arguments").unwrap_or_default();
-                (name, arguments_text(arguments).ok_or_else(|| wrong("of textual arguments"))?)
+        let (name, arguments) = match piece.take("function") {
+            Node::Null => (None, String::new()),
+            Node::Object(mut function) => {
+                let name = text(function.take("name"), of_call("name"))?;
+                let arguments = arguments_text(function.take("arguments"));
+                (name, arguments.ok_or_else(|| wrong("of textual arguments"))?)
             }
-            Some(_) => return Err(wrong("a list of functions")),
+            _ => return Err(wrong("a list of functions")),
         };
         let place = self.place(index, id.as_deref(), name.is_some()).ok_or_else(|| wrong("begun"))?;
         let call = &mut self.all[place];

@@ -1,92 +1,89 @@
 //! Token counts as OpenAI-like servers report them. Their totals include the details; ours are disjoint.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::node::{Node, Object};
 use crate::message::Usage;
+
+const PROMPT_DETAILS: &str = "prompt_tokens_details";
+const COMPLETION_DETAILS: &str = "completion_tokens_details";
+
+const CACHE_HITS: [&str; 2] = ["prompt_cache_hit_tokens", "cached_tokens"];
+const CACHE_MISSES: &str = "prompt_cache_miss_tokens";
 
 /// A count that is no count.
 struct Nonsense;
 
 /// The counts, and what the provider said beside them. Counts that make no sense are no counts, and all that was
 /// said is left over.
-pub(super) fn read(raw: Value) -> (Option<Usage>, Option<Value>) {
-    let Value::Object(object) = raw else {
-        return (None, (!raw.is_null()).then_some(raw));
+pub(super) fn read(raw: Node<'_>) -> (Option<Usage>, Option<Value>) {
+    let Node::Object(mut object) = raw else {
+        return (None, (!raw.is_null()).then(|| raw.into()));
     };
-    let mut rest = object.clone();
-    let (usage, rest) = match counts(&mut rest) {
-        Ok(Some(usage)) => (Some(usage), rest),
-        Ok(None) | Err(Nonsense) => (None, object),
-    };
-    (usage, (!rest.is_empty()).then_some(Value::Object(rest)))
+    let usage = counts(&object).unwrap_or_default();
+    if let Some(usage) = &usage {
+        take_counts(&mut object, usage);
+    }
+    (usage, (!object.is_empty()).then(|| Node::Object(object).into()))
 }
 
-fn counts(raw: &mut Map<String, Value>) -> Result<Option<Usage>, Nonsense> {
+fn counts(raw: &Object<'_>) -> Result<Option<Usage>, Nonsense> {
     let total = count(raw, "total_tokens")?;
     let (Some(prompt), Some(completion)) = (count(raw, "prompt_tokens")?, count(raw, "completion_tokens")?)
     else {
         return Ok(None);
     };
-    let mut cached = None;
-    let mut written = None;
-    with_details(raw, "prompt_tokens_details", |details| {
-        cached = count(details, "cached_tokens")?;
-        written = count(details, "cache_write_tokens")?;
-        Ok(())
-    })?;
+    let mut cached = count_within(raw, PROMPT_DETAILS, "cached_tokens")?;
+    let written = count_within(raw, PROMPT_DETAILS, "cache_write_tokens")?.unwrap_or(0);
+    count(raw, CACHE_MISSES)?;
     // DeepSeek and Moonshot count reads of the cache beside the prompt.
-    let misses = count(raw, "prompt_cache_miss_tokens")?;
-    for key in ["prompt_cache_hit_tokens", "cached_tokens"] {
+    for key in CACHE_HITS {
         let hits = count(raw, key)?;
         cached = cached.or(hits);
     }
-    let mut reasoning = None;
-    with_details(raw, "completion_tokens_details", |details| {
-        reasoning = count(details, "reasoning_tokens")?;
-        Ok(())
-    })?;
-    let (cached, written, reasoning) = (cached.unwrap_or(0), written.unwrap_or(0), reasoning.unwrap_or(0));
+    let cached = cached.unwrap_or(0);
+    let reasoning = count_within(raw, COMPLETION_DETAILS, "reasoning_tokens")?.unwrap_or(0);
     // What remains when details exceed their total is nothing; the details stand, so that no token goes unpaid.
     let input = prompt.saturating_sub(cached).saturating_sub(written);
-    let spoken = prompt.saturating_add(completion);
     // Where the sum of all tokens shows that thoughts were counted on top, as xAI does, they are not taken off.
+    let spoken = prompt.saturating_add(completion);
     let on_top = reasoning > 0 && total == Some(spoken.saturating_add(reasoning));
     let output = if on_top { completion } else { completion.saturating_sub(reasoning) };
-    if let Some(total) = total.filter(|total| *total != spoken) {
-        raw.insert("total_tokens".to_owned(), total.into());
-    }
-    if let Some(misses) = misses.filter(|misses| *misses != input) {
-        raw.insert("prompt_cache_miss_tokens".to_owned(), misses.into());
-    }
-    raw.retain(|_, value| !value.is_null());
     Ok(Some(Usage { input, cache_read: cached, cache_write: written, output, reasoning }))
 }
 
-fn count(raw: &mut Map<String, Value>, key: &str) -> Result<Option<u64>, Nonsense> {
-    match raw.shift_remove(key) {
-        None | Some(Value::Null) => Ok(None),
-        Some(value) => value.as_u64().map(Some).ok_or(Nonsense),
+fn count(raw: &Object<'_>, key: &str) -> Result<Option<u64>, Nonsense> {
+    raw.get(key).map(|value| value.as_u64().ok_or(Nonsense)).transpose()
+}
+
+fn count_within(raw: &Object<'_>, details: &str, key: &str) -> Result<Option<u64>, Nonsense> {
+    match raw.get(details) {
+        None => Ok(None),
+        Some(Node::Object(details)) => count(details, key),
+        Some(_) => Err(Nonsense),
     }
 }
 
-/// Reads counts out of an object inside the counts and leaves what it holds beside them.
-fn with_details(
-    raw: &mut Map<String, Value>,
-    key: &str,
-    read: impl FnOnce(&mut Map<String, Value>) -> Result<(), Nonsense>,
-) -> Result<(), Nonsense> {
-    match raw.get_mut(key) {
-        None | Some(Value::Null) => Ok(()),
-        Some(Value::Object(details)) => {
-            read(details)?;
-            details.retain(|_, value| !value.is_null());
-            if details.is_empty() {
-                raw.shift_remove(key);
-            }
-            Ok(())
-        }
-        Some(_) => Err(Nonsense),
-    }
+/// Leaves what the counts do not say.
+fn take_counts(raw: &mut Object<'_>, usage: &Usage) {
+    let number = |key: &str| raw.get(key).and_then(Node::as_u64).unwrap_or(0);
+    let spoken = number("prompt_tokens").saturating_add(number("completion_tokens"));
+    raw.retain(|key, value| match key {
+        "prompt_tokens" | "completion_tokens" => false,
+        "total_tokens" => value.as_u64().is_some_and(|total| total != spoken),
+        CACHE_MISSES => value.as_u64().is_some_and(|misses| misses != usage.input),
+        key if CACHE_HITS.contains(&key) => false,
+        PROMPT_DETAILS => holds_more(value, &["cached_tokens", "cache_write_tokens"]),
+        COMPLETION_DETAILS => holds_more(value, &["reasoning_tokens"]),
+        _ => !value.is_null(),
+    });
+}
+
+/// Whether details hold something beside these counts, which are taken out of them.
+fn holds_more(details: &mut Node<'_>, counts: &[&str]) -> bool {
+    let Node::Object(details) = details else { return false };
+    details.retain(|key, value| !counts.contains(&key) && !value.is_null());
+    !details.is_empty()
 }
 
 #[cfg(test)]
@@ -140,7 +137,7 @@ mod tests {
             ),
         ];
         for (raw, expected) in cases {
-            assert_eq!(read(raw.clone()).0, Some(expected), "{raw}");
+            assert_eq!(read(raw.clone().into()).0, Some(expected), "{raw}");
         }
     }
 
@@ -158,17 +155,17 @@ mod tests {
             json!(7),
         ];
         for raw in cases {
-            assert_eq!(read(raw.clone()), (None, Some(raw)));
+            assert_eq!(read(raw.clone().into()), (None, Some(raw)));
         }
-        assert_eq!(read(Value::Null), (None, None));
-        assert_eq!(read(json!({})), (None, None));
+        assert_eq!(read(Node::Null), (None, None));
+        assert_eq!(read(json!({}).into()), (None, None));
     }
 
     #[test]
     fn what_is_said_beside_the_counts_is_left_over() {
         let raw = json!({"prompt_tokens": 10, "completion_tokens": 4, "total_tokens": 15, "cost": 0.25, "queue_time": null,
             "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0}});
-        let (counts, rest) = read(raw);
+        let (counts, rest) = read(raw.into());
         assert_eq!(counts, Some(usage(10, 0, 0, 4, 0)));
         assert_eq!(
             rest,
@@ -182,7 +179,7 @@ mod tests {
             let raw = json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total,
                 "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
                 "completion_tokens_details": {"reasoning_tokens": reasoning}});
-            let usage = read(raw).0.unwrap();
+            let usage = read(raw.into()).0.unwrap();
             prop_assert!(usage.all_input() >= prompt);
             prop_assert!(usage.all_output() >= completion);
             prop_assert_eq!((usage.cache_read, usage.cache_write, usage.reasoning), (cached, written, reasoning));

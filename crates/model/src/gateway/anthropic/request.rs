@@ -153,7 +153,7 @@ pub fn decode_request(body: &[u8]) -> Result<Inbound, String> {
         messages.push(decode_turn(turn)?);
     }
     keys.done()?;
-    let request = Request { messages, tools, tool_choice, sampling };
+    let request = Request { messages, tools: tools.into(), tool_choice, sampling };
     Ok(Inbound { model, stream, include_usage: true, request })
 }
 

@@ -52,7 +52,8 @@ pub fn decode_request(body: &[u8]) -> Result<Inbound, String> {
     fields.fields("metadata")?;
     fields.flag("store")?;
     fields.finish()?;
-    Ok(Inbound { model, stream, include_usage, request: Request { messages, tools, tool_choice, sampling } })
+    let request = Request { messages, tools: tools.into(), tool_choice, sampling };
+    Ok(Inbound { model, stream, include_usage, request })
 }
 
 fn include_usage(fields: &mut Fields) -> Result<bool, String> {
