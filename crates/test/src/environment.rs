@@ -112,7 +112,12 @@ impl TestEnv {
         }
     }
 
-    fn command<S: AsRef<OsStr>>(&self, directory: &Path, arguments: impl IntoIterator<Item = S>) -> Command {
+    /// The program with its environment, in some directory and without input.
+    pub fn command<S: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(arguments)

@@ -9,13 +9,21 @@
 
 pub mod bench;
 pub mod environment;
+pub mod hub;
 pub mod prime;
 pub mod tree;
 pub mod venv;
 
 pub use environment::{Run, TestEnv};
+use sha2::{Digest as _, Sha256};
 
 /// Whether the long versions of tests are asked for (`AEC_TEST=full`).
 pub fn full() -> bool {
     std::env::var_os("AEC_TEST").is_some_and(|tier| tier == "full")
+}
+
+/// The SHA-256 of some bytes, in hexadecimal.
+fn sha256(bytes: &[u8]) -> String {
+    let digit = |number: u8| char::from_digit(number.into(), 16).unwrap_or('0');
+    Sha256::digest(bytes).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -285,22 +285,23 @@ impl Bench {
             command.arg("--python").arg(&python).env_remove("PYTHONDONTWRITEBYTECODE");
             command
         };
-        let rate = |who: &str, one: &Taken, all: &Taken| {
+        let rate = |who: &str, rollouts: usize, one: &Taken, all: &Taken| {
             let span = all.time.saturating_sub(one.time).max(Duration::from_millis(1));
-            let rate = (self.rollouts - 1) as f64 / span.as_secs_f64();
+            let rate = (rollouts - 1) as f64 / span.as_secs_f64();
             println!(
-                "  {who}: {:.1} s of which {:.1} s start-up, {rate:.0} rollouts/s, {:.1} s CPU, {:.0} MB",
+                "  {who}: {rollouts} in {:.1} s of which {:.1} s start-up, {rate:.0} rollouts/s, {:.0} MB",
                 all.time.as_secs_f64(),
                 one.time.as_secs_f64(),
-                all.cpu,
                 all.memory
             );
             rate
         };
-        let own = rate("ours", &measure(&mut ours(1)), &measure(&mut ours(self.rollouts)));
+        // Start-up varies by a second, which is as long as a few thousand rollouts take.
+        let many = self.rollouts * 10;
+        let own = rate("ours", many, &measure(&mut ours(1)), &measure(&mut ours(many)));
         let one = measure(&mut self.peers("tiny-single", &server.url, 1, 512));
         let all = measure(&mut self.peers("tiny-single", &server.url, self.rollouts, 512));
-        let peer = rate(&format!("vf-eval {PEER}"), &one, &all);
+        let peer = rate(&format!("vf-eval {PEER}"), self.rollouts, &one, &all);
         println!("  {:.1} times the rate (limit 2)", own / peer);
     }
 

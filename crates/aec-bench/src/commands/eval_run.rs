@@ -157,7 +157,7 @@ fn options(
     };
     let path = context.absolute(Path::new(file))?;
     let evaluations = read_eval_file(&path)?.evaluations;
-    let display = ["env_id", "verbose", "disable_tui", "heartbeat_url", "ledger"];
+    let display = ["env_id", "verbose", "disable_tui", "heartbeat_url", "ledger", "python"];
     let ignored: Vec<String> = said
         .said()
         .into_iter()
@@ -179,7 +179,10 @@ fn options(
         verbose: said.verbose,
         ..EvalOptions::default()
     };
-    Ok((evaluations.into_iter().map(|one| shown.clone().over(one)).collect(), problems))
+    // Which interpreter this machine has is nothing that a file can know; one that names it is heeded.
+    let here = EvalOptions { python: said.python, ..EvalOptions::default() };
+    let evaluations = evaluations.into_iter().map(|one| shown.clone().over(one.over(here.clone())));
+    Ok((evaluations.collect(), problems))
 }
 
 fn are(number: usize) -> &'static str {

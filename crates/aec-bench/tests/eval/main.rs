@@ -5,9 +5,12 @@
 mod files;
 mod flags;
 mod kills;
+mod library;
 mod native;
+mod published;
 mod python;
 mod resume;
 mod saved;
 mod seed;
+mod terminal;
 mod world;

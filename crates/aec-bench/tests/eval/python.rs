@@ -5,15 +5,21 @@ use std::process::Command;
 use std::sync::Arc;
 
 use aec_model::script::{Script, ScriptedConversation};
-use aec_model::test_server::Answers;
+use aec_model::test_server::{Answers, Options};
 use aec_test::venv::{run, with_verifiers};
 use serde_json::{Value, json};
 
 use crate::world::{World, calls, metadata, only, rows, says};
 
 /// A world with the environments that the tests of workers have, and a model that knows some sums.
-fn world(replies: &[(&str, &str)]) -> World {
+pub(crate) fn world(replies: &[(&str, &str)]) -> World {
+    world_with(replies, |_| {})
+}
+
+/// The same, with the server's options changed.
+pub(crate) fn world_with(replies: &[(&str, &str)], change: impl FnOnce(&mut Options)) -> World {
     let world = World::with(|options| {
+        change(options);
         let conversation = |(when, reply): &(&str, &str)| ScriptedConversation {
             when: (*when).to_owned(),
             replies: vec![says(*reply)],
@@ -39,7 +45,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn eval(world: &World, python: &Path, words: &[&str]) -> Value {
+/// Runs an evaluation in an interpreter; what it says of itself.
+pub(crate) fn eval(world: &World, python: &Path, words: &[&str]) -> Value {
     let flag = python.to_str().unwrap();
     let run = world.env.run(["--json", "eval", "run"].iter().chain(words).chain(&["--python", flag]));
     assert!(matches!(run.code, Some(0 | 1)), "{words:?}: {run:?}");

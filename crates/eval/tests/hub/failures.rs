@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aec_base::secret::Redactor;
 use aec_eval::hub::{HubError, HubOptions, Visibility, publish};
+use aec_test::hub::{Dataset, Failure, Hook};
 
-use crate::stand_in::{Dataset, Failure, Hook};
 use crate::{METADATA, Stage, options, said};
 
 /// Publishes large files with a failure and expects it to work all the same.

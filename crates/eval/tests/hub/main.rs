@@ -7,7 +7,6 @@ mod card;
 mod failures;
 mod names;
 mod publish;
-mod stand_in;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use std::time::Duration;
 
 use aec_base::secret::Redactor;
 use aec_eval::hub::{Account, HubError, HubOptions, Publication, Published, Visibility, publish};
-use stand_in::StandIn;
+use aec_test::hub::StandIn;
 use tempfile::TempDir;
 
 /// Metadata as an evaluation leaves them.

@@ -1,11 +1,11 @@
 //! The environments hub: environments, wheels, versions and the storage behind them.
 
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::answer::Answer;
 use super::request::RecordedRequest;
 use super::state::StandInState;
+use crate::sha256;
 
 /// An environment.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ fn finalize(state: &mut StandInState, id: &str, collection: &str, file_id: &str)
     });
     let Some(file) = file else { return Answer::refusal(404, "Upload not found") };
     let Some(bytes) = storage.get(&file.key) else { return Answer::refusal(400, "Nothing was uploaded") };
-    let hash = hex(&Sha256::digest(bytes));
+    let hash = sha256(bytes);
     if file.announced["sha256"] != json!(hash) {
         return Answer::invalid(&["sha256"], "does not match what was uploaded");
     }
@@ -195,9 +195,4 @@ pub(super) fn storage(state: &mut StandInState, request: &RecordedRequest, name:
         },
         _ => Answer::refusal(405, "Method Not Allowed"),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |number: u8| char::from_digit(number.into(), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -124,6 +124,7 @@ impl Serialize for Offers<'_> {
 
 /// A tool, or a call of one.
 #[derive(serde::Serialize)]
+#[expect(clippy::struct_field_names, reason = "the format calls both so")]
 struct Function<'a, F> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,

@@ -10,30 +10,34 @@ use super::Answer;
 
 /// A request that the server got.
 #[derive(Clone, Debug)]
-pub(crate) struct RecordedRequest {
-    pub(crate) method: String,
-    pub(crate) path: String,
-    pub(crate) query: String,
+pub struct RecordedRequest {
+    /// Its method.
+    pub method: String,
+    /// Its path.
+    pub path: String,
+    /// What follows the path.
+    pub query: String,
     /// Headers, names in lower case.
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Bytes,
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Bytes,
 }
 
 impl RecordedRequest {
     /// A header by its name in lower case.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// The body as JSON, or null.
-    pub(crate) fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
 /// How a request fails.
 #[derive(Clone, Debug)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// With an answer.
     Refused(Answer),
     /// Without: the connection is cut.
@@ -42,30 +46,30 @@ pub(crate) enum Outcome {
 
 /// A failure on demand.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// Part of `METHOD path` of the requests that fail.
-    pub(crate) request: String,
+    pub request: String,
     /// How often.
-    pub(crate) times: u32,
+    pub times: u32,
     /// How.
-    pub(crate) outcome: Outcome,
+    pub outcome: Outcome,
 }
 
 impl Failure {
     /// Requests whose `METHOD path` contains `request` are refused.
-    pub(crate) fn status(request: &str, status: u16, times: u32) -> Self {
+    pub fn status(request: &str, status: u16, times: u32) -> Self {
         let answer = Answer::refusal(status, &format!("failure {status} on demand"));
         Self { request: request.to_owned(), times, outcome: Outcome::Refused(answer) }
     }
 
     /// The connection is cut instead of an answer.
-    pub(crate) fn cut(request: &str, times: u32) -> Self {
+    pub fn cut(request: &str, times: u32) -> Self {
         Self { request: request.to_owned(), times, outcome: Outcome::Cut }
     }
 
     /// With a header.
     #[must_use]
-    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+    pub fn header(mut self, name: &str, value: &str) -> Self {
         if let Outcome::Refused(answer) = &mut self.outcome {
             answer.headers.push((name.to_owned(), value.to_owned()));
         }
@@ -74,7 +78,7 @@ impl Failure {
 
     /// With another body.
     #[must_use]
-    pub(crate) fn body(mut self, body: &str) -> Self {
+    pub fn body(mut self, body: &str) -> Self {
         if let Outcome::Refused(answer) = &mut self.outcome {
             body.clone_into(&mut answer.body);
         }
@@ -83,11 +87,11 @@ impl Failure {
 }
 
 /// Something that happens when a request arrives, once.
-pub(crate) struct Hook {
+pub struct Hook {
     /// Part of `METHOD path` of the request.
-    pub(crate) request: String,
+    pub request: String,
     /// What happens.
-    pub(crate) run: Box<dyn FnOnce() + Send>,
+    pub run: Box<dyn FnOnce() + Send>,
 }
 
 impl fmt::Debug for Hook {
@@ -98,47 +102,48 @@ impl fmt::Debug for Hook {
 
 /// A dataset.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Dataset {
-    pub(crate) private: bool,
+pub struct Dataset {
+    /// Whether only its owner sees it.
+    pub private: bool,
     /// Content of the files, by path.
-    pub(crate) files: BTreeMap<String, Bytes>,
+    pub files: BTreeMap<String, Bytes>,
     /// Summaries of the commits.
-    pub(crate) commits: Vec<String>,
+    pub commits: Vec<String>,
 }
 
 /// Everything that the server keeps. Tests change it as they need.
 #[derive(Debug)]
-pub(crate) struct StandInState {
+pub struct StandInState {
     /// The token that is accepted.
-    pub(crate) token: String,
+    pub token: String,
     /// Who it belongs to.
-    pub(crate) user: String,
+    pub user: String,
     /// What it may do: `read`, `write` or `fineGrained`.
-    pub(crate) role: String,
+    pub role: String,
     /// Organisations besides the user that it may write to.
-    pub(crate) organisations: Vec<String>,
+    pub organisations: Vec<String>,
     /// Names that are taken by something that is no dataset.
-    pub(crate) taken: BTreeSet<String>,
+    pub taken: BTreeSet<String>,
     /// Whether datasets become public whatever was asked for.
-    pub(crate) deaf_to_visibility: bool,
+    pub deaf_to_visibility: bool,
     /// Datasets by `owner/name`.
-    pub(crate) datasets: BTreeMap<String, Dataset>,
+    pub datasets: BTreeMap<String, Dataset>,
     /// Size from which files are large.
-    pub(crate) large_from: u64,
+    pub large_from: u64,
     /// Size of the parts of an upload, or nothing for uploads in one piece.
-    pub(crate) part_size: Option<u64>,
+    pub part_size: Option<u64>,
     /// Failures to come.
-    pub(crate) failures: Vec<Failure>,
+    pub failures: Vec<Failure>,
     /// What happens when requests arrive.
-    pub(crate) hooks: Vec<Hook>,
+    pub hooks: Vec<Hook>,
     /// Requests so far.
-    pub(crate) requests: Vec<RecordedRequest>,
+    pub requests: Vec<RecordedRequest>,
     /// Large files that arrived whole, by digest.
-    pub(crate) objects: BTreeMap<String, Bytes>,
+    pub objects: BTreeMap<String, Bytes>,
     /// Parts that arrived, by digest and number.
-    pub(crate) parts: BTreeMap<(String, u64), Bytes>,
+    pub parts: BTreeMap<(String, u64), Bytes>,
     /// Digests that were verified.
-    pub(crate) verified: BTreeSet<String>,
+    pub verified: BTreeSet<String>,
     pub(super) root: String,
 }
 

@@ -1,10 +1,10 @@
 //! Large files: where they go, and the storage that takes them.
 
-use aec_base::digest::Digest;
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
 use super::{Answer, RecordedRequest, StandInState};
+use crate::sha256;
 
 /// What addresses of the storage carry in place of a token.
 const SIGNATURE: &str = "signature=s3cret";
@@ -81,7 +81,7 @@ pub(super) fn answer(state: &mut StandInState, request: &RecordedRequest, path: 
         ("PUT", ["whole", oid]) => keep(state, oid, request.body.clone()),
         ("PUT", ["part", oid, number]) => {
             let number: u64 = number.parse().unwrap_or_default();
-            let etag = format!("\"{}\"", Digest::of(&request.body).hex());
+            let etag = format!("\"{}\"", sha256(&request.body));
             state.parts.insert(((*oid).to_owned(), number), request.body.clone());
             let mut answer = Answer::json(&json!({}));
             answer.headers.push(("etag".to_owned(), etag));
@@ -93,7 +93,7 @@ pub(super) fn answer(state: &mut StandInState, request: &RecordedRequest, path: 
 }
 
 fn keep(state: &mut StandInState, oid: &str, content: Bytes) -> Answer {
-    if Digest::of(&content).hex() != oid {
+    if sha256(&content) != oid {
         return Answer::refusal(400, "the content does not have this digest");
     }
     state.objects.insert(oid.to_owned(), content);
@@ -111,7 +111,7 @@ fn complete(state: &mut StandInState, oid: &str, body: &Value) -> Answer {
         let Some(content) = state.parts.get(&(oid.to_owned(), number)).filter(|_| number == expected) else {
             return Answer::refusal(400, "parts are missing or out of order");
         };
-        let etag = format!("\"{}\"", Digest::of(content).hex());
+        let etag = format!("\"{}\"", sha256(content));
         if part.get("etag").and_then(Value::as_str) != Some(&etag) {
             return Answer::refusal(400, "wrong etag");
         }

@@ -21,33 +21,38 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-pub(crate) use state::{Dataset, Failure, Hook, Outcome, RecordedRequest, StandInState};
+pub use state::{Dataset, Failure, Hook, Outcome, RecordedRequest, StandInState};
 
 /// Largest request that is read.
 const LARGEST_REQUEST: usize = 512 * 1024 * 1024;
 
 /// An answer before it is sent.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: String,
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its headers.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: String,
 }
 
 impl Answer {
-    pub(crate) fn json(value: &Value) -> Self {
+    /// A success.
+    pub fn json(value: &Value) -> Self {
         let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         Self { status: 200, headers, body: value.to_string() }
     }
 
-    pub(crate) fn refusal(status: u16, error: &str) -> Self {
+    /// A refusal in the form of the hub.
+    pub fn refusal(status: u16, error: &str) -> Self {
         Self { status, ..Self::json(&json!({"error": error})) }
     }
 }
 
 /// A running server. It ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct StandIn {
+pub struct StandIn {
     address: SocketAddr,
     state: Arc<Mutex<StandInState>>,
     task: JoinHandle<()>,
@@ -55,7 +60,7 @@ pub(crate) struct StandIn {
 
 impl StandIn {
     /// Starts a server on a free port of this machine.
-    pub(crate) async fn start() -> io::Result<Self> {
+    pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let state = Arc::new(Mutex::new(StandInState::new(format!("http://{address}"))));
@@ -64,22 +69,22 @@ impl StandIn {
     }
 
     /// Root of the server.
-    pub(crate) fn endpoint(&self) -> String {
+    pub fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Looks at or changes the state.
-    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut StandInState) -> T) -> T {
+    pub fn with<T>(&self, change: impl FnOnce(&mut StandInState) -> T) -> T {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Makes something fail from now on.
-    pub(crate) fn fail(&self, failure: Failure) {
+    pub fn fail(&self, failure: Failure) {
         self.with(|state| state.failures.push(failure));
     }
 
     /// The requests so far as `METHOD path`, without their queries.
-    pub(crate) fn calls(&self) -> Vec<String> {
+    pub fn calls(&self) -> Vec<String> {
         let shown = |request: &RecordedRequest| format!("{} {}", request.method, request.path);
         self.with(|state| state.requests.iter().map(shown).collect())
     }

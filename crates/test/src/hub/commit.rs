@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use aec_base::digest::Digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{Answer, RecordedRequest, StandInState};
+use crate::sha256;
 
 /// Says for each file whether it is large.
 pub(super) fn preupload(state: &StandInState, id: &str, body: &Value) -> Answer {
@@ -45,7 +45,7 @@ pub(super) fn commit(state: &mut StandInState, id: &str, request: &RecordedReque
     }
     match contents(state, &request.body) {
         Ok((summary, files)) => {
-            let commit = Digest::of(&request.body).hex()[..40].to_owned();
+            let commit = sha256(&request.body)[..40].to_owned();
             let dataset = state.datasets.entry(id.to_owned()).or_default();
             dataset.files.extend(files);
             dataset.commits.push(summary);
