@@ -188,7 +188,7 @@ impl Engines {
                 spec.offer_python(python);
                 let mut room = Room::open(&spec)?;
                 let command = [&["python3"], arguments.as_slice()].concat();
-                room.settle(&command, &env, &theirs.into())?;
+                room.settle_silently(&command, &env, &theirs.into())?;
                 Place::Room { _keeps: Box::new(room) }
             }
             Isolation::None => {

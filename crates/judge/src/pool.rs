@@ -108,7 +108,7 @@ impl WarmRoom {
         let (control, theirs) = UnixStream::pair()?;
         let env = [("LANG", "C.UTF-8"), ("LC_ALL", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONHASHSEED", "0")];
         // Not `-I`, which would ignore the hash seed; there is nothing else in this environment.
-        room.settle(&["python3", "-s", "-B", "-c", WARM_PY], &env, &theirs.into())?;
+        room.settle_silently(&["python3", "-s", "-B", "-c", WARM_PY], &env, &theirs.into())?;
         Ok(Self { room, control, limits: spec.limits, uses: 0 })
     }
 

@@ -211,6 +211,11 @@ impl Model {
         Ok(Self { client: client.clone(), name: name.into(), destination: Arc::new(destination) })
     }
 
+    /// Another model of the same client.
+    pub fn other(&self, name: &str) -> Result<Self, RouteError> {
+        self.client.model(name, None)
+    }
+
     /// The name under which it was asked for.
     pub fn name(&self) -> &str {
         &self.name

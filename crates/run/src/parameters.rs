@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
 use crate::experiment::{FAMILY, Harness};
+use crate::harness::rlm::prompt::Surface;
 
 /// Turns of a loop when nobody says otherwise.
 pub const DEFAULT_MAX_TURNS: u32 = 10;
@@ -14,6 +15,8 @@ pub const DEFAULT_MAX_TURNS: u32 = 10;
 pub const DEFAULT_COMMAND_TIMEOUT: u32 = 120;
 /// Bytes of a tool's output that a model sees, half from the beginning and half from the end.
 pub const DEFAULT_TOOL_OUTPUT: u32 = 50_000;
+/// The same of a cell of `rlm`, whose texts belong into variables.
+pub const DEFAULT_CELL_OUTPUT: u32 = 8_000;
 
 /// What an agent's parameters say, defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +25,8 @@ pub struct Parameters {
     pub sampling: Sampling,
     /// Most calls of the model.
     pub max_turns: u32,
+    /// The same, if somebody said it.
+    pub given_turns: Option<u32>,
     /// Most calls of tools.
     pub max_tool_calls: Option<u32>,
     /// Most tokens that the model may read, over all turns.
@@ -36,6 +41,14 @@ pub struct Parameters {
     pub tool_output: u32,
     /// Whether the workspace is kept after each step.
     pub snapshots: bool,
+    /// `rlm`, `lambda_rlm`: most tokens over all calls, when fewer than the task allows.
+    pub token_budget: Option<u64>,
+    /// `rlm`: tokens of the conversation, when fewer than the task allows.
+    pub context_budget_tokens: Option<u64>,
+    /// `rlm`, `lambda_rlm`: most dollars, when fewer than the task allows.
+    pub max_cost_usd: Option<f64>,
+    /// `rlm`: how code is handed over.
+    pub surface: Surface,
     /// `scripted`: the file of actions, below the project root.
     pub script: Option<String>,
     /// `sim`: how often it is right, from 0 to 1.
@@ -55,6 +68,7 @@ impl Default for Parameters {
         Self {
             sampling: Sampling { max_tokens: Some(DEFAULT_MAX_TOKENS), ..Sampling::default() },
             max_turns: DEFAULT_MAX_TURNS,
+            given_turns: None,
             max_tool_calls: None,
             max_input_tokens: None,
             max_total_tokens: None,
@@ -62,6 +76,10 @@ impl Default for Parameters {
             timeout_sec: None,
             tool_output: DEFAULT_TOOL_OUTPUT,
             snapshots: false,
+            token_budget: None,
+            context_budget_tokens: None,
+            max_cost_usd: None,
+            surface: Surface::Tool,
             script: None,
             skill: 1.0,
             seed: 0,
@@ -84,11 +102,23 @@ const LOOP: [&str; 7] = [
     "snapshots",
 ];
 
+const RLM: [&str; 7] = [
+    "max_turns",
+    "token_budget",
+    "context_budget_tokens",
+    "max_cost_usd",
+    "surface",
+    "command_timeout",
+    "tool_output",
+];
+
 /// The parameters that a harness has.
 pub fn known(harness: Harness) -> Vec<&'static str> {
     let own: &[&str] = match harness {
         Harness::ToolLoop => &LOOP,
-        Harness::Direct | Harness::Rlm | Harness::LambdaRlm | Harness::Oracle | Harness::Nop => &[],
+        Harness::Rlm => &RLM,
+        Harness::LambdaRlm => &["max_turns", "token_budget", "max_cost_usd"],
+        Harness::Direct | Harness::Oracle | Harness::Nop => &[],
         Harness::Scripted => &["script", "command_timeout", "tool_output", "snapshots"],
         Harness::Sim => &["skill", "seed"],
         Harness::Command => &["command", "files", "env", "max_tokens", "max_turns", "command_timeout"],
@@ -106,6 +136,9 @@ impl Parameters {
     ) -> Result<Self, Vec<Problem>> {
         let known = known(harness);
         let mut parameters = Self::default();
+        if harness == Harness::Rlm {
+            parameters.tool_output = DEFAULT_CELL_OUTPUT;
+        }
         let mut problems = Vec::new();
         for (key, value) in given {
             if !known.contains(&key.as_str()) {
@@ -152,7 +185,20 @@ impl Parameters {
             "extra" => {
                 self.sampling.extra = value.as_object().cloned().ok_or("a map of further request keys")?;
             }
-            "max_turns" => self.max_turns = count(value)?,
+            "max_turns" => {
+                self.max_turns = count(value)?;
+                self.given_turns = Some(self.max_turns);
+            }
+            "token_budget" => self.token_budget = Some(count(value)?.into()),
+            "context_budget_tokens" => self.context_budget_tokens = Some(count(value)?.into()),
+            "max_cost_usd" => self.max_cost_usd = Some(number(value, 0.0, f64::MAX)?),
+            "surface" => {
+                self.surface = match value.as_str() {
+                    Some("tool") => Surface::Tool,
+                    Some("text") => Surface::Text,
+                    _ => return Err("`tool` or `text`"),
+                };
+            }
             "max_tool_calls" => self.max_tool_calls = Some(count(value)?),
             "max_input_tokens" => self.max_input_tokens = Some(count(value)?.into()),
             "max_total_tokens" => self.max_total_tokens = Some(count(value)?.into()),
@@ -179,7 +225,14 @@ impl Parameters {
         let sampling = sampling.as_object().cloned().unwrap_or_default();
         let value = |key: &str| -> Option<Value> {
             Some(match key {
+                "max_turns" if matches!(harness, Harness::Rlm | Harness::LambdaRlm) => {
+                    self.given_turns?.into()
+                }
                 "max_turns" => self.max_turns.into(),
+                "token_budget" => self.token_budget?.into(),
+                "context_budget_tokens" => self.context_budget_tokens?.into(),
+                "max_cost_usd" => self.max_cost_usd?.into(),
+                "surface" => self.surface.name().into(),
                 "max_tool_calls" => self.max_tool_calls?.into(),
                 "max_input_tokens" => self.max_input_tokens?.into(),
                 "max_total_tokens" => self.max_total_tokens?.into(),
@@ -290,7 +343,8 @@ mod tests {
     fn every_known_parameter_can_be_set_and_is_recorded() {
         for harness in Harness::ALL {
             for key in known(harness) {
-                let samples = [json!(1), json!("x"), json!(true), json!({ "k": "v" }), json!(["x"])];
+                let samples =
+                    [json!(1), json!("x"), json!(true), json!({ "k": "v" }), json!(["x"]), json!("text")];
                 let set = samples.iter().find(|value| Parameters::default().set(harness, key, value).is_ok());
                 let mut parameters = Parameters::default();
                 parameters.set(harness, key, set.unwrap_or_else(|| panic!("{key}"))).unwrap();

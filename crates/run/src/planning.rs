@@ -20,7 +20,7 @@ use aec_task::selection::Selection;
 use aec_task::task::Task;
 
 use crate::experiment::{Agent, Experiment, FAMILY, Harness};
-use crate::harness::{self, AgentFile, scripted};
+use crate::harness::{AgentFile, scripted};
 use crate::leaks::leaks;
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask};
@@ -192,10 +192,6 @@ fn plan_agent(places: &Places, agent: &Agent) -> Result<PlannedAgent, Vec<Proble
     let name = agent.name.as_str();
     let parameters = Parameters::read(name, agent.harness, &agent.parameters)?;
     let mut problems = Vec::new();
-    if !harness::is_available(agent.harness) {
-        let what = format!("the harness `{}` is not part of this version", agent.harness.name());
-        problems.push(Problem::error(what).id(FAMILY.number(26)).about(name).fix("use another harness"));
-    }
     let system_prompt = match &agent.system_prompt_file {
         Some(file) => match read_text(&places.root.join(file), PROMPT_LIMIT, Links::Refuse) {
             Ok(text) => Some(text),

@@ -270,6 +270,17 @@ impl Trajectory {
         self.add(Event { role: EventRole::ModelCall, call: Some(call.clone()), ..Event::default() });
     }
 
+    /// A model call beside the conversation, with the plane that it belongs to.
+    pub fn model_call_of(&self, plane: &str, call: &CallEvent) {
+        let metadata = Map::from_iter([("plane".to_owned(), Value::from(plane))]);
+        self.add(Event {
+            role: EventRole::ModelCall,
+            call: Some(call.clone()),
+            metadata,
+            ..Event::default()
+        });
+    }
+
     /// What the harness notes.
     pub fn note(&self, text: impl Into<String>, metadata: Map<String, Value>) {
         self.add(Event { role: EventRole::Note, content: Some(text.into()), metadata, ..Event::default() });

@@ -1,6 +1,7 @@
 //! The room in which an agent works, as harnesses see it: commands and files in `/workspace`, nothing else.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -70,6 +71,23 @@ impl Workspace {
     pub async fn exec(&self, command: ExecSpec) -> Result<ExecResult, SandboxError> {
         let room = self.clone();
         blocking(move || room.lock().exec(&command, &mut |_, _| {})).await?
+    }
+
+    /// Starts a command that goes on beside others, with its socket and what takes in all that it prints.
+    pub(crate) async fn settle(
+        &self,
+        command: ExecSpec,
+        socket: OwnedFd,
+        output: OwnedFd,
+    ) -> Result<(), SandboxError> {
+        let room = self.clone();
+        blocking(move || room.lock().settle(&command, &socket, &output)).await?
+    }
+
+    /// Ends everything that runs in the room.
+    pub(crate) async fn evict(&self) -> Result<(), SandboxError> {
+        let room = self.clone();
+        blocking(move || room.lock().evict()).await?
     }
 
     /// Reads a file of at most `limit` bytes.

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use crate::host_commands::HostCommands;
@@ -96,6 +97,15 @@ impl Sandbox for BareRoom {
     /// The host's loopback is all that commands have.
     fn listen(&mut self) -> Result<TcpListener, SandboxError> {
         Ok(TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?)
+    }
+
+    fn settle(&mut self, command: &ExecSpec, socket: &OwnedFd, output: &OwnedFd) -> Result<(), SandboxError> {
+        self.commands.settle(command, socket, output)
+    }
+
+    fn evict(&mut self) -> Result<(), SandboxError> {
+        self.commands.end();
+        Ok(())
     }
 
     fn stopper(&self) -> Option<Stopper> {

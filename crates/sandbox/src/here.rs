@@ -1,6 +1,7 @@
 //! The machine that this process runs on, taken as the room: for a process that is inside one already.
 
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::process::DumpableBehavior;
@@ -73,6 +74,15 @@ impl Sandbox for HereRoom {
 
     fn listen(&mut self) -> Result<TcpListener, SandboxError> {
         Ok(TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?)
+    }
+
+    fn settle(&mut self, command: &ExecSpec, socket: &OwnedFd, output: &OwnedFd) -> Result<(), SandboxError> {
+        self.commands.settle(command, socket, output)
+    }
+
+    fn evict(&mut self) -> Result<(), SandboxError> {
+        self.commands.end();
+        Ok(())
     }
 
     fn stopper(&self) -> Option<Stopper> {

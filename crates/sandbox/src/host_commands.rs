@@ -1,6 +1,7 @@
 //! Commands that run on the machine itself, as the same user: what is left when there is no room.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use crate::room::{ExecResult, ExecSpec, Exit, Pumped, SandboxError, Stopper, Str
 pub(crate) struct HostCommands {
     /// Process groups of commands, which are all that can be ended.
     groups: Vec<Pid>,
+    resident: Option<Child>,
     /// Set from another thread.
     stopped: Arc<AtomicBool>,
 }
@@ -57,8 +59,38 @@ impl HostCommands {
         Ok(ExecResult { exit, stdout, stderr, duration: started.elapsed() })
     }
 
+    /// Starts a command that goes on beside others.
+    pub(crate) fn settle(
+        &mut self,
+        command: &ExecSpec,
+        socket: &OwnedFd,
+        output: &OwnedFd,
+    ) -> Result<(), SandboxError> {
+        let (program, arguments) =
+            command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
+        let child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .envs(command.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&command.cwd)
+            .process_group(0)
+            .stdin(socket.try_clone()?)
+            .stdout(output.try_clone()?)
+            .stderr(output.try_clone()?)
+            .spawn()?;
+        self.groups.extend(group_of(&child));
+        self.resident = Some(child);
+        Ok(())
+    }
+
     /// Ends every command, with what it left running in its group.
     pub(crate) fn end(&mut self) {
+        if let Some(mut resident) = self.resident.take() {
+            group_of(&resident).map(|group| rustix::process::kill_process_group(group, Signal::KILL).ok());
+            // Its end is certain; without waiting for it, it would stay in the table of processes.
+            resident.wait().ok();
+        }
         for group in self.groups.drain(..) {
             rustix::process::kill_process_group(group, Signal::KILL).ok();
         }
@@ -80,7 +112,7 @@ impl HostCommands {
     ) -> io::Result<Exit> {
         // A child is not a descriptor to wait on together with its output, so it is asked from time to time.
         const PAUSE: Duration = Duration::from_millis(2);
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let group = group_of(&child);
         self.groups.extend(group);
         loop {
             if let Some(status) = child.try_wait()? {
@@ -102,4 +134,9 @@ impl HostCommands {
             }
         }
     }
+}
+
+/// The process group of a command, which it leads.
+fn group_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }

@@ -25,7 +25,7 @@ mod tree;
 pub use bare::BareRoom;
 pub use here::HereRoom;
 pub use mounts::PROGRAMS;
-pub use output::{Captured, OutputLimits, Spill};
+pub use output::{Capture, Captured, OutputLimits, Spill};
 pub use room::{ExecResult, ExecSpec, Exit, Room, Sandbox, SandboxError, Stopper, Stream, use_shim};
 pub use shim::{SHIM_ARGUMENT, run as run_shim};
 pub use spec::{Held, Hold, Level, Limits, ROOM_UID, RoomSpec};

@@ -65,7 +65,7 @@ impl Captured {
 }
 
 /// A stream being kept.
-pub(crate) struct Capture {
+pub struct Capture {
     limits: OutputLimits,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -74,7 +74,8 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    pub(crate) fn new(limits: OutputLimits) -> std::io::Result<Self> {
+    /// Keeps nothing yet.
+    pub fn new(limits: OutputLimits) -> std::io::Result<Self> {
         let spill = match &limits.spill {
             Some(spill) => Some((File::create(&spill.file)?, spill.limit)),
             None => None,
@@ -82,7 +83,8 @@ impl Capture {
         Ok(Self { limits, head: Vec::new(), tail: VecDeque::new(), total: 0, spill })
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
+    /// Takes what came.
+    pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         if let Some((file, left)) = &mut self.spill {
             let take = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -101,7 +103,8 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    pub(crate) fn finish(self) -> Captured {
+    /// What was kept.
+    pub fn finish(self) -> Captured {
         let kept = (self.head.len() + self.tail.len()) as u64;
         Captured { head: self.head, tail: self.tail.into(), omitted: self.total - kept }
     }

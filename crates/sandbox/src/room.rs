@@ -119,6 +119,11 @@ pub trait Sandbox: Send {
     fn out_of_memory(&self) -> bool;
     /// A socket on the loopback that commands see, for a service that they may use although they have no network.
     fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError>;
+    /// Starts a resident: a command that goes on beside others, and stays when the room is wiped. It talks through the
+    /// socket that is its stdin; all that it prints goes to `output`.
+    fn settle(&mut self, command: &ExecSpec, socket: &OwnedFd, output: &OwnedFd) -> Result<(), SandboxError>;
+    /// Ends the resident and everything else that runs.
+    fn evict(&mut self) -> Result<(), SandboxError>;
     /// What ends everything inside from another thread, also while a command runs.
     fn stopper(&self) -> Option<Stopper>;
 }
@@ -227,32 +232,32 @@ impl Room {
         Ok(Self { channel, shim, first, held, places, directories, frozen: false, cgroup })
     }
 
+    /// Starts a resident whose output is of no interest.
+    pub fn settle_silently(
+        &mut self,
+        argv: &[&str],
+        env: &[(&str, &str)],
+        socket: &OwnedFd,
+    ) -> Result<(), SandboxError> {
+        let mut command = ExecSpec::new(argv.iter().copied());
+        command.env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let nothing = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+        self.settle(&command, socket, &nothing.into())
+    }
+
+    fn wait_until_done(&self) -> Result<(), SandboxError> {
+        match receive(&self.channel)? {
+            (Reply::Done, _) => Ok(()),
+            _ => Err(SandboxError::Gone),
+        }
+    }
+
     /// Kills everything inside but a resident and makes all directories empty again, as if newly opened. The
     /// directories as they were come back, in the order of the specification, for reading.
     pub fn wipe(&mut self) -> Result<Vec<Tree>, SandboxError> {
         self.channel.send(&Request::Wipe, &[])?;
         let fresh = receive_directories(&self.channel)?;
         Ok(std::mem::replace(&mut self.directories, fresh))
-    }
-
-    /// Starts a command that stays when the room is wiped. It talks through the socket that is its stdin.
-    pub fn settle(
-        &mut self,
-        argv: &[&str],
-        env: &[(&str, &str)],
-        socket: &OwnedFd,
-    ) -> Result<(), SandboxError> {
-        let nothing = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
-        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let mut env: Vec<(String, String)> =
-            env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        env.push(("PATH".to_owned(), search_path()));
-        let request = Request::Settle { argv: owned(argv), env, cwd: "/".to_owned() };
-        self.channel.send(&request, &[socket.as_fd(), nothing.as_fd(), nothing.as_fd()])?;
-        match receive(&self.channel)? {
-            (Reply::Done, _) => Ok(()),
-            _ => Err(SandboxError::Gone),
-        }
     }
 }
 
@@ -372,6 +377,19 @@ impl Sandbox for Room {
             (Reply::Done, mut sockets) if sockets.len() == 1 => Ok(sockets.remove(0).into()),
             _ => Err(SandboxError::Gone),
         }
+    }
+
+    fn settle(&mut self, command: &ExecSpec, socket: &OwnedFd, output: &OwnedFd) -> Result<(), SandboxError> {
+        let mut env = command.env.clone();
+        env.push(("PATH".to_owned(), search_path()));
+        let request = Request::Settle { argv: command.argv.clone(), env, cwd: command.cwd.clone() };
+        self.channel.send(&request, &[socket.as_fd(), output.as_fd(), output.as_fd()])?;
+        self.wait_until_done()
+    }
+
+    fn evict(&mut self) -> Result<(), SandboxError> {
+        self.channel.send(&Request::Evict, &[])?;
+        self.wait_until_done()
     }
 
     fn stopper(&self) -> Option<Stopper> {

@@ -153,6 +153,11 @@ impl<'a> First<'a> {
                     self.resident = Some(self.start(&argv, &env, &cwd, &descriptors)?);
                     self.say(&Reply::Done)?;
                 }
+                Request::Evict => {
+                    self.resident = None;
+                    self.kill_everything()?;
+                    self.say(&Reply::Done)?;
+                }
                 Request::Listen => {
                     let listener = doorway::open(!self.spec.network).map_err(fail("listen on loopback"))?;
                     self.channel.send(&Reply::Done, &[listener.as_fd()]).map_err(fail("answer"))?;

@@ -103,6 +103,8 @@ pub(crate) enum Request {
     /// Start a resident: a command that stays when the room is wiped. Its descriptors as above. Answered by
     /// [`Reply::Done`].
     Settle { argv: Vec<String>, env: Vec<(String, String)>, cwd: String },
+    /// End the resident and every other process. Answered by [`Reply::Done`].
+    Evict,
     /// Listen on the room's own loopback. Answered by [`Reply::Done`] with the listening socket.
     Listen,
     /// Kill the process group of the running command.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 14] = [
     "aec-base",
     "aec-sandbox",
     "aec-task",
@@ -13,6 +13,7 @@ const ROOMS: [&str; 13] = [
     "aec-author",
     "aec-model",
     "aec-ledger",
+    "aec-rlm",
     "aec-run",
     "aec-report",
     "aec-prime",

@@ -8,7 +8,9 @@
 
 mod command;
 mod entry;
+mod lambda_rlm;
 mod played;
+mod rlm;
 mod tool_loop;
 
 use std::path::Path;

@@ -404,7 +404,6 @@ fn what_cannot_be_run_is_said_before_anything_is() {
         ("run", 2),
         ("run civil", 2),
         ("run civil --harness direct", 2),
-        ("run civil --harness rlm --model offline/echo", 3),
         ("run civil --harness nop --backend modal", 3),
         ("run civil --harness oracle", 3),
         ("run nowhere --harness nop", 3),

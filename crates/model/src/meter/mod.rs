@@ -74,21 +74,21 @@ impl Meter {
     /// Opens an account, below another or at the root. It lives as long as a handle, an account below it or a
     /// reservation does; what was spent stays counted above it.
     pub fn open(&self, parent: Option<&Account>, name: &str, budget: Budget) -> Account {
-        self.enter(parent, Ledger::new(name, budget, None))
+        enter(&self.shared, parent, Ledger::new(name, budget, None))
     }
 
     /// Opens an account at the root whose budget all processes with the same book share.
     pub fn open_day(&self, book: DayBook, budget: Budget) -> Account {
-        self.enter(None, Ledger::new("the day", budget, Some(book)))
+        enter(&self.shared, None, Ledger::new("the day", budget, Some(book)))
     }
+}
 
-    fn enter(&self, parent: Option<&Account>, ledger: Ledger) -> Account {
-        let shared = parent.map_or(&self.shared, |parent| &parent.0.shared).clone();
-        let id = shared.state().open(ledger);
-        let above = parent.map_or(&[][..], |parent| &parent.0.chain);
-        let chain: Chain = above.iter().copied().chain([id]).collect();
-        Account(Arc::new(Node { shared, chain, id, _parent: parent.cloned() }))
-    }
+fn enter(shared: &Arc<Shared>, parent: Option<&Account>, ledger: Ledger) -> Account {
+    let shared = parent.map_or(shared, |parent| &parent.0.shared).clone();
+    let id = shared.state().open(ledger);
+    let above = parent.map_or(&[][..], |parent| &parent.0.chain);
+    let chain: Chain = above.iter().copied().chain([id]).collect();
+    Account(Arc::new(Node { shared, chain, id, _parent: parent.cloned() }))
 }
 
 /// An account. Clones are the same account.
@@ -125,6 +125,12 @@ impl Account {
         };
         let grant = Some(outcome?);
         Ok(Reservation { account: self.clone(), quote, grant })
+    }
+
+    /// Opens an account below this one.
+    #[must_use]
+    pub fn open(&self, name: &str, budget: Budget) -> Self {
+        enter(&self.0.shared, Some(self), Ledger::new(name, budget, None))
     }
 
     /// What it adds up to now.

@@ -5,9 +5,13 @@
 
 pub mod command;
 pub mod direct;
+mod guard;
+pub mod lambda_rlm;
 pub mod nop;
 pub mod oracle;
+pub mod rlm;
 pub mod scripted;
+mod settings_file;
 pub mod sim;
 pub(crate) mod snapshot;
 pub mod tool_loop;
@@ -169,6 +173,14 @@ pub enum Limit {
     ToolCalls,
     /// `max_input_tokens` or `max_total_tokens`.
     Tokens,
+    /// `max_subcalls`.
+    Subcalls,
+    /// A budget in dollars that the harness has.
+    Cost,
+    /// `billable_input_budget`.
+    BillableInput,
+    /// The model's window.
+    Context,
     /// The agent's time.
     Time,
 }
@@ -180,6 +192,10 @@ impl Limit {
             Self::Turns => "turn_limit_reached",
             Self::ToolCalls => "tool_call_limit_reached",
             Self::Tokens => "token_budget_reached",
+            Self::Subcalls => "subcall_limit_reached",
+            Self::Cost => "cost_budget_reached",
+            Self::BillableInput => "billable_input_budget_reached",
+            Self::Context => "context_limit_reached",
             Self::Time => "timeout",
         }
     }
@@ -313,13 +329,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
         Harness::Scripted => scripted::run(context).await,
         Harness::Sim => sim::run(context).await,
         Harness::Command => command::run(context).await,
-        other => {
-            Rollout::new(End::Task(format!("the harness `{}` is not part of this version", other.name())))
-        }
+        Harness::Rlm => rlm::run(context).await,
+        Harness::LambdaRlm => lambda_rlm::run(context).await,
     }
-}
-
-/// Harnesses that this version has.
-pub fn is_available(harness: Harness) -> bool {
-    !matches!(harness, Harness::Rlm | Harness::LambdaRlm)
 }

@@ -1,0 +1,195 @@
+//! What a run may take, and what it has taken: limits are looked at before each call, whoever makes it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use aec_model::client::Model;
+use aec_model::failure::Failure;
+use aec_model::message::{Reply, Request};
+use aec_model::meter::{Account, Budget, Spending};
+use aec_model::money::MicroDollars;
+use aec_rlm::settings::Guardrails;
+use serde_json::{Value, json};
+
+use super::{Limit, TrialContext, blame};
+
+/// What a call belongs to. All planes draw on the same budgets and are told apart in what was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plane {
+    Main,
+    Subcalls,
+    Compaction,
+    Advisor,
+}
+
+impl Plane {
+    const ALL: [Self; 4] = [Self::Main, Self::Subcalls, Self::Compaction, Self::Advisor];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Subcalls => "subcalls",
+            Self::Compaction => "compaction",
+            Self::Advisor => "advisor",
+        }
+    }
+}
+
+/// The limits of a run and what it has used.
+pub(super) struct Guard {
+    rules: Guardrails,
+    /// Holds the budget in money; those of the planes are below it.
+    account: Account,
+    planes: [Account; 4],
+    iterations: AtomicU64,
+    subcalls: AtomicU64,
+    warned: AtomicBool,
+}
+
+impl Guard {
+    pub(super) fn new(rules: Guardrails, trial: &Account) -> Self {
+        let money = rules.max_budget_usd.and_then(MicroDollars::from_dollars);
+        let account = trial.open("the harness", Budget { money, tokens: None });
+        let planes = Plane::ALL.map(|plane| account.open(plane.name(), Budget::UNLIMITED));
+        Self {
+            rules,
+            account,
+            planes,
+            iterations: AtomicU64::new(0),
+            subcalls: AtomicU64::new(0),
+            warned: AtomicBool::new(false),
+        }
+    }
+
+    /// Who pays for the calls of a plane.
+    pub(super) fn account(&self, plane: Plane) -> &Account {
+        &self.planes[plane as usize]
+    }
+
+    pub(super) fn rules(&self) -> &Guardrails {
+        &self.rules
+    }
+
+    /// Calls of the model so far.
+    pub(super) fn iterations(&self) -> u64 {
+        self.iterations.load(Ordering::Relaxed)
+    }
+
+    /// Whether another call may be made. A turn and a sub-call are counted here, so that calls at once cannot outrun
+    /// their limit.
+    pub(super) fn enter(&self, plane: Plane) -> Result<(), Limit> {
+        let spent = self.account.totals().all;
+        if spent.tokens() >= self.rules.token_budget {
+            return Err(Limit::Tokens);
+        }
+        if self.rules.billable_input_budget.is_some_and(|most| billable(&spent) >= most) {
+            return Err(Limit::BillableInput);
+        }
+        if self.money().is_some_and(|most| spent.spent >= most) {
+            return Err(Limit::Cost);
+        }
+        match plane {
+            Plane::Main if !count(&self.iterations, self.rules.max_iterations.into()) => Err(Limit::Turns),
+            Plane::Subcalls if !count(&self.subcalls, self.rules.max_subcalls.unwrap_or(u64::MAX)) => {
+                Err(Limit::Subcalls)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn money(&self) -> Option<MicroDollars> {
+        self.rules.max_budget_usd.and_then(MicroDollars::from_dollars)
+    }
+
+    /// Asks a model beside the conversation. Its events name the plane.
+    pub(super) async fn ask(
+        &self,
+        context: &TrialContext,
+        plane: Plane,
+        model: &Model,
+        request: &Request,
+    ) -> Result<Reply, Failure> {
+        let mut scope = context.scope.clone();
+        scope.account = self.account(plane).clone();
+        scope.deadline = Some(scope.deadline.map_or(context.deadline, |own| own.min(context.deadline)));
+        let trajectory = context.trajectory.clone();
+        scope.observer = Some(Arc::new(move |event| trajectory.model_call_of(plane.name(), event)));
+        let called = model.call(request, &scope).await;
+        called.outcome.map_err(|failure| blame(failure, &called.events))
+    }
+
+    /// Output tokens that a call may still produce.
+    pub(super) fn output_limit(&self, wanted: u32) -> u32 {
+        let left = self.rules.token_budget.saturating_sub(self.account.totals().all.tokens());
+        wanted.min(u32::try_from(left).unwrap_or(u32::MAX)).max(1)
+    }
+
+    /// What is to be told once, when the first of the limits is nearly reached.
+    pub(super) fn warning(&self) -> Option<String> {
+        let spent = self.account.totals().all;
+        let share = |used: f64, most: f64| if most > 0.0 { 100.0 * used / most } else { 0.0 };
+        #[expect(clippy::cast_precision_loss, reason = "shares in per cent")]
+        let uses = [
+            ("tokens", share(spent.tokens() as f64, self.rules.token_budget as f64)),
+            ("turns", share(self.iterations() as f64, f64::from(self.rules.max_iterations))),
+            (
+                "sub-calls",
+                share(
+                    self.subcalls.load(Ordering::Relaxed) as f64,
+                    self.rules.max_subcalls.unwrap_or(0) as f64,
+                ),
+            ),
+            ("money", share(spent.spent.dollars(), self.rules.max_budget_usd.unwrap_or(0.0))),
+            (
+                "billable input",
+                share(billable(&spent) as f64, self.rules.billable_input_budget.unwrap_or(0) as f64),
+            ),
+        ];
+        let (what, used) = uses.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        if used < self.rules.budget_warning_pct || self.warned.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let left = u64::from(self.rules.max_iterations).saturating_sub(self.iterations());
+        Some(format!(
+            "[{used:.0} % of your {what} are used up, {left} turns are left. Write the output now and call FINAL; \
+             there is no further turn after the last.]"
+        ))
+    }
+
+    /// What each plane took.
+    pub(super) fn usage(&self) -> Value {
+        let mut planes = serde_json::Map::new();
+        for plane in Plane::ALL {
+            planes.insert(plane.name().to_owned(), told(&self.account(plane).totals().all));
+        }
+        planes.insert("total".to_owned(), told(&self.account.totals().all));
+        Value::Object(planes)
+    }
+
+    pub(super) fn subcalls(&self) -> u64 {
+        self.subcalls.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts one more, unless that would be more than `most`.
+fn count(counter: &AtomicU64, most: u64) -> bool {
+    let one_more = |used: u64| (used < most).then_some(used + 1);
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
+}
+
+/// Tokens that were read at the full price.
+fn billable(spent: &Spending) -> u64 {
+    spent.usage.all_input().saturating_sub(spent.usage.cache_read)
+}
+
+fn told(spent: &Spending) -> Value {
+    json!({
+        "calls": spent.calls,
+        "input_tokens": spent.usage.all_input(),
+        "output_tokens": spent.usage.all_output(),
+        "cache_read_tokens": spent.usage.cache_read,
+        "cache_write_tokens": spent.usage.cache_write,
+        "unconfirmed_tokens": spent.unconfirmed_tokens,
+        "cost_usd": (spent.unpriced_calls == 0).then(|| spent.spent.dollars()),
+    })
+}

@@ -1,0 +1,105 @@
+//! What a task gives to the harness: `lambda-rlm.toml`, the report that it names, and the sources in its workspace.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aec_rlm::settings::LambdaSettings;
+use aec_rlm::split::Form;
+use aec_rlm::template::{ReportTemplate, Section, SourceMapping};
+use aec_sandbox::Tree;
+
+use crate::harness::settings_file::{checked, text};
+use crate::task::PreparedTask;
+
+const SETTINGS: &str = "lambda-rlm.toml";
+/// The report of a task whose settings name none.
+const TEMPLATE: &str = "report_template.toml";
+const MAPPING: &str = "source_mapping.toml";
+
+/// The report of a task that has no template: one section of everything.
+const WHOLE: &str = "[[sections]]\nid = \"report\"\ntitle = \"Report\"\n";
+
+/// What a task gives.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub(super) settings: LambdaSettings,
+    pub(super) template: ReportTemplate,
+    pub(super) sources: Vec<Source>,
+    pub(super) notes: Vec<String>,
+}
+
+/// A text of the workspace.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// Its path below the workspace.
+    pub(super) label: String,
+    pub(super) text: Arc<str>,
+    pub(super) form: Form,
+}
+
+impl Given {
+    /// Reads what a task gives; without `lambda-rlm.toml` it is the defaults.
+    pub(super) fn read(task: &PreparedTask) -> Result<Self, String> {
+        let mut notes = Vec::new();
+        let tree =
+            Tree::open(&task.task.path).map_err(|error| format!("the task cannot be read: {error}"))?;
+        let written = text(&tree, SETTINGS)?.unwrap_or_default();
+        let settings = checked(LambdaSettings::read(Path::new(SETTINGS), &written), &mut notes)?;
+        let (path, written) = match &settings.template.definition {
+            Some(path) => {
+                let written = text(&tree, path)?.ok_or_else(|| format!("{SETTINGS}: there is no {path}"))?;
+                (path.as_str(), written)
+            }
+            None => (TEMPLATE, text(&tree, TEMPLATE)?.unwrap_or_else(|| WHOLE.to_owned())),
+        };
+        let beside = Path::new(path).with_file_name(MAPPING);
+        let mapping = text(&tree, &beside.to_string_lossy())?;
+        let mapping = mapping.as_deref().map(|text| SourceMapping { path: &beside, text });
+        let read = ReportTemplate::read(Path::new(path), &written, settings.template.tier, mapping);
+        let template = checked(read, &mut notes)?;
+        let mut sources = Vec::new();
+        for file in &task.files {
+            match std::str::from_utf8(&file.content) {
+                Ok(text) if !text.contains('\0') => sources.push(Source {
+                    label: file.place.clone(),
+                    text: Arc::from(text),
+                    form: Form::of_name(&file.place),
+                }),
+                _ => notes.push(format!("{} is no text and is not read", file.place)),
+            }
+        }
+        Ok(Self { settings, template, sources, notes })
+    }
+
+    /// The sources of a section with their priorities, best first; labels that name nothing are told. A section that names no
+    /// source is made of what it depends on, or of everything.
+    pub(super) fn sources_of(&self, section: &Section) -> (Vec<(&Source, i64)>, Vec<String>) {
+        if section.input_mapping.sources.is_empty() {
+            let all = if section.depends_on.is_empty() { self.sources.iter().collect() } else { Vec::new() };
+            return (all.into_iter().map(|source| (source, 0)).collect(), Vec::new());
+        }
+        let mut found: Vec<(&Source, i64)> = Vec::new();
+        let mut unknown = Vec::new();
+        for (label, priority) in &section.input_mapping.sources {
+            let mut any = false;
+            for source in self.sources.iter().filter(|source| is_named(&source.label, label)) {
+                any = true;
+                if found.iter().all(|(known, _)| known.label != source.label) {
+                    found.push((source, *priority));
+                }
+            }
+            if !any {
+                unknown.push(label.clone());
+            }
+        }
+        (found, unknown)
+    }
+}
+
+/// Whether a label names a file: by its path, without its ending, or as a directory above it. `environment/` is where tasks
+/// keep what becomes the workspace.
+fn is_named(path: &str, label: &str) -> bool {
+    let label = label.strip_prefix("environment/").unwrap_or(label).trim_end_matches(['/', '*']);
+    let path = Path::new(path);
+    path == Path::new(label) || path.with_extension("") == Path::new(label) || path.starts_with(label)
+}

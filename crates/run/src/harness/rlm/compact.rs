@@ -1,0 +1,118 @@
+//! Shortening a conversation: a summary takes the place of its middle. The instruction, the system prompt and the last
+//! turn stay word for word; variables and notes are told anew.
+
+use aec_model::message::{Message, Part, Request, Role, Sampling};
+
+use super::desk::{Desk, lock};
+use super::session::Variable;
+use crate::harness::guard::Plane;
+use crate::harness::tools::cut_text;
+
+/// Messages at the beginning that are never touched: system prompt and instruction.
+const KEPT: usize = 2;
+
+/// Tokens of a summary.
+const SUMMARY: u32 = 4096;
+
+/// Bytes of one message that whoever summarises reads.
+const READ: usize = 6000;
+
+const ROLE: &str = "You summarise the work of another model so that it can go on without the conversation. Say in short \
+                    paragraphs: what was read, what was found (with numbers, units and places), what was done, what is \
+                    left, which way was taken, what went wrong. Invent nothing.";
+
+/// What a compaction came to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Compacted {
+    pub(super) messages: usize,
+    pub(super) summary: String,
+    /// Why there is no summary of a model, if there is none.
+    pub(super) fault: Option<String>,
+}
+
+/// Shortens a conversation. Without an answer of the model, variables and notes alone are told.
+pub(super) async fn compact(
+    desk: &Desk<'_>,
+    messages: &mut Vec<Message>,
+    variables: &[Variable],
+) -> Compacted {
+    let last = last_turn(messages);
+    let middle = &messages[KEPT.min(last)..last];
+    let told: Vec<String> = middle.iter().map(|message| cut_text(&said(message), READ)).collect();
+    let inventory = inventory(desk, variables);
+    let before = messages.len();
+    let asked = format!("{}\n\n{inventory}", told.join("\n"));
+    let request = Request {
+        messages: vec![Message::text(Role::System, ROLE), Message::text(Role::User, asked)],
+        sampling: Sampling { max_tokens: Some(desk.guard.output_limit(SUMMARY)), ..Sampling::default() },
+        ..Request::default()
+    };
+    let answered = match desk.guard.enter(Plane::Compaction) {
+        Ok(()) => desk
+            .ask(Plane::Compaction, &desk.models.compaction, &request)
+            .await
+            .map_err(|error| error.to_string()),
+        Err(limit) => Err(limit.name().to_owned()),
+    };
+    let (summary, fault) = match answered {
+        Ok(reply) if !reply.text().trim().is_empty() => (reply.text(), None),
+        Ok(_) => ("(there is no summary)".to_owned(), Some("the answer is empty".to_owned())),
+        Err(error) => ("(there is no summary)".to_owned(), Some(error)),
+    };
+    let text = format!(
+        "[The conversation was shortened here. What happened so far:]\n{}\n\n{inventory}\n[Go on from here; RECALL() \
+         shows your notes.]",
+        summary.trim()
+    );
+    let kept = messages.split_off(last);
+    messages.truncate(KEPT);
+    messages.push(Message::text(Role::User, text));
+    messages.extend(kept);
+    Compacted { messages: before, summary, fault }
+}
+
+/// Where the last turn begins: calls and their results must stay together.
+fn last_turn(messages: &[Message]) -> usize {
+    messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(messages.len()).max(KEPT)
+}
+
+fn inventory(desk: &Desk<'_>, variables: &[Variable]) -> String {
+    let mut text = String::from("Variables of the session:\n");
+    for one in variables {
+        text.push_str(&format!("- {}: {}{} {}\n", one.name, one.r#type, one.size, one.preview));
+    }
+    let notes = lock(&desk.state.notes);
+    if !notes.is_empty() {
+        text.push_str("Notes:\n");
+        for (key, value) in &*notes {
+            text.push_str(&format!("- {key}: {}\n", cut_text(&value.to_string(), 300)));
+        }
+    }
+    drop(notes);
+    if let Some(report) = &desk.state.report {
+        let status = lock(report).status();
+        text.push_str(&format!(
+            "Report: {} of {} sections are filled; open: {}\n",
+            status.completed.len(),
+            status.total,
+            status.unlocked.join(", ")
+        ));
+    }
+    text
+}
+
+/// A message as text.
+fn said(message: &Message) -> String {
+    let who = match message.role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "model",
+    };
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text { text } => text.clone(),
+        Part::ToolCall(call) => call.arguments.clone(),
+        Part::ToolResult { parts, .. } => aec_model::message::join_text(parts).into_owned(),
+        Part::Image { .. } | Part::Reasoning { .. } => String::new(),
+    });
+    format!("{who}: {}", parts.collect::<Vec<_>>().join("\n"))
+}

@@ -1,0 +1,127 @@
+//! What a task gives to the harness: `rlm.toml`, the report that it names, inputs and functions of its own.
+//!
+//! Files that agents see anyway are used where they lie. Others are put into the room under `/inputs`, read-only. Nothing
+//! of a verifier or a solution can be named.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use aec_rlm::settings::{InputType, RlmSettings};
+use aec_rlm::template::{ReportState, ReportTemplate};
+use aec_sandbox::Tree;
+
+use super::session::{Custom, Input};
+use crate::harness::settings_file::{checked, text};
+use crate::room::ExtraFile;
+use crate::task::PreparedTask;
+
+/// The file of settings.
+const SETTINGS: &str = "rlm.toml";
+
+/// Where files lie that are no part of the workspace.
+const INPUTS: &str = "/inputs";
+
+/// Bytes of one file.
+const LARGEST: u64 = 256 * 1024 * 1024;
+
+/// Directories of a task that agents must not see.
+const HIDDEN: [&str; 2] = ["tests", "solution"];
+
+/// What a task gives.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub(super) settings: RlmSettings,
+    pub(super) report: Option<ReportState>,
+    pub(super) inputs: Vec<Input>,
+    pub(super) custom: Vec<Custom>,
+    /// Files to be put into the room.
+    pub(super) files: Vec<ExtraFile>,
+    /// What is to be said about the files and keeps nobody from working.
+    pub(super) notes: Vec<String>,
+}
+
+impl Given {
+    /// Reads what a task gives; without `rlm.toml` it is the defaults.
+    pub(super) fn read(task: &PreparedTask) -> Result<Self, String> {
+        let mut notes = Vec::new();
+        let mut given = Self {
+            settings: checked(RlmSettings::read(Path::new(SETTINGS), ""), &mut notes)?,
+            report: None,
+            inputs: Vec::new(),
+            custom: Vec::new(),
+            files: Vec::new(),
+            notes,
+        };
+        if task.task.path.as_os_str().is_empty() {
+            return Ok(given);
+        }
+        let tree =
+            Tree::open(&task.task.path).map_err(|error| format!("the task cannot be read: {error}"))?;
+        let Some(written) = text(&tree, SETTINGS)? else { return Ok(given) };
+        given.settings = checked(RlmSettings::read(Path::new(SETTINGS), &written), &mut given.notes)?;
+        if let Some(definition) = given.settings.template.definition.clone() {
+            let written =
+                text(&tree, &definition)?.ok_or_else(|| format!("{SETTINGS}: there is no {definition}"))?;
+            let tier = given.settings.template.tier;
+            let read = ReportTemplate::read(Path::new(&definition), &written, tier, None);
+            given.report = Some(ReportState::new(checked(read, &mut given.notes)?));
+        }
+        for (name, input) in given.settings.inputs.clone() {
+            let path = given.place(task, &tree, &input.source)?;
+            let kind = match input.kind {
+                InputType::String => "string",
+                InputType::Json => "json",
+                InputType::Csv => "csv",
+                InputType::Toml => "toml",
+                InputType::Bytes => "bytes",
+            };
+            given.inputs.push(Input { name, path, kind: kind.to_owned(), pre_parse: input.pre_parse });
+        }
+        for (name, subcall) in given.settings.subcalls.clone() {
+            let Some(custom) = subcall.custom_impl.filter(|_| subcall.enabled) else { continue };
+            let Some((file, function)) = custom.split_once(':') else { continue };
+            let path = given.place(task, &tree, file)?;
+            given.custom.push(Custom { name, path, function: function.to_owned() });
+        }
+        Ok(given)
+    }
+
+    /// Where a file of the task lies in the room.
+    fn place(&mut self, task: &PreparedTask, tree: &Tree, source: &str) -> Result<String, String> {
+        let is_it = |place: &str, from: Option<&str>| place == source || from == Some(source);
+        let known = task.files.iter().find(|file| is_it(&file.place, file.facts.source.as_deref()));
+        if let Some(file) = known {
+            return Ok(format!("/workspace/{}", file.place));
+        }
+        // A directory, by its path in the task or in the workspace.
+        let below =
+            |path: &str| Path::new(path).strip_prefix(source).is_ok_and(|rest| !rest.as_os_str().is_empty());
+        let inside = task
+            .files
+            .iter()
+            .find(|file| below(&file.place) || file.facts.source.as_deref().is_some_and(below));
+        if let Some(file) = inside {
+            if below(&file.place) {
+                return Ok(format!("/workspace/{source}"));
+            }
+            // Files of `environment/` lie in the workspace without that part of their path.
+            let from = file.facts.source.as_deref().unwrap_or_default();
+            let dropped = from.len().saturating_sub(file.place.len());
+            return Ok(format!("/workspace/{}", source.get(dropped..).unwrap_or_default()));
+        }
+        if HIDDEN.iter().any(|hidden| Path::new(source).starts_with(hidden)) {
+            return Err(format!("{SETTINGS}: {source} is nothing that an agent may see"));
+        }
+        let content = tree
+            .read(Path::new(source), LARGEST)
+            .map_err(|error| format!("{SETTINGS}: {source} cannot be read: {error}"))?;
+        let place = source.to_owned();
+        self.files.push(ExtraFile {
+            directory: INPUTS,
+            place,
+            content: Arc::from(content),
+            executable: false,
+        });
+        Ok(format!("{INPUTS}/{source}"))
+    }
+}
