@@ -153,7 +153,9 @@ fn shards_can_run_at_the_same_time() {
     );
     for run in runs {
         let (code, output, said) = run.end();
-        assert_eq!(code, Some(0), "{output} {said}");
+        // The one above may have been quicker to take the shard.
+        let was_late = refused.code == Some(0) && code == Some(3) && output.contains("E034");
+        assert!(code == Some(0) || was_late, "{output} {said}");
     }
     assert_eq!(recorded(&project), planned(&project));
     assert_eq!(server.count(), 60);
