@@ -23,27 +23,16 @@ pub(crate) struct HostCommands {
 }
 
 impl HostCommands {
-    /// Runs a command to its end. It gets this process's search path and nothing else of its environment.
+    /// Runs a command to its end.
     pub(crate) fn exec(
         &mut self,
         command: &ExecSpec,
         watch: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<ExecResult, SandboxError> {
         let started = Instant::now();
-        let (program, arguments) =
-            command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
+        let mut host = host_command(command)?;
         let (mut streams, out_writer, err_writer) = Pumped::pair(command)?;
-        let spawned = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .envs(command.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(&command.cwd)
-            .process_group(0)
-            .stdin(filled_pipe(&command.stdin)?)
-            .stdout(out_writer)
-            .stderr(err_writer)
-            .spawn();
+        let spawned = host.stdin(filled_pipe(&command.stdin)?).stdout(out_writer).stderr(err_writer).spawn();
         let exit = match spawned {
             Ok(child) => self.follow(child, &mut streams, started + command.deadline, watch)?,
             Err(error) => {
@@ -66,15 +55,7 @@ impl HostCommands {
         socket: &OwnedFd,
         output: &OwnedFd,
     ) -> Result<(), SandboxError> {
-        let (program, arguments) =
-            command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
-        let child = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .envs(command.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(&command.cwd)
-            .process_group(0)
+        let child = host_command(command)?
             .stdin(socket.try_clone()?)
             .stdout(output.try_clone()?)
             .stderr(output.try_clone()?)
@@ -134,6 +115,19 @@ impl HostCommands {
             }
         }
     }
+}
+
+/// A command with this process's search path and nothing else of its environment, in a group of its own.
+fn host_command(command: &ExecSpec) -> io::Result<Command> {
+    let (program, arguments) = command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
+    let mut host = Command::new(program);
+    host.args(arguments)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .envs(command.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&command.cwd)
+        .process_group(0);
+    Ok(host)
 }
 
 /// The process group of a command, which it leads.

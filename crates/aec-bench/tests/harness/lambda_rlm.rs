@@ -130,6 +130,12 @@ async fn a_review_has_sources_read_again_within_its_limits() {
     let depths = section(&left, "depths");
     assert_eq!((&depths["reviews"], &depths["reread"]), (&json!(2), &json!(1)), "{depths}");
     assert_eq!(depths["gaps"], json!(["no datum"]));
+    // An advisor is asked before a source is read again.
+    let mut answers: Vec<(&str, &str)> = answers.to_vec();
+    answers.insert(0, ("<goal>", "Look at the sections."));
+    let advised = bench(json!({}), &answers);
+    advised.task_file("lambda-rlm.toml", "[advisor]\nmodel = 'offline/scripted:replies.yaml'\n");
+    assert_eq!(advised.run().await.result("planes")["advisor"]["calls"], 1);
     let off = bench(json!({}), &answers);
     off.task_file("lambda-rlm.toml", "[review]\nenabled = false\n");
     assert_eq!(section(&off.run().await, "depths")["reviews"], 0);

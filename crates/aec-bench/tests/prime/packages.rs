@@ -23,7 +23,8 @@ fn lanes() -> Project {
     project.task("civil/tool", &format!("{easy}{tool}"), &[("tools/calc.py", "print(1)\n")]);
     project.task("civil/services", &easy, &[("environment/docker-compose.yaml", "services: {}\n")]);
     project.task("civil/outputs", &format!("{easy}{outputs}"), &[]);
-    let policy = "[guardrails]\nmax_iterations = 7\ntoken_budget = 5000\n";
+    // `null` as the manual prints it.
+    let policy = "[guardrails]\nmax_iterations = 7\ntoken_budget = 5000\n[execution]\nsubcall_model = null\n";
     project.task(
         "civil/policy",
         "version = \"1.0\"\n\n[metadata]\nvisibility = \"public\"\n",

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use aec_base::problem::Severity;
+use aec_rlm::settings::{LambdaSettings, RlmSettings};
 use aec_task::task::Task;
 use serde::{Deserialize, Serialize};
 
@@ -90,15 +92,24 @@ pub fn guardrails(task: &Path) -> Result<Guardrails, String> {
         return Ok(Guardrails::default());
     };
     let text = fs_err::read_to_string(task.join(name)).map_err(|error| error.to_string())?;
-    let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
-    let number = |key: &str| match table.get("guardrails").and_then(|guardrails| guardrails.get(key)) {
-        None => Ok(None),
-        Some(toml::Value::Integer(number)) if *number > 0 => Ok(Some(number.unsigned_abs())),
-        Some(other) => Err(format!("{name}: guardrails.{key} is {other}, not a number above 0")),
+    let path = Path::new(name);
+    let (limits, problems) = if *name == "rlm.toml" {
+        let (settings, problems) = RlmSettings::read(path, &text);
+        let limits = settings.map(|settings| Guardrails {
+            max_turns: Some(settings.guardrails.max_iterations),
+            max_total_tokens: Some(settings.guardrails.token_budget),
+        });
+        (limits, problems)
+    } else {
+        let (settings, problems) = LambdaSettings::read(path, &text);
+        let limits = settings.map(|settings| Guardrails {
+            max_turns: None,
+            max_total_tokens: Some(settings.guardrails.token_budget),
+        });
+        (limits, problems)
     };
-    let turns = number("max_iterations")?;
-    Ok(Guardrails {
-        max_turns: turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
-        max_total_tokens: number("token_budget")?,
+    limits.ok_or_else(|| {
+        let errors = problems.iter().filter(|problem| problem.severity == Severity::Error);
+        errors.map(ToString::to_string).collect::<Vec<_>>().join("; ")
     })
 }

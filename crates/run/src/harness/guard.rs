@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use aec_model::client::Model;
-use aec_model::failure::Failure;
+use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Reply, Request};
 use aec_model::meter::{Account, Budget, Spending};
 use aec_model::money::MicroDollars;
 use aec_rlm::settings::Guardrails;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::tools::cut_text;
 use super::{Limit, TrialContext, blame};
+
+/// Bytes of what a call was told and said that its note has.
+const NOTED: usize = 4000;
 
 /// What a call belongs to. All planes draw on the same budgets and are told apart in what was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +122,26 @@ impl Guard {
         called.outcome.map_err(|failure| blame(failure, &called.events))
     }
 
+    /// Writes down a call beside the conversation, with what came of it.
+    pub(super) fn note(
+        context: &TrialContext,
+        plane: Plane,
+        name: &str,
+        arguments: &Value,
+        result: &Result<Value, String>,
+    ) {
+        let mut metadata = Map::new();
+        metadata.insert("plane".to_owned(), plane.name().into());
+        metadata.insert("call".to_owned(), name.into());
+        metadata.insert("arguments".to_owned(), cut_text(&arguments.to_string(), NOTED).into());
+        let (key, text) = match result {
+            Ok(value) => ("result", value.to_string()),
+            Err(error) => ("error", error.clone()),
+        };
+        metadata.insert(key.to_owned(), cut_text(&text, NOTED).into());
+        context.trajectory.note(format!("{name} was called"), metadata);
+    }
+
     /// Output tokens that a call may still produce.
     pub(super) fn output_limit(&self, wanted: u32) -> u32 {
         let left = self.rules.token_budget.saturating_sub(self.account.totals().all.tokens());
@@ -158,11 +182,11 @@ impl Guard {
 
     /// What each plane took.
     pub(super) fn usage(&self) -> Value {
-        let mut planes = serde_json::Map::new();
+        let mut planes = Map::new();
         for plane in Plane::ALL {
-            planes.insert(plane.name().to_owned(), told(&self.account(plane).totals().all));
+            planes.insert(plane.name().to_owned(), figures(&self.account(plane).totals().all));
         }
-        planes.insert("total".to_owned(), told(&self.account.totals().all));
+        planes.insert("total".to_owned(), figures(&self.account.totals().all));
         Value::Object(planes)
     }
 
@@ -182,7 +206,7 @@ fn billable(spent: &Spending) -> u64 {
     spent.usage.all_input().saturating_sub(spent.usage.cache_read)
 }
 
-fn told(spent: &Spending) -> Value {
+fn figures(spent: &Spending) -> Value {
     json!({
         "calls": spent.calls,
         "input_tokens": spent.usage.all_input(),
@@ -192,4 +216,18 @@ fn told(spent: &Spending) -> Value {
         "unconfirmed_tokens": spent.unconfirmed_tokens,
         "cost_usd": (spent.unpriced_calls == 0).then(|| spent.spent.dollars()),
     })
+}
+
+/// What is said of a call that a limit forbids.
+pub(super) fn refusal(limit: Limit) -> String {
+    format!("this call was not made: {}", limit.name().replace('_', " "))
+}
+
+/// What a model is told of a call that failed. What the provider said is nothing to work with.
+pub(super) fn told(failure: &Failure) -> String {
+    match failure.kind {
+        FailureKind::Overlong => "the text is too long for the model; give it in parts".to_owned(),
+        FailureKind::Budget => "this call was not made: the budget is used up".to_owned(),
+        kind => format!("the model gave no answer ({})", kind.name()),
+    }
 }

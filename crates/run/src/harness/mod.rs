@@ -3,6 +3,7 @@
 //! A harness sees the prompt, its parameters, a workspace, a model and the trajectory. It never sees the verifier, the
 //! ledger, a key or another trial. How it ends is data; what that means for the trial is decided in `trial` alone.
 
+mod advisor;
 pub mod command;
 pub mod direct;
 mod guard;

@@ -7,6 +7,8 @@ mod given;
 mod prompts;
 mod section;
 
+use std::sync::OnceLock;
+
 use aec_rlm::plan::{CallShape, Plan, Request};
 use aec_rlm::settings::{Guardrails, Overrides};
 use aec_rlm::template::ReportState;
@@ -16,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use self::given::Given;
 use self::section::{Shared, Worked};
+use super::advisor::Advisor;
 use super::guard::{Guard, Plane};
 use super::{End, Rollout, TrialContext};
 use crate::workspace::blocking;
@@ -38,15 +41,30 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
         billable_input_budget: None,
         ..Guardrails::default()
     };
+    let advisor = match Advisor::open(settings.advisor.as_ref(), &model) {
+        Ok(advisor) => advisor,
+        Err(end) => return Rollout::new(end),
+    };
     let guard = Guard::new(rules, &context.scope.account);
     context.scope.account = guard.account(Plane::Main).clone();
     let permits = Semaphore::new(settings.execution.max_parallel_workers.max(1) as usize);
-    let shared =
-        Shared { context, given: &given, plan: &plan, guard: &guard, model: &model, permits: &permits };
+    let resolved = OnceLock::new();
+    let shared = Shared {
+        context,
+        given: &given,
+        plan: &plan,
+        guard: &guard,
+        model: &model,
+        permits: &permits,
+        advisor: advisor.as_ref(),
+        resolved: &resolved,
+    };
     let mut report = ReportState::new(given.template.clone());
     let mut worked = Vec::new();
     let end = sections(&shared, &mut report, &mut worked).await.err().unwrap_or(End::Done);
-    finish(context, &given, &plan, &guard, &report, &worked, end)
+    let mut rollout = finish(context, &given, &plan, &guard, &report, &worked, end);
+    rollout.resolved_model = resolved.into_inner();
+    rollout
 }
 
 async fn prepare(context: &mut TrialContext) -> Result<(Given, Plan), End> {
@@ -158,7 +176,6 @@ fn finish(
         .with("stop_reason", stop_reason)
         .with("planes", guard.usage())
         .with("settings", given.settings.effective());
-    rollout.resolved_model = None;
     if !submission.sections.is_empty() {
         rollout.submitted = Some(if context.task.output_path.ends_with(".json") {
             facts_json(worked)

@@ -43,10 +43,10 @@ pub(super) fn brief(instruction: &str, section: &Section) -> String {
     text
 }
 
-fn asked(role: &str, text: String, max_tokens: u32) -> Request {
+fn asked(role: &str, text: String, sampling: Sampling) -> Request {
     Request {
         messages: vec![Message::text(Role::System, role), Message::text(Role::User, text)],
-        sampling: Sampling { max_tokens: Some(max_tokens), temperature: Some(0.0), ..Sampling::default() },
+        sampling,
         ..Request::default()
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn leaf(
     header: Option<&str>,
     part: &str,
     guidance: Option<&str>,
-    max_tokens: u32,
+    sampling: Sampling,
 ) -> Request {
     let mut text = brief.to_owned();
     if let Some(guidance) = guidance {
@@ -68,22 +68,22 @@ pub(super) fn leaf(
         text.push_str(&format!("<header>\n{header}\n</header>\n"));
     }
     text.push_str(&format!("<source path=\"{label}\">\n{part}\n</source>\n"));
-    asked(LEAF, text, max_tokens)
+    asked(LEAF, text, sampling)
 }
 
 /// Merging what several parts gave.
-pub(super) fn reduce(brief: &str, facts: &[Fact], max_tokens: u32) -> Request {
+pub(super) fn reduce(brief: &str, facts: &[Fact], sampling: Sampling) -> Request {
     let mut text = brief.to_owned();
     for (number, fact) in facts.iter().enumerate() {
         text.push_str(&format!("{}\n", json!({"number": number, "key": fact.key, "value": fact.value})));
     }
-    asked(REDUCE, text, max_tokens)
+    asked(REDUCE, text, sampling)
 }
 
 /// Checking what was found.
-pub(super) fn review(brief: &str, facts: &[MergedFact], sources: &[&str], max_tokens: u32) -> Request {
+pub(super) fn review(brief: &str, facts: &[MergedFact], sources: &[&str], sampling: Sampling) -> Request {
     let text = format!("{brief}<sources>\n{}\n</sources>\n{}", sources.join("\n"), data(facts));
-    asked(REVIEW, text, max_tokens)
+    asked(REVIEW, text, sampling)
 }
 
 /// Writing a section. `before` are sections that it depends on, `unsupported` what an earlier text stated without a ground.
@@ -94,7 +94,7 @@ pub(super) fn write(
     before: &[(String, String)],
     gaps: &[String],
     unsupported: &[String],
-    max_tokens: u32,
+    sampling: Sampling,
 ) -> Request {
     let mut text = brief.to_owned();
     for (title, content) in before {
@@ -110,7 +110,7 @@ pub(super) fn write(
     if section.generation_mode == GenerationMode::Creative {
         text.push_str("You may draw conclusions from the data and say that they are conclusions.\n");
     }
-    asked(WRITE, text, max_tokens)
+    asked(WRITE, text, sampling)
 }
 
 fn data(facts: &[MergedFact]) -> String {

@@ -1,8 +1,10 @@
 //! One section of a report: read its sources in parts, merge what was found, check it, write it, trace what was written.
 
+use std::sync::OnceLock;
+
 use aec_model::client::Model;
 use aec_model::failure::{Failure, FailureKind};
-use aec_model::message::{Reply, Request};
+use aec_model::message::{Reply, Request, Sampling};
 use aec_rlm::merge::{Authority, Fact, MergedFact, merge};
 use aec_rlm::plan::{Plan, SourceTree};
 use aec_rlm::reply::Reply as Found;
@@ -10,16 +12,14 @@ use aec_rlm::template::{GenerationMode, Section};
 use aec_rlm::trace::{Trace, trace};
 use futures_util::future::join_all;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::given::{Given, Source};
 use super::prompts;
+use crate::harness::advisor::Advisor;
 use crate::harness::guard::{Guard, Plane};
 use crate::harness::{End, Limit, TrialContext};
-
-/// Tokens of what a call may say.
-const ANSWER: u32 = 4096;
 
 /// Answers that are no JSON and are asked for again.
 const SECOND_TRIES: u32 = 1;
@@ -32,6 +32,9 @@ pub(super) struct Shared<'a> {
     pub(super) guard: &'a Guard,
     pub(super) model: &'a Model,
     pub(super) permits: &'a Semaphore,
+    pub(super) advisor: Option<&'a Advisor>,
+    /// The model as its provider names it.
+    pub(super) resolved: &'a OnceLock<String>,
 }
 
 /// A section that was worked on.
@@ -91,7 +94,8 @@ impl Shared<'_> {
         let leaves = tree.leaves.iter().map(|leaf| async {
             let text = |range: &std::ops::Range<usize>| source.text.get(range.clone()).unwrap_or_default();
             let header = leaf.context.as_ref().map(text);
-            let request = prompts::leaf(brief, &source.label, header, text(&leaf.range), guidance, ANSWER);
+            let request =
+                prompts::leaf(brief, &source.label, header, text(&leaf.range), guidance, self.sampling());
             let what = format!("{} bytes {} to {}", source.label, leaf.range.start, leaf.range.end);
             let found = self.found(&request, &what).await?;
             Ok::<_, End>(found.map(|found| found.facts(&source.label, &leaf.range)))
@@ -122,7 +126,7 @@ impl Shared<'_> {
         if group.iter().filter(|facts| !facts.is_empty()).count() < 2 {
             return Ok((facts, None));
         }
-        let request = prompts::reduce(brief, &facts, ANSWER);
+        let request = prompts::reduce(brief, &facts, self.sampling());
         match self.found(&request, "a merge").await? {
             Ok(found) => {
                 let merged = joined(&found, &facts);
@@ -155,7 +159,7 @@ impl Shared<'_> {
         loop {
             let facts = merged(found, authority);
             let labels: Vec<&str> = found.iter().map(|(source, _)| source.label.as_str()).collect();
-            let request = prompts::review(brief, &facts, &labels, ANSWER);
+            let request = prompts::review(brief, &facts, &labels, self.sampling());
             worked.reviews += 1;
             let verdict = match self.found(&request, "a review").await? {
                 Ok(verdict) => verdict,
@@ -167,7 +171,7 @@ impl Shared<'_> {
             let get = |key: &str| verdict.values.iter().find(|(name, _)| name == key).map(|(_, value)| value);
             let status = get("status").and_then(Value::as_str).unwrap_or("pass").to_owned();
             worked.gaps = texts(get("gaps"));
-            let guidance = get("guidance").and_then(Value::as_str).map(str::to_owned);
+            let mut guidance = get("guidance").and_then(Value::as_str).map(str::to_owned);
             let wanted = texts(get("sources"));
             let mut again: Vec<usize> = Vec::new();
             if status == "reextract" {
@@ -182,6 +186,9 @@ impl Shared<'_> {
             if again.is_empty() {
                 return Ok(());
             }
+            if let Some(advice) = self.advice(section, &worked.gaps, guidance.as_deref()).await {
+                guidance = Some(format!("{}\n{advice}", guidance.unwrap_or_default()));
+            }
             for at in again {
                 read_again[at] += 1;
                 worked.reread += 1;
@@ -191,6 +198,19 @@ impl Shared<'_> {
                 found[at].1.extend(facts);
             }
         }
+    }
+
+    /// What the advisor says about reading again, if there is one and it answers.
+    async fn advice(&self, section: &Section, gaps: &[String], guidance: Option<&str>) -> Option<String> {
+        let advisor = self.advisor?;
+        let question = Map::from_iter([
+            ("goal".to_owned(), format!("data for the section {}", section.title).into()),
+            ("problem".to_owned(), gaps.join("\n").into()),
+            ("attempt".to_owned(), guidance.into()),
+        ]);
+        let answer = advisor.ask(self.context, self.guard, &question).await.ok()?;
+        advisor.remember(&format!("{}: {answer}", section.title));
+        answer.get("response")?.as_str().map(str::to_owned)
     }
 
     /// Writes the section, once more if it states numbers that nothing supports.
@@ -206,8 +226,15 @@ impl Shared<'_> {
         }
         let mut unsupported = Vec::new();
         for _ in 0..2 {
-            let request =
-                prompts::write(brief, section, &worked.facts, before, &worked.gaps, &unsupported, ANSWER);
+            let request = prompts::write(
+                brief,
+                section,
+                &worked.facts,
+                before,
+                &worked.gaps,
+                &unsupported,
+                self.sampling(),
+            );
             let text = match self.ask(Plane::Main, &request).await? {
                 Ok(reply) => reply.text().trim().to_owned(),
                 Err(fault) => {
@@ -246,6 +273,11 @@ impl Shared<'_> {
         Ok(Err(fault))
     }
 
+    fn sampling(&self) -> Sampling {
+        let own = &self.context.agent.parameters.sampling;
+        Sampling { max_tokens: Some(self.guard.output_limit(own.output_limit())), ..own.clone() }
+    }
+
     /// Calls the model when it is this call's turn. What would fail for every other call too ends the work.
     async fn ask(&self, plane: Plane, request: &Request) -> Result<Result<Reply, String>, End> {
         let _permit = self.permits.acquire().await.map_err(|error| End::Room(error.to_string()))?;
@@ -254,7 +286,12 @@ impl Shared<'_> {
         }
         self.guard.enter(plane).map_err(End::Limit)?;
         match self.guard.ask(self.context, plane, self.model, request).await {
-            Ok(reply) => Ok(Ok(reply)),
+            Ok(reply) => {
+                if let Some(model) = &reply.model {
+                    self.resolved.get_or_init(|| model.clone());
+                }
+                Ok(Ok(reply))
+            }
             Err(failure) if ends_all(&failure) => Err(self.ended(failure)),
             Err(failure) => Ok(Err(failure.to_string())),
         }

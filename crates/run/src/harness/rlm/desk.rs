@@ -1,11 +1,11 @@
 //! What cells ask of the harness: sub-calls, notes, the report, advice. All of it outlives the session.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aec_model::client::Model;
-use aec_model::failure::{Failure, FailureKind};
-use aec_model::message::{Message, Reply, Request, Role, Sampling};
+use aec_model::failure::Failure;
+use aec_model::message::{Reply, Request, Sampling};
 use aec_rlm::settings::RlmSettings;
 use aec_rlm::template::ReportState;
 use serde_json::{Map, Value, json};
@@ -13,15 +13,9 @@ use tokio::sync::Semaphore;
 
 use super::ask;
 use super::session::{Call, Host};
-use crate::harness::guard::{Guard, Plane};
-use crate::harness::tools::cut_text;
-use crate::harness::{Limit, TrialContext};
-
-/// Bytes of what a sub-call said and was told that its note has.
-const NOTED: usize = 4000;
-
-/// Bytes of one entry of what an advisor is told.
-const ENTRY: usize = 2000;
+use crate::harness::TrialContext;
+use crate::harness::advisor::Advisor;
+use crate::harness::guard::{Guard, Plane, refusal, told};
 
 /// Answers what cells ask.
 pub(super) struct Desk<'a> {
@@ -36,7 +30,7 @@ pub(super) struct Desk<'a> {
 pub(super) struct Models {
     pub(super) subcalls: Model,
     pub(super) compaction: Model,
-    pub(super) advisor: Option<Model>,
+    pub(super) advisor: Option<Advisor>,
 }
 
 /// What must not be lost with a session.
@@ -46,9 +40,6 @@ pub(super) struct State {
     pub(super) submitted: Mutex<bool>,
     /// How deep calls of the task's own functions are.
     depths: Mutex<HashMap<u64, u32>>,
-    /// The latest of what was said and done, for the advisor.
-    pub(super) latest: Mutex<VecDeque<String>>,
-    advised: Mutex<u32>,
     permits: Semaphore,
 }
 
@@ -59,18 +50,7 @@ impl State {
             report: report.map(Mutex::new),
             submitted: Mutex::default(),
             depths: Mutex::default(),
-            latest: Mutex::default(),
-            advised: Mutex::default(),
             permits: Semaphore::new(workers.max(1) as usize),
-        }
-    }
-
-    /// Remembers something for the advisor.
-    pub(super) fn remember(&self, entry: &str, most: u32) {
-        let mut latest = lock(&self.latest);
-        latest.push_back(cut_text(entry, ENTRY));
-        while latest.len() > most as usize {
-            latest.pop_front();
         }
     }
 }
@@ -92,7 +72,10 @@ impl Host for Desk<'_> {
             }
             "recall" => self.recall(arguments.get("key").and_then(Value::as_str)),
             "enter" => self.go_deeper(call),
-            "advisor" => self.advise(arguments).await,
+            "advisor" => match &self.models.advisor {
+                Some(advisor) => advisor.ask(self.context, self.guard, arguments).await,
+                None => Err("there is no advisor here".to_owned()),
+            },
             "report_fill" => self.fill(text("id"), arguments.get("content")),
             "report_status" => self.with_report(|report| Ok(json!(report.status()))),
             "report_section" => self.section(text("id")),
@@ -155,74 +138,13 @@ impl Desk<'_> {
         self.guard.enter(Plane::Subcalls).map_err(refusal)?;
         let reply = self.ask(Plane::Subcalls, &self.models.subcalls, &request).await;
         let result = reply.as_ref().map(|reply| ask::result(kind, reply)).map_err(told);
-        self.note(Plane::Subcalls, &call.name, &call.arguments, &result);
-        result
-    }
-
-    async fn advise(&self, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let advisor = self.settings.advisor.as_ref().filter(|advisor| advisor.enabled);
-        let (Some(advisor), Some(model)) = (advisor, &self.models.advisor) else {
-            return Err("there is no advisor here".to_owned());
-        };
-        let left = {
-            let mut used = lock(&self.state.advised);
-            if *used >= advisor.max_uses {
-                return Err(format!(
-                    "all {} uses of the advisor are used up; go on without it",
-                    advisor.max_uses
-                ));
-            }
-            *used += 1;
-            advisor.max_uses - *used
-        };
-        self.guard.enter(Plane::Advisor).map_err(refusal)?;
-        let mut said = String::new();
-        for entry in &*lock(&self.state.latest) {
-            said.push_str(&format!("<recent>\n{entry}\n</recent>\n"));
-        }
-        for key in ["goal", "problem", "attempt"] {
-            if let Some(text) = arguments.get(key).filter(|value| !value.is_null()) {
-                let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
-                said.push_str(&format!("<{key}>\n{text}\n</{key}>\n"));
-            }
-        }
-        let role = "You advise another model that works on an engineering task with a Python session. Say in a few \
-                    sentences what it should do next and why. Do not do the work and do not write its output.";
-        let request = Request {
-            messages: vec![Message::text(Role::System, role), Message::text(Role::User, said)],
-            sampling: Sampling { max_tokens: Some(advisor.max_response_tokens), ..Sampling::default() },
-            ..Request::default()
-        };
-        let reply = self.ask(Plane::Advisor, model, &request).await;
-        let result = reply.map_err(|failure| told(&failure)).map(|reply| {
-            let usage = reply.usage.unwrap_or_default();
-            json!({
-                "response": reply.text(),
-                "input_tokens": usage.all_input(),
-                "output_tokens": usage.all_output(),
-                "uses_left": left,
-            })
-        });
-        self.note(Plane::Advisor, "advisor", &Value::Object(arguments.clone()), &result);
+        Guard::note(self.context, Plane::Subcalls, &call.name, &call.arguments, &result);
         result
     }
 
     /// Asks a model beside the conversation.
     pub(super) async fn ask(&self, plane: Plane, model: &Model, request: &Request) -> Result<Reply, Failure> {
         self.guard.ask(self.context, plane, model, request).await
-    }
-
-    fn note(&self, plane: Plane, name: &str, arguments: &Value, result: &Result<Value, String>) {
-        let mut metadata = Map::new();
-        metadata.insert("plane".to_owned(), plane.name().into());
-        metadata.insert("call".to_owned(), name.into());
-        metadata.insert("arguments".to_owned(), cut_text(&arguments.to_string(), NOTED).into());
-        let (key, text) = match result {
-            Ok(value) => ("result", value.to_string()),
-            Err(error) => ("error", error.clone()),
-        };
-        metadata.insert(key.to_owned(), cut_text(&text, NOTED).into());
-        self.context.trajectory.note(format!("a cell called {name}"), metadata);
     }
 
     fn with_report<T>(&self, work: impl FnOnce(&mut ReportState) -> Result<T, String>) -> Result<T, String> {
@@ -267,18 +189,5 @@ impl Desk<'_> {
                 "content": report.content(id),
             }))
         })
-    }
-}
-
-fn refusal(limit: Limit) -> String {
-    format!("this call was not made: {}", limit.name().replace('_', " "))
-}
-
-/// What a cell is told of a call that failed. What the provider said is nothing to work with.
-fn told(failure: &Failure) -> String {
-    match failure.kind {
-        FailureKind::Overlong => "the text is too long for the model; give it in parts".to_owned(),
-        FailureKind::Budget => "this call was not made: the budget is used up".to_owned(),
-        kind => format!("the model gave no answer ({})", kind.name()),
     }
 }

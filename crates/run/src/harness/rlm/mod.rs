@@ -24,6 +24,7 @@ use self::desk::{Desk, Models, State, lock};
 use self::given::Given;
 use self::prompt::Surface;
 use self::session::{Cell, Session, Setup, Variable};
+use super::advisor::Advisor;
 use super::guard::{Guard, Plane};
 use super::tool_loop::name_calls;
 use super::tools::{kept, show};
@@ -94,11 +95,10 @@ impl Work {
                 |name| main.other(name).map_err(|error| End::Task(error.what)),
             )
         };
-        let advisor = settings.advisor.as_ref().filter(|advisor| advisor.enabled);
         let models = Models {
             subcalls: other(settings.execution.subcall_model.as_ref())?,
             compaction: other(settings.execution.compaction_model.as_ref())?,
-            advisor: advisor.map(|advisor| other(Some(&advisor.model))).transpose()?,
+            advisor: Advisor::open(settings.advisor.as_ref(), &main)?,
         };
         let guard = Guard::new(settings.guardrails.clone(), &context.scope.account);
         context.scope.account = guard.account(Plane::Main).clone();
@@ -332,8 +332,9 @@ impl Work {
             ..ToolOutcome::default()
         };
         context.trajectory.tool_result(call, &outcome);
-        let most = self.given.settings.advisor.as_ref().map_or(0, |advisor| advisor.context_window);
-        self.state.remember(&format!("code:\n{code}\noutput:\n{observed}"), most);
+        if let Some(advisor) = &self.models.advisor {
+            advisor.remember(&format!("code:\n{code}\noutput:\n{observed}"));
+        }
         self.variables = cell.variables;
         if cell.lost {
             self.renew(context).await?;
