@@ -16,7 +16,7 @@ use crate::draw::{Draw, Position};
 use crate::floor::relative;
 use crate::params::{CellTable, OutputKind, OutputTable, ParamKind, ToolMode};
 use crate::render;
-use crate::template::{Template, Tier};
+use crate::template::{LONG_DOCUMENTS, Template, Tier};
 use crate::value::Value;
 
 const TOOL_PY: &str = include_str!("../../../python/tool.py");
@@ -118,6 +118,11 @@ impl Recipe<'_> {
         for name in ["system_prompt.md", "output_contract.json"] {
             if let Some(text) = self.template.file(name) {
                 files.insert(format!("environment/{name}"), text.to_owned());
+            }
+        }
+        for name in LONG_DOCUMENTS {
+            if let Some(text) = self.template.file(name) {
+                files.insert(name.to_owned(), text.to_owned());
             }
         }
         let copies: String = files

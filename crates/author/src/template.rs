@@ -9,6 +9,7 @@ use aec_base::document::{Document, Family, Shared, Syntax, unreadable};
 use aec_base::file::{Links, ReadError, read_text};
 use aec_base::problem::Problem;
 use aec_base::text;
+use aec_rlm::task_files::{self, LAMBDA_FILE, MAPPING_FILE, REPORT_FILE, RLM_FILE};
 use indexmap::IndexMap;
 use semver::Version;
 
@@ -25,6 +26,8 @@ pub const FAMILY: Family = Family('P');
 pub const PARAMS_FILE: &str = "params.toml";
 const REQUIRED: [&str; 3] = [PARAMS_FILE, "instruction.md", "engine.py"];
 const OPTIONAL: [&str; 4] = ["verify.py", "system_prompt.md", "output_contract.json", "README.md"];
+/// Settings of the long-document harnesses and the report that they are for; they go into each instance as they are.
+pub(crate) const LONG_DOCUMENTS: [&str; 4] = [RLM_FILE, LAMBDA_FILE, REPORT_FILE, MAPPING_FILE];
 
 /// A template is some small text files.
 const FILE_LIMIT: u64 = 1024 * 1024;
@@ -163,6 +166,10 @@ impl Template {
                 .fix("remove it; Python modules lie beside engine.py, the reference solution in solution/")
                 .in_file(place(name))
         }));
+        problems.extend(long_documents(&files).into_iter().map(|problem| {
+            let file = problem.file.as_ref().map(|file| place(&file.to_string_lossy()));
+            Problem { file, ..problem }
+        }));
         let Some(source) = files.get(PARAMS_FILE) else { return Err(problems) };
         let path = place(PARAMS_FILE);
         let document = match Document::parse(&path, source.clone(), Syntax::Toml, FAMILY) {
@@ -245,10 +252,25 @@ fn digest(files: &BTreeMap<String, String>) -> Digest {
     hasher.finish()
 }
 
+/// What is wrong with the files for the long-document harnesses. The files that they name are made with each instance.
+fn long_documents(files: &BTreeMap<String, String>) -> Vec<Problem> {
+    struct Texts<'a>(&'a BTreeMap<String, String>);
+    impl task_files::Texts for Texts<'_> {
+        fn text(&self, path: &str) -> Result<Option<String>, Problem> {
+            Ok(self.0.get(path).cloned())
+        }
+    }
+    let exists = |path: &str| files.contains_key(path) || !LONG_DOCUMENTS.contains(&path);
+    let mut problems = task_files::check(&Texts(files), &exists);
+    problems.retain(Problem::counts);
+    problems
+}
+
 fn strangers<'a>(names: impl Iterator<Item = &'a String>) -> impl Iterator<Item = &'a str> {
     names.map(String::as_str).filter(|name| {
         !(REQUIRED.contains(name)
             || OPTIONAL.contains(name)
+            || LONG_DOCUMENTS.contains(name)
             || name.starts_with("solution/")
             || (name.ends_with(".py") && !name.contains('/')))
     })

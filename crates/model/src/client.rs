@@ -231,6 +231,11 @@ impl Model {
         }
     }
 
+    /// Tokens that one call may read and write together, as far as the price list knows: the least of its endpoints.
+    pub fn context_window(&self) -> Option<u64> {
+        self.prices().into_iter().flatten().filter_map(|price| price.context_window).min()
+    }
+
     /// Asks the model. Dropping the future ends the call, and with it what is paid for it.
     pub async fn call(&self, request: &Request, scope: &Scope) -> Called {
         let mut journal = Journal { events: Vec::new(), observer: scope.observer.as_ref() };

@@ -21,6 +21,7 @@
 //! | 070 | note: a part of the template that is read by others and ignored here |
 //! | 071 | a mapping that names a section or source that does not exist |
 //! | 072 | the file is too large |
+//! | 073 | a file that settings name and the task does not have, or that agents must not see |
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,7 @@ pub mod plan;
 pub mod reply;
 pub mod settings;
 pub mod split;
+pub mod task_files;
 pub mod template;
 pub mod trace;
 
@@ -56,4 +58,5 @@ pub(crate) mod number_of {
     pub(crate) const IGNORED: u32 = 70;
     pub(crate) const MAPPING: u32 = 71;
     pub(crate) const TOO_LARGE: u32 = 72;
+    pub(crate) const ABSENT: u32 = 73;
 }

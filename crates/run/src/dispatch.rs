@@ -25,6 +25,7 @@ use tokio::time::Instant;
 
 use crate::control::Wish;
 use crate::event::{AgentTally, RunEnded, RunEvent, RunStarted, StopReason, Tick, TrialEnded, TrialRef};
+use crate::forecast::{AgentForecast, forecasts};
 use crate::plan::PlannedTrial;
 use crate::queue::{Queue, Waiting};
 use crate::salvage::salvage;
@@ -310,7 +311,15 @@ impl Dispatcher {
             agents: self.run.shared.plan.agents.iter().map(|agent| agent.name.clone()).collect(),
             concurrency: self.run.options.concurrency,
             max_cost: self.run.shared.account.totals().remaining,
+            forecasts: self.forecasts(),
         }
+    }
+
+    fn forecasts(&self) -> Vec<AgentForecast> {
+        let run = &self.run;
+        let wanted = to_do(&run.trials, &run.past, &run.options.rerun);
+        let wanted: Vec<_> = wanted.iter().map(|(index, _)| &run.trials[*index]).collect();
+        forecasts(&run.shared.plan, &run.tasks, &run.shared.agents, &wanted)
     }
 
     /// Runs until nothing is left or nothing more may be started, and everything that was started has ended.

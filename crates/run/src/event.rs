@@ -11,6 +11,7 @@ use aec_ledger::record::Fault;
 use aec_model::money::MicroDollars;
 use serde::{Deserialize, Serialize};
 
+use crate::forecast::AgentForecast;
 use crate::trajectory::Event;
 
 /// A trial and which try at it.
@@ -84,6 +85,8 @@ pub struct RunStarted {
     pub concurrency: usize,
     /// The most that the run may cost.
     pub max_cost: Option<MicroDollars>,
+    /// What agents that work by plan are expected to take.
+    pub forecasts: Vec<AgentForecast>,
 }
 
 /// An attempt that is recorded.

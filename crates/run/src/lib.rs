@@ -9,6 +9,7 @@ pub mod dispatch;
 pub mod estimate;
 pub mod event;
 pub mod experiment;
+pub mod forecast;
 pub mod harness;
 mod leaks;
 pub mod overrides;

@@ -20,6 +20,7 @@ use aec_task::selection::Selection;
 use aec_task::task::Task;
 
 use crate::experiment::{Agent, Experiment, FAMILY, Harness};
+use crate::forecast::unplannable;
 use crate::harness::{AgentFile, scripted};
 use crate::leaks::leaks;
 use crate::parameters::Parameters;
@@ -75,6 +76,7 @@ pub fn make(
         }
     }
     problems.extend(unfit(&tasks, &agents));
+    problems.extend(unplannable(&tasks, &agents, &conditions));
     if conditions.backend != Backend::Local {
         let what = format!("the backend `{}` is not part of this version", conditions.backend.name());
         problems.push(Problem::error(what).id(FAMILY.number(23)).fix("pass --backend local"));

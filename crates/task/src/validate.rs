@@ -5,11 +5,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use aec_base::document::{place, unreadable};
+use aec_base::document::{CONFIG_FILE_LIMIT, place, unreadable};
 use aec_base::file::{Links, read_text};
 use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::text;
+use aec_rlm::task_files;
 
 use crate::catalogue::{Discovery, SMALL_TASKS, TaskDirectory, discover, missing_instruction};
 use crate::id::TaskId;
@@ -74,6 +75,7 @@ fn check_one(directory: &TaskDirectory) -> Vec<Problem> {
     }
     check_verifier(&directory.path, &tree, &mut problems);
     check_extras(&directory.path, &tree, &mut problems);
+    check_long_documents(&directory.path, &tree, &mut problems);
     if directory.id.segments().count() < 2 {
         problems.push(
             finding(Problem::warning, 64, "a task id needs a discipline and a name")
@@ -412,6 +414,28 @@ fn check_extras(directory: &Path, tree: &Tree, problems: &mut Vec<Problem>) {
             problems.push(finding(Problem::note, number, what).fix(fix).in_file(directory.join(path)));
         }
     }
+}
+
+/// The files for the harnesses `rlm` and `lambda_rlm`.
+fn check_long_documents(directory: &Path, tree: &Tree, problems: &mut Vec<Problem>) {
+    struct Files<'a>(&'a Path, &'a Tree);
+    impl task_files::Texts for Files<'_> {
+        fn text(&self, path: &str) -> Result<Option<String>, Problem> {
+            if !self.1.has(path) {
+                return Ok(None);
+            }
+            // Relative, as all files of this check are named.
+            read_text(&self.0.join(path), CONFIG_FILE_LIMIT, Links::Refuse)
+                .map(Some)
+                .map_err(|error| unreadable(Path::new(path), &error, FAMILY))
+        }
+    }
+    let exists = |path: &str| tree.has(path) || tree.has_below(&format!("{path}/"));
+    let found = task_files::check(&Files(directory, tree), &exists);
+    problems.extend(found.into_iter().map(|problem| {
+        let file = problem.file.as_ref().map(|file| directory.join(file));
+        Problem { file, ..problem }
+    }));
 }
 
 /// Ids that look the same in their dotted form cannot be told apart there.

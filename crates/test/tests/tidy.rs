@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 const ROOMS: [&str; 14] = [
     "aec-base",
     "aec-sandbox",
+    "aec-rlm",
     "aec-task",
     "aec-judge",
     "aec-author",
     "aec-model",
     "aec-ledger",
-    "aec-rlm",
     "aec-run",
     "aec-report",
     "aec-prime",

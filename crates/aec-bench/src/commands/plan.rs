@@ -18,6 +18,7 @@ use aec_report::stats::Goal;
 use aec_run::agents;
 use aec_run::dispatch::{Rerun, to_do};
 use aec_run::estimate::{Ceiling, ceilings};
+use aec_run::forecast::{AgentForecast, forecasts};
 use aec_run::plan::{Plan, PlannedTrial};
 use aec_run::session::{Past, past};
 use aec_task::task::Task;
@@ -52,6 +53,9 @@ pub(crate) struct Preview {
     outcomes: BTreeMap<&'static str, usize>,
     cost_ceiling: Option<MicroDollars>,
     cost_ceilings: Vec<Ceiling>,
+    /// What agents that work by plan are expected to take.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    forecasts: Vec<AgentForecast>,
     locked: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sizing: Option<Sizing>,
@@ -173,7 +177,7 @@ impl Preview {
         let past = past(&ledger, &plan.experiment_id, &rerun.trials)?;
         let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().collect();
         let wanted: Vec<&PlannedTrial> = next.keys().map(|index| &trials[*index]).collect();
-        let ceilings = cost_ceilings(context, project, plan, tasks, &wanted)?;
+        let (ceilings, forecasts) = expected(context, project, plan, tasks, &wanted)?;
         let cap = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens).money;
         let sum = ceilings.iter().map(|ceiling| ceiling.at_most).collect::<Option<Vec<_>>>();
         let sum = sum.map(|parts| parts.into_iter().fold(MicroDollars::ZERO, MicroDollars::plus));
@@ -209,6 +213,7 @@ impl Preview {
                 (sum, cap) => sum.or(cap),
             },
             cost_ceilings: ceilings,
+            forecasts,
             locked,
             sizing: None,
             trials: trials
@@ -248,6 +253,9 @@ impl Preview {
         });
         for ceiling in self.cost_ceilings.iter().filter(|ceiling| ceiling.at_most.is_none()) {
             text.push_str(&format!("  {}: {}\n", ceiling.agent, ceiling.why.unwrap_or_default()));
+        }
+        for forecast in &self.forecasts {
+            text.push_str(&format!("{} by plan: {}\n", forecast.agent, forecast.all));
         }
         if let Some(sizing) = &self.sizing {
             text.push_str(&sizing_text(sizing));
@@ -291,17 +299,18 @@ fn row(plan: &Plan, trial: &PlannedTrial, attempt: Option<&u32>, past: &Past) ->
     }
 }
 
-/// The most that the trials to be run can cost. Nothing is called for it.
-fn cost_ceilings(
+/// The most that the trials to be run can cost, and what those by plan are expected to take. Nothing is called for it.
+fn expected(
     context: &Context,
     project: &Project,
     plan: &Plan,
     tasks: &[Task],
     trials: &[&PlannedTrial],
-) -> Result<Vec<Ceiling>, Failure> {
+) -> Result<(Vec<Ceiling>, Vec<AgentForecast>), Failure> {
     let opened =
         models::open(context, project, &TapeArguments::default(), RetryPolicy::default(), Unpriced::Allow)?;
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
     let budget = planning::trial_budget(project);
-    Ok(ceilings(plan, &agents, &planning::prompts(plan, tasks), trials, budget.money))
+    let ceilings = ceilings(plan, &agents, &planning::prompts(plan, tasks), trials, budget.money);
+    Ok((ceilings, forecasts(plan, tasks, &agents, trials)))
 }

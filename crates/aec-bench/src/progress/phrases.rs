@@ -114,6 +114,9 @@ pub(crate) fn start(started: &RunStarted) -> String {
     if started.interrupted > 0 {
         text.push_str(&format!(", {} left over by a killed session", many(started.interrupted, "attempt")));
     }
+    for forecast in &started.forecasts {
+        text.push_str(&format!("; {} by plan: {}", forecast.agent, forecast.all));
+    }
     text
 }
 

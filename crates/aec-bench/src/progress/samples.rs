@@ -62,6 +62,7 @@ pub(crate) fn started(to_run: usize) -> RunEvent {
         agents: vec![name("oracle"), name("sim")],
         concurrency: 4,
         max_cost: Some(MicroDollars(5_000_000)),
+        forecasts: Vec::new(),
     })
 }
 

@@ -39,6 +39,8 @@ pub struct PriceTable {
     pub above: Option<TierTable>,
     /// Most tokens that one picture counts; absent: a bound that holds for every model known.
     pub image_tokens: Option<u64>,
+    /// Tokens that one call may read and write together; absent: not known.
+    pub context_window: Option<u64>,
     /// Where the figures come from.
     pub source: Option<String>,
     /// When they were looked at, such as 2026-11-16.

@@ -222,6 +222,7 @@ fn read_row(table: &PriceTable, origin: &Origin, complaints: &mut Vec<Complaint>
         rates,
         above,
         image_tokens: table.image_tokens.unwrap_or(DEFAULT_IMAGE_TOKENS),
+        context_window: table.context_window.filter(|tokens| *tokens > 0),
         source: table.source.clone(),
         checked: table.checked.clone(),
         origin: origin.clone(),

@@ -86,6 +86,9 @@ pub struct Price {
     pub above: Option<Tier>,
     /// Most tokens of one picture.
     pub image_tokens: u64,
+    /// Tokens of one call, read and written together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
     /// Where the figures come from, in the words of the list.
     pub source: Option<String>,
     /// When they were looked at.
@@ -160,6 +163,7 @@ mod tests {
             rates: make(rates),
             above: above.map(|(context_above, rates)| Tier { context_above, rates: make(rates) }),
             image_tokens,
+            context_window: None,
             source: None,
             checked: None,
             origin: Origin::BuiltIn("test".into()),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use aec_base::problem::Severity;
 use aec_rlm::settings::{LambdaSettings, RlmSettings};
+use aec_rlm::task_files::{LAMBDA_FILE, RLM_FILE};
 use aec_task::task::Task;
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +75,7 @@ pub fn lane(task: &Task, workspace: &[&str]) -> (Lane, String) {
 }
 
 /// Files that say how long documents are worked on; the first one that exists counts.
-const POLICIES: [&str; 2] = ["lambda-rlm.toml", "rlm.toml"];
+const POLICIES: [&str; 2] = [LAMBDA_FILE, RLM_FILE];
 const COMPOSE: [&str; 2] = ["docker-compose.yaml", "docker-compose.yml"];
 
 /// Limits of a policy file.
@@ -93,7 +94,7 @@ pub fn guardrails(task: &Path) -> Result<Guardrails, String> {
     };
     let text = fs_err::read_to_string(task.join(name)).map_err(|error| error.to_string())?;
     let path = Path::new(name);
-    let (limits, problems) = if *name == "rlm.toml" {
+    let (limits, problems) = if *name == RLM_FILE {
         let (settings, problems) = RlmSettings::read(path, &text);
         let limits = settings.map(|settings| Guardrails {
             max_turns: Some(settings.guardrails.max_iterations),

@@ -69,7 +69,8 @@ impl CallShape {
         }
     }
 
-    fn tokens(&self, chars: u64) -> u64 {
+    /// Tokens of so many characters.
+    pub fn tokens(&self, chars: u64) -> u64 {
         chars.div_ceil(self.chars_per_token.max(1))
     }
 }

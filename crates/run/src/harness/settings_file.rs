@@ -2,16 +2,24 @@
 
 use std::path::Path;
 
-use aec_base::document::CONFIG_FILE_LIMIT;
+use aec_base::document::{CONFIG_FILE_LIMIT, Shared};
 use aec_base::problem::{Problem, Severity};
+use aec_rlm::FAMILY;
+use aec_rlm::task_files::Texts;
 use aec_sandbox::Tree;
 
-/// The text of a file of the task, if it is there. Links are not followed.
-pub(super) fn text(tree: &Tree, path: &str) -> Result<Option<String>, String> {
-    match tree.read(Path::new(path), CONFIG_FILE_LIMIT) {
-        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| format!("{path} is not UTF-8")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{path} cannot be read: {error}")),
+/// The directory of a task; links are not followed.
+pub(super) struct TaskDirectory<'a>(pub(super) &'a Tree);
+
+impl Texts for TaskDirectory<'_> {
+    fn text(&self, path: &str) -> Result<Option<String>, Problem> {
+        let unreadable =
+            |what: String| Problem::error(what).id(FAMILY.id(Shared::Unreadable)).in_file(Path::new(path));
+        match self.0.read(Path::new(path), CONFIG_FILE_LIMIT) {
+            Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| unreadable("not UTF-8".to_owned())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unreadable(format!("cannot be read: {error}"))),
+        }
     }
 }
 

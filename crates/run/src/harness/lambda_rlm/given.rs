@@ -5,19 +5,12 @@ use std::sync::Arc;
 
 use aec_rlm::settings::LambdaSettings;
 use aec_rlm::split::Form;
-use aec_rlm::template::{ReportTemplate, Section, SourceMapping};
+use aec_rlm::task_files::LambdaFiles;
+use aec_rlm::template::{ReportTemplate, Section};
 use aec_sandbox::Tree;
 
-use crate::harness::settings_file::{checked, text};
+use crate::harness::settings_file::{TaskDirectory, checked};
 use crate::task::PreparedTask;
-
-const SETTINGS: &str = "lambda-rlm.toml";
-/// The report of a task whose settings name none.
-const TEMPLATE: &str = "report_template.toml";
-const MAPPING: &str = "source_mapping.toml";
-
-/// The report of a task that has no template: one section of everything.
-const WHOLE: &str = "[[sections]]\nid = \"report\"\ntitle = \"Report\"\n";
 
 /// What a task gives.
 #[derive(Debug)]
@@ -43,20 +36,7 @@ impl Given {
         let mut notes = Vec::new();
         let tree =
             Tree::open(&task.task.path).map_err(|error| format!("the task cannot be read: {error}"))?;
-        let written = text(&tree, SETTINGS)?.unwrap_or_default();
-        let settings = checked(LambdaSettings::read(Path::new(SETTINGS), &written), &mut notes)?;
-        let (path, written) = match &settings.template.definition {
-            Some(path) => {
-                let written = text(&tree, path)?.ok_or_else(|| format!("{SETTINGS}: there is no {path}"))?;
-                (path.as_str(), written)
-            }
-            None => (TEMPLATE, text(&tree, TEMPLATE)?.unwrap_or_else(|| WHOLE.to_owned())),
-        };
-        let beside = Path::new(path).with_file_name(MAPPING);
-        let mapping = text(&tree, &beside.to_string_lossy())?;
-        let mapping = mapping.as_deref().map(|text| SourceMapping { path: &beside, text });
-        let read = ReportTemplate::read(Path::new(path), &written, settings.template.tier, mapping);
-        let template = checked(read, &mut notes)?;
+        let files = checked(LambdaFiles::read(&TaskDirectory(&tree)), &mut notes)?;
         let mut sources = Vec::new();
         for file in &task.files {
             match std::str::from_utf8(&file.content) {
@@ -68,7 +48,7 @@ impl Given {
                 _ => notes.push(format!("{} is no text and is not read", file.place)),
             }
         }
-        Ok(Self { settings, template, sources, notes })
+        Ok(Self { settings: files.settings, template: files.report, sources, notes })
     }
 
     /// The sources of a section with their priorities, best first; labels that name nothing are told. A section that names no

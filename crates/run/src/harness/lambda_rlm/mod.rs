@@ -3,29 +3,34 @@
 //!
 //! No model decides what happens next, so what a run costs is known before it begins.
 
+mod forecast;
 mod given;
 mod prompts;
 mod section;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use aec_rlm::plan::{CallShape, Plan, Request};
-use aec_rlm::settings::{Guardrails, Overrides};
+use aec_model::client::Model;
+use aec_rlm::settings::Guardrails;
 use aec_rlm::template::ReportState;
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
+pub use self::forecast::Forecast;
+use self::forecast::Prepared;
 use self::given::Given;
 use self::section::{Shared, Worked};
 use super::advisor::Advisor;
 use super::guard::{Guard, Plane};
 use super::{End, Rollout, TrialContext};
+use crate::parameters::Parameters;
+use crate::task::PreparedTask;
 use crate::workspace::blocking;
 
 /// Runs the harness.
 pub async fn run(context: &mut TrialContext) -> Rollout {
-    let (given, plan) = match prepare(context).await {
+    let Prepared { given, plan, forecast } = match prepare(context).await {
         Ok(prepared) => prepared,
         Err(end) => return Rollout::new(end),
     };
@@ -62,47 +67,36 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     let mut report = ReportState::new(given.template.clone());
     let mut worked = Vec::new();
     let end = sections(&shared, &mut report, &mut worked).await.err().unwrap_or(End::Done);
-    let mut rollout = finish(context, &given, &plan, &guard, &report, &worked, end);
+    let mut rollout = finish(context, &given, &guard, &report, &worked, end)
+        .with("plan", json!(plan.totals))
+        .with("forecast", json!(forecast));
     rollout.resolved_model = resolved.into_inner();
     rollout
 }
 
-async fn prepare(context: &mut TrialContext) -> Result<(Given, Plan), End> {
-    let task = std::sync::Arc::clone(&context.task);
-    let mut given = blocking(move || Given::read(&task)).await?.map_err(End::Task)?;
-    let parameters = &context.agent.parameters;
-    let without_use = given.settings.tighten(&Overrides {
-        max_turns: parameters.given_turns,
-        token_budget: parameters.token_budget,
-        max_cost_usd: parameters.max_cost_usd,
-        ..Overrides::default()
-    });
-    given.notes.extend(without_use.iter().map(|name| format!("`{name}` has no meaning for this harness")));
+async fn prepare(context: &mut TrialContext) -> Result<Prepared, End> {
+    let (task, agent) = (Arc::clone(&context.task), Arc::clone(&context.agent));
+    let making = move || Prepared::make(&task, &agent.parameters, agent.model.as_ref());
+    let prepared = blocking(making).await?.map_err(End::Task)?;
     let instruction = context.task.instruction.clone();
     context.begin(None, &instruction);
-    for note in &given.notes {
+    for note in &prepared.given.notes {
         context.trajectory.note(note.clone(), Map::new());
     }
-    let planner = given.settings.planner.clone();
-    let call = CallShape::for_window(planner.context_window_chars);
-    let requests: Vec<Request<'_>> = given
-        .template
-        .order()
-        .flat_map(|section| {
-            given.sources_of(section).0.into_iter().map(|(source, _)| Request {
-                section: &section.id,
-                source: &source.label,
-                text: &source.text,
-                form: source.form,
-            })
-        })
-        .collect();
-    let plan = Plan::make(&requests, &planner, &call)
-        .map_err(|error| End::Task(format!("there is no plan: {error}")))?;
-    context
-        .trajectory
-        .note(format!("the plan:\n{plan}"), Map::from_iter([("plan".to_owned(), json!(plan.totals))]));
-    Ok((given, plan))
+    let Prepared { plan, forecast, .. } = &prepared;
+    let metadata =
+        Map::from_iter([("plan".to_owned(), json!(plan.totals)), ("forecast".to_owned(), json!(forecast))]);
+    context.trajectory.note(format!("the plan:\n{plan}\n{forecast}"), metadata);
+    Ok(prepared)
+}
+
+/// What a run on a task is expected to take, or why it cannot be planned. Reads the task and asks nobody.
+pub(crate) fn forecast(
+    task: &PreparedTask,
+    parameters: &Parameters,
+    model: Option<&Model>,
+) -> Result<Forecast, String> {
+    Prepared::make(task, parameters, model).map(|prepared| prepared.forecast)
 }
 
 /// Works on all sections, those at once that wait for no other.
@@ -151,7 +145,6 @@ async fn sections(
 fn finish(
     context: &TrialContext,
     given: &Given,
-    plan: &Plan,
     guard: &Guard,
     report: &ReportState,
     worked: &[Worked],
@@ -172,7 +165,6 @@ fn finish(
     let mut rollout = Rollout::new(end)
         .with("sections", report.status().completed.len())
         .with("gaps", json!(submission.gaps))
-        .with("plan", json!(plan.totals))
         .with("stop_reason", stop_reason)
         .with("planes", guard.usage())
         .with("settings", given.settings.effective());

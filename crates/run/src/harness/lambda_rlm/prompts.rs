@@ -2,7 +2,7 @@
 
 use aec_model::message::{Message, Request, Role, Sampling};
 use aec_rlm::merge::{Fact, MergedFact};
-use aec_rlm::template::{GenerationMode, Section};
+use aec_rlm::template::{GenerationMode, Meta, Section};
 use serde_json::{Value, json};
 
 const LEAF: &str = "You read one part of a source and give back what it states for one section of a report. Reply with one JSON \
@@ -22,9 +22,23 @@ const WRITE: &str = "You write one section of an engineering report in Markdown 
                      State only what the data state, with their numbers and units unchanged. What is required and missing is \
                      written as `[missing: …]`. No remarks about the data or yourself.";
 
+/// Characters of the longest of these roles and of the words around a text.
+pub(super) const LONGEST_FRAME: usize = 800;
+
 /// What the report is for and what the section wants.
-pub(super) fn brief(instruction: &str, section: &Section) -> String {
-    let mut text = format!("<task>\n{}\n</task>\n<section>\n{}\n", instruction.trim(), section.title);
+pub(super) fn brief(instruction: &str, report: &Meta, section: &Section) -> String {
+    let mut text = format!("<task>\n{}\n</task>\n", instruction.trim());
+    let about = [
+        ("field", &report.domain),
+        ("voice", &report.voice),
+        ("advice for the whole report", &report.planning_guidance),
+    ];
+    for (name, value) in about {
+        if let Some(value) = value {
+            text.push_str(&format!("{name}: {value}\n"));
+        }
+    }
+    text.push_str(&format!("<section>\n{}\n", section.title));
     if let Some(summary) = &section.writing_guidance.summary {
         text.push_str(&format!("{summary}\n"));
     }
@@ -33,9 +47,10 @@ pub(super) fn brief(instruction: &str, section: &Section) -> String {
     }
     for field in &section.fields {
         let unit = field.unit.as_deref().map(|unit| format!(" in {unit}")).unwrap_or_default();
+        let within = field.tolerance.map(|tolerance| format!(", within {tolerance}")).unwrap_or_default();
         let need = if field.required { ", required" } else { "" };
         text.push_str(&format!(
-            "field `{}` ({}{unit}{need}): {}\n",
+            "field `{}` ({}{unit}{within}{need}): {}\n",
             field.name, field.dtype, field.description
         ));
     }

@@ -63,7 +63,7 @@ impl Shared<'_> {
             worked.text = (!texts.is_empty()).then(|| texts.join("\n\n"));
             return Ok(worked);
         }
-        let brief = prompts::brief(&self.context.task.instruction, section);
+        let brief = prompts::brief(&self.context.task.instruction, &self.given.template.meta, section);
         let authority =
             Authority::from_priorities(sources.iter().map(|(source, rank)| (source.label.as_str(), *rank)));
         let mut found: Vec<(&Source, Vec<Fact>)> = Vec::new();

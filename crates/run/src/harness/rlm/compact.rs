@@ -30,15 +30,18 @@ pub(super) struct Compacted {
     pub(super) fault: Option<String>,
 }
 
-/// Shortens a conversation. Without an answer of the model, variables and notes alone are told.
+/// Shortens a conversation of a model with a window of so many tokens. Without an answer of the model, variables and notes alone are told.
 pub(super) async fn compact(
     desk: &Desk<'_>,
     messages: &mut Vec<Message>,
     variables: &[Variable],
+    window: u64,
 ) -> Compacted {
     let last = last_turn(messages);
     let middle = &messages[KEPT.min(last)..last];
-    let told: Vec<String> = middle.iter().map(|message| cut_text(&said(message), READ)).collect();
+    // Two bytes for each token of the window leave room for the rest, whatever the language.
+    let share = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX) / middle.len().max(1);
+    let told: Vec<String> = middle.iter().map(|message| cut_text(&said(message), READ.min(share))).collect();
     let inventory = inventory(desk, variables);
     let before = messages.len();
     let asked = format!("{}\n\n{inventory}", told.join("\n"));

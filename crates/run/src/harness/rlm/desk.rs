@@ -180,6 +180,7 @@ impl Desk<'_> {
                 .collect();
             Ok(json!({
                 "id": section.id,
+                "report": report.template().meta,
                 "title": section.title,
                 "guidance": section.writing_guidance,
                 "fields": section.fields,

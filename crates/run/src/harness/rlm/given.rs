@@ -7,16 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aec_rlm::settings::{InputType, RlmSettings};
-use aec_rlm::template::{ReportState, ReportTemplate};
+use aec_rlm::task_files::{RLM_FILE, RlmFiles};
+use aec_rlm::template::ReportState;
 use aec_sandbox::Tree;
 
 use super::session::{Custom, Input};
-use crate::harness::settings_file::{checked, text};
+use crate::harness::settings_file::{TaskDirectory, checked};
 use crate::room::ExtraFile;
 use crate::task::PreparedTask;
-
-/// The file of settings.
-const SETTINGS: &str = "rlm.toml";
 
 /// Where files lie that are no part of the workspace.
 const INPUTS: &str = "/inputs";
@@ -41,31 +39,21 @@ pub(super) struct Given {
 }
 
 impl Given {
+    fn new(settings: RlmSettings, report: Option<ReportState>, notes: Vec<String>) -> Self {
+        Self { settings, report, inputs: Vec::new(), custom: Vec::new(), files: Vec::new(), notes }
+    }
+
     /// Reads what a task gives; without `rlm.toml` it is the defaults.
     pub(super) fn read(task: &PreparedTask) -> Result<Self, String> {
         let mut notes = Vec::new();
-        let mut given = Self {
-            settings: checked(RlmSettings::read(Path::new(SETTINGS), ""), &mut notes)?,
-            report: None,
-            inputs: Vec::new(),
-            custom: Vec::new(),
-            files: Vec::new(),
-            notes,
-        };
         if task.task.path.as_os_str().is_empty() {
-            return Ok(given);
+            let settings = checked(RlmSettings::read(Path::new(RLM_FILE), ""), &mut notes)?;
+            return Ok(Self::new(settings, None, notes));
         }
         let tree =
             Tree::open(&task.task.path).map_err(|error| format!("the task cannot be read: {error}"))?;
-        let Some(written) = text(&tree, SETTINGS)? else { return Ok(given) };
-        given.settings = checked(RlmSettings::read(Path::new(SETTINGS), &written), &mut given.notes)?;
-        if let Some(definition) = given.settings.template.definition.clone() {
-            let written =
-                text(&tree, &definition)?.ok_or_else(|| format!("{SETTINGS}: there is no {definition}"))?;
-            let tier = given.settings.template.tier;
-            let read = ReportTemplate::read(Path::new(&definition), &written, tier, None);
-            given.report = Some(ReportState::new(checked(read, &mut given.notes)?));
-        }
+        let files = checked(RlmFiles::read(&TaskDirectory(&tree)), &mut notes)?;
+        let mut given = Self::new(files.settings, files.report.map(ReportState::new), notes);
         for (name, input) in given.settings.inputs.clone() {
             let path = given.place(task, &tree, &input.source)?;
             let kind = match input.kind {
@@ -81,7 +69,8 @@ impl Given {
             let Some(custom) = subcall.custom_impl.filter(|_| subcall.enabled) else { continue };
             let Some((file, function)) = custom.split_once(':') else { continue };
             let path = given.place(task, &tree, file)?;
-            given.custom.push(Custom { name, path, function: function.to_owned() });
+            let function = function.to_owned();
+            given.custom.push(Custom { name, path, function, description: subcall.description });
         }
         Ok(given)
     }
@@ -110,11 +99,11 @@ impl Given {
             return Ok(format!("/workspace/{}", source.get(dropped..).unwrap_or_default()));
         }
         if HIDDEN.iter().any(|hidden| Path::new(source).starts_with(hidden)) {
-            return Err(format!("{SETTINGS}: {source} is nothing that an agent may see"));
+            return Err(format!("{RLM_FILE}: {source} is nothing that an agent may see"));
         }
         let content = tree
             .read(Path::new(source), LARGEST)
-            .map_err(|error| format!("{SETTINGS}: {source} cannot be read: {error}"))?;
+            .map_err(|error| format!("{RLM_FILE}: {source} cannot be read: {error}"))?;
         let place = source.to_owned();
         self.files.push(ExtraFile {
             directory: INPUTS,

@@ -29,6 +29,7 @@ use super::guard::{Guard, Plane};
 use super::tool_loop::name_calls;
 use super::tools::{kept, show};
 use super::{End, Limit, Rollout, TrialContext};
+use crate::task::PreparedTask;
 use crate::trajectory::ToolOutcome;
 use crate::workspace::{Workspace, blocking};
 
@@ -47,6 +48,11 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
         Ok(work) => work.carry_out(context).await,
         Err(end) => Rollout::new(end),
     }
+}
+
+/// Whether the files that a task brings for this harness are in order.
+pub(crate) fn check(task: &PreparedTask) -> Result<(), String> {
+    Given::read(task).map(drop)
 }
 
 /// A run under way.
@@ -200,6 +206,7 @@ impl Work {
 
     async fn turns(&mut self, context: &mut TrialContext) -> End {
         let mut idle = 0;
+        let mut was_overlong = false;
         loop {
             if context.time_left().is_zero() {
                 return End::Limit(Limit::Time);
@@ -216,8 +223,18 @@ impl Work {
                 {
                     return End::Limit(Limit::Cost);
                 }
+                // The provider knows the window best. A conversation that was just shortened gets no shorter.
+                Err(failure) if failure.kind == FailureKind::Overlong => {
+                    if was_overlong {
+                        return End::Limit(Limit::Context);
+                    }
+                    was_overlong = true;
+                    self.shorten(context).await;
+                    continue;
+                }
                 Err(failure) => return context.failed(failure),
             };
+            was_overlong = false;
             self.model = reply.model.take().or_else(|| self.model.take());
             name_calls(&mut reply, u32::try_from(self.guard.iterations()).unwrap_or(u32::MAX));
             let input = reply.usage.map_or(0, |usage| usage.all_input());
@@ -379,13 +396,24 @@ impl Work {
     async fn fit(&mut self, context: &mut TrialContext, input: u64) -> Option<End> {
         let execution = &self.given.settings.execution;
         #[expect(clippy::cast_precision_loss, reason = "shares of a window")]
-        let share = input as f64 / execution.context_limit.max(1) as f64;
+        let share = input as f64 / self.window(context) as f64;
         if share >= execution.hard_ceiling_pct {
             return Some(End::Limit(Limit::Context));
         }
-        if share < execution.compaction_threshold_pct {
-            return None;
+        if share >= execution.compaction_threshold_pct {
+            self.shorten(context).await;
         }
+        None
+    }
+
+    /// Tokens of the model's window. Settings may ask for less than it has, and do not give it more.
+    fn window(&self, context: &TrialContext) -> u64 {
+        let real = context.agent.model.as_ref().and_then(Model::context_window);
+        self.given.settings.execution.context_limit.min(real.unwrap_or(u64::MAX)).max(1)
+    }
+
+    /// Puts a summary in the place of all but the beginning and the last turn.
+    async fn shorten(&mut self, context: &TrialContext) {
         let desk = Desk {
             context,
             guard: &self.guard,
@@ -393,7 +421,8 @@ impl Work {
             models: &self.models,
             state: &self.state,
         };
-        let compacted = compact::compact(&desk, &mut self.request.messages, &self.variables).await;
+        let most = self.window(context);
+        let compacted = compact::compact(&desk, &mut self.request.messages, &self.variables, most).await;
         self.compactions += 1;
         let mut metadata = Map::new();
         metadata.insert("plane".to_owned(), Plane::Compaction.name().into());
@@ -403,7 +432,6 @@ impl Work {
         metadata.insert("model".to_owned(), self.models.compaction.name().into());
         metadata.insert("fault".to_owned(), compacted.fault.into());
         context.trajectory.note(format!("the conversation was shortened:\n{}", compacted.summary), metadata);
-        None
     }
 }
 

@@ -51,7 +51,9 @@ pub(super) fn functions(setup: &Setup) -> String {
         ));
     }
     for custom in &setup.custom {
-        lines.push(format!("{}(…): a function of this task", custom.name));
+        let about =
+            if custom.description.is_empty() { "a function of this task" } else { &custom.description };
+        lines.push(format!("{}(…): {about}", custom.name));
     }
     if !setup.subcalls.is_empty() {
         lines.push("SUBCALL_LOG: the sub-calls so far, .all(), .last(n), .by_type(name)".to_owned());

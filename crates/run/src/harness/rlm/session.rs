@@ -69,6 +69,9 @@ pub(super) struct Custom {
     pub(super) name: String,
     pub(super) path: String,
     pub(super) function: String,
+    /// What the model is told about it.
+    #[serde(skip)]
+    pub(super) description: String,
 }
 
 /// A variable that is there from the beginning.
