@@ -255,7 +255,7 @@ impl Preview {
             text.push_str(&format!("  {}: {}\n", ceiling.agent, ceiling.why.unwrap_or_default()));
         }
         for forecast in &self.forecasts {
-            text.push_str(&format!("{} by plan: {}\n", forecast.agent, forecast.all));
+            text.push_str(&format!("Expected of {}: {}\n", forecast.agent, forecast.all));
         }
         if let Some(sizing) = &self.sizing {
             text.push_str(&sizing_text(sizing));

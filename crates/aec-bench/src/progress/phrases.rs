@@ -115,7 +115,7 @@ pub(crate) fn start(started: &RunStarted) -> String {
         text.push_str(&format!(", {} left over by a killed session", many(started.interrupted, "attempt")));
     }
     for forecast in &started.forecasts {
-        text.push_str(&format!("; {} by plan: {}", forecast.agent, forecast.all));
+        text.push_str(&format!("; expected of {}: {}", forecast.agent, forecast.all));
     }
     text
 }

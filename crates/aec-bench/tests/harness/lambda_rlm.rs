@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Bench, Left};
 
-const TEMPLATE: &str = r#"
+pub(super) const TEMPLATE: &str = r#"
 [[sections]]
 id = "depths"
 title = "Depths"
@@ -21,7 +21,7 @@ generation_mode = "creative"
 "#;
 
 /// A harness whose model answers by what it is asked; the first match counts.
-fn bench(parameters: Value, conversations: &[(&str, &str)]) -> Bench {
+pub(super) fn bench(parameters: Value, conversations: &[(&str, &str)]) -> Bench {
     let conversation = |(when, text): &(&str, &str)| json!({"when": when, "replies": [{"text": text}]});
     let script = json!({"conversations": conversations.iter().map(conversation).collect::<Vec<_>>()});
     let mut bench = Bench::new(Harness::LambdaRlm, parameters);
@@ -34,7 +34,7 @@ fn bench(parameters: Value, conversations: &[(&str, &str)]) -> Bench {
     bench
 }
 
-const ANSWERS: [(&str, &str); 5] = [
+pub(super) const ANSWERS: [(&str, &str); 5] = [
     ("<sources>", r#"{"status": "pass", "gaps": []}"#),
     ("<source path=\"spec.md\">", r#"{"depth_m": 1.25, "__confidence__": 0.5}"#),
     ("<source path=\"notes.md\">", r#"{"depth_m": 9, "__confidence__": 1.0}"#),
@@ -43,7 +43,7 @@ const ANSWERS: [(&str, &str); 5] = [
 ];
 
 /// What is noted of a section.
-fn section<'a>(left: &'a Left, id: &str) -> &'a Value {
+pub(super) fn section<'a>(left: &'a Left, id: &str) -> &'a Value {
     let noted = left.events.iter().filter_map(|event| event.metadata.get("section"));
     noted.into_iter().find(|section| section["id"] == id).unwrap()
 }

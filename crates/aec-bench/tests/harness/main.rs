@@ -9,8 +9,11 @@
 mod command;
 mod entry;
 mod lambda_rlm;
+mod lambda_rlm_keys;
 mod played;
 mod rlm;
+mod rlm_keys;
+mod rlm_trouble;
 mod tool_loop;
 
 use std::path::Path;
@@ -29,7 +32,9 @@ use aec_model::price::PriceList;
 use aec_model::registry::Registry;
 use aec_model::retry::RetryPolicy;
 use aec_model::routing::Routes;
+use aec_model::script::Script;
 use aec_model::tape::Tape;
+use aec_model::test_server::{Answers, Options, TestServer};
 use aec_run::experiment::Harness;
 use aec_run::harness::{self, AgentFile, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use aec_run::parameters::Parameters;
@@ -88,6 +93,8 @@ struct Bench {
     budget: Budget,
     seed: u8,
     retry: RetryPolicy,
+    /// Prices beside the usual ones.
+    prices: String,
 }
 
 /// What one attempt left.
@@ -126,6 +133,7 @@ impl Bench {
             budget: Budget::default(),
             seed: 7,
             retry: RetryPolicy::once(),
+            prices: String::new(),
         }
     }
 
@@ -147,11 +155,13 @@ impl Bench {
         let env = Env::from_shell(self.env.clone());
         let endpoints = root.join("endpoints.toml");
         write(&endpoints, &self.endpoints);
+        let prices = root.join("prices.toml");
+        write(&prices, &self.prices);
         let (registry, _) = Registry::read(&endpoints, &env).unwrap();
         let client = Client::new(Setup {
             redactor: Redactor::from_env(&env),
             routes: Routes { env: env.clone(), registry, directory: root.to_path_buf() },
-            prices: PriceList::builtin(),
+            prices: PriceList::with_user_file(&prices).unwrap(),
             retry: self.retry,
             tape: Tape::Live,
         });
@@ -230,6 +240,37 @@ impl Left {
         let bytes = self.context.opened()?.read(path, 1 << 20).await.ok()?;
         Some(String::from_utf8(bytes).unwrap())
     }
+}
+
+/// A server that answers by a script, for benches with a model of this name.
+async fn served(bench: &mut Bench, script: &Value, names: &[&str], faults: &[&str]) -> TestServer {
+    let path = bench.directory.path().join("server.json");
+    write(&path, &script.to_string());
+    let script = Arc::new(Script::read(&path).unwrap());
+    let options = Options {
+        answers: Answers::Script(script),
+        keep_requests: 100,
+        faults: faults.iter().map(|fault| fault.parse().unwrap()).collect(),
+        ..Options::default()
+    };
+    let server = TestServer::start(options).await.unwrap();
+    bench.endpoints = names
+        .iter()
+        .map(|name| {
+            format!(
+                "[[endpoint]]\nendpoint_id = \"{name}\"\nmodel = \"{name}\"\nurl = \"{}/v1\"\n",
+                server.url()
+            )
+        })
+        .collect::<Vec<_>>()
+        .concat();
+    bench.model = Some(names[0].to_owned());
+    server
+}
+
+/// The bodies of what a server was sent.
+fn bodies(server: &TestServer) -> Vec<Value> {
+    server.requests().iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect()
 }
 
 fn write(path: &Path, text: &str) {

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::{Bench, Left};
 
 /// A harness whose model hands over these cells, turn by turn; `others` are its conversations as a sub-model.
-fn bench(parameters: Value, cells: &[&str], others: &[(&str, Value)]) -> Bench {
+pub(super) fn bench(parameters: Value, cells: &[&str], others: &[(&str, Value)]) -> Bench {
     let cell = |code: &&str| json!({"tool_calls": [{"name": "repl", "arguments": {"code": code}}]});
     scripted(parameters, &cells.iter().map(cell).collect::<Vec<_>>(), others)
 }
 
-fn scripted(parameters: Value, replies: &[Value], others: &[(&str, Value)]) -> Bench {
+pub(super) fn scripted(parameters: Value, replies: &[Value], others: &[(&str, Value)]) -> Bench {
     let other = |(when, reply): &(&str, Value)| json!({"when": when, "replies": [reply]});
     let script = json!({"replies": replies, "conversations": others.iter().map(other).collect::<Vec<_>>()});
     let mut bench = Bench::new(Harness::Rlm, parameters);
@@ -21,7 +21,7 @@ fn scripted(parameters: Value, replies: &[Value], others: &[(&str, Value)]) -> B
     bench
 }
 
-fn notes<'a>(left: &'a Left, plane: &str) -> Vec<&'a serde_json::Map<String, Value>> {
+pub(super) fn notes<'a>(left: &'a Left, plane: &str) -> Vec<&'a serde_json::Map<String, Value>> {
     left.events
         .iter()
         .map(|event| &event.metadata)
@@ -103,7 +103,8 @@ async fn sessions_outlive_what_code_does_to_them() {
     assert_eq!(left.stderr(3), "Hung");
     assert!(left.stdout(4).starts_with("(False, {'depth_m': 1.25})"), "{}", left.stdout(4));
     assert_eq!(left.stderr(5), "Crashed");
-    assert!(["MemoryError", "Crashed"].contains(&left.stderr(6)), "{}", left.stderr(6));
+    // On a slow machine its second is over before the memory is.
+    assert!(["MemoryError", "Crashed", "Interrupted"].contains(&left.stderr(6)), "{}", left.stderr(6));
     assert_eq!(left.rollout.submitted.as_deref(), Some("1.25"));
 }
 

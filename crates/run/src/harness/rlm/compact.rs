@@ -17,6 +17,9 @@ const SUMMARY: u32 = 4096;
 /// Bytes of one message that whoever summarises reads.
 const READ: usize = 6000;
 
+/// Bytes of the list of variables, and of that of notes.
+const INVENTORY: usize = 16_000;
+
 const ROLE: &str = "You summarise the work of another model so that it can go on without the conversation. Say in short \
                     paragraphs: what was read, what was found (with numbers, units and places), what was done, what is \
                     left, which way was taken, what went wrong. Invent nothing.";
@@ -80,16 +83,18 @@ fn last_turn(messages: &[Message]) -> usize {
 }
 
 fn inventory(desk: &Desk<'_>, variables: &[Variable]) -> String {
-    let mut text = String::from("Variables of the session:\n");
-    for one in variables {
-        text.push_str(&format!("- {}: {}{} {}\n", one.name, one.r#type, one.size, one.preview));
-    }
+    let variables: Vec<String> = variables
+        .iter()
+        .map(|one| format!("- {}: {}{} {}", one.name, one.r#type, one.size, one.preview))
+        .collect();
+    let mut text = format!("Variables of the session:\n{}\n", cut_text(&variables.join("\n"), INVENTORY));
     let notes = lock(&desk.state.notes);
     if !notes.is_empty() {
-        text.push_str("Notes:\n");
-        for (key, value) in &*notes {
-            text.push_str(&format!("- {key}: {}\n", cut_text(&value.to_string(), 300)));
-        }
+        let lines: Vec<String> = notes
+            .iter()
+            .map(|(key, value)| format!("- {key}: {}", cut_text(&value.to_string(), 300)))
+            .collect();
+        text.push_str(&format!("Notes:\n{}\n", cut_text(&lines.join("\n"), INVENTORY)));
     }
     drop(notes);
     if let Some(report) = &desk.state.report {

@@ -339,7 +339,7 @@ impl Work {
         let budget = context.agent.parameters.tool_output as usize;
         let shown =
             show(&self.workspace, self.cells, &cell.output, &aec_sandbox::Captured::default(), budget).await;
-        let mut observed = prompt::observed(&shown.stdout, &cell, &self.variables);
+        let mut observed = prompt::observed(&shown.stdout, &cell, &self.variables, budget);
         self.after(&cell, &mut observed);
         let outcome = ToolOutcome {
             stdout: observed.clone(),

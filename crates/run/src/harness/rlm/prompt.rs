@@ -5,6 +5,10 @@ use aec_rlm::template::Status;
 
 use super::given::Given;
 use super::session::{Cell, Setup, Variable};
+use crate::harness::tools::cut_text;
+
+/// Bytes of the names of new variables.
+const NAMED: usize = 2000;
 
 /// How a model hands over its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,11 +141,12 @@ fn bullets<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> String {
 }
 
 /// What the model reads of a cell, beside its output: what went wrong, what changed, how far the work is.
-pub(super) fn observed(shown: &str, cell: &Cell, before: &[Variable]) -> String {
+/// What is long is cut to `most` bytes.
+pub(super) fn observed(shown: &str, cell: &Cell, before: &[Variable], most: usize) -> String {
     let mut text = shown.trim_end().to_owned();
     if let Some(error) = &cell.error {
         text.push_str(if text.is_empty() { "" } else { "\n" });
-        text.push_str(error.text.trim_end());
+        text.push_str(&cut_text(error.text.trim_end(), most));
     }
     if text.is_empty() {
         text.push_str("(no output)");
@@ -156,7 +161,7 @@ pub(super) fn observed(shown: &str, cell: &Cell, before: &[Variable]) -> String 
             .filter(|one| others.iter().all(|other| other.name != one.name))
             .map(|one| format!("{} ({}{})", one.name, one.r#type, one.size))
             .collect();
-        new.join(", ")
+        cut_text(&new.join(", "), NAMED)
     };
     let (new, gone) = (named(&cell.variables, before), named(before, &cell.variables));
     if !new.is_empty() {
