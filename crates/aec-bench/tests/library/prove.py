@@ -18,20 +18,20 @@ import tempfile
 import reader
 
 
-class Engine:
-    """The engine of a template, imported once."""
+class Module:
+    """A module of a template, imported once."""
 
     loaded = {}
 
     @classmethod
-    def of(cls, directory):
-        if directory not in cls.loaded:
-            name = f"engine_{len(cls.loaded)}"
-            spec = importlib.util.spec_from_file_location(name, os.path.join(directory, "engine.py"))
+    def of(cls, directory, file="engine.py"):
+        path = os.path.join(directory, file)
+        if path not in cls.loaded:
+            spec = importlib.util.spec_from_file_location(f"module_{len(cls.loaded)}", path)
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
-            cls.loaded[directory] = module
-        return cls.loaded[directory]
+            cls.loaded[path] = module
+        return cls.loaded[path]
 
 
 def close(field, found):
@@ -70,7 +70,7 @@ def mistakes(fields, answers):
 
 def from_prompt(line, prompt):
     """Answers from the text of a prompt alone."""
-    engine = Engine.of(line["template"])
+    engine = Module.of(line["template"])
     names = engine.compute.__code__.co_varnames[: engine.compute.__code__.co_argcount]
     known = reader.givens(prompt)
     return engine.compute(**{name: known[name] for name in names})
@@ -112,7 +112,7 @@ def reader_tables(lines):
 
 
 def from_files(line, files):
-    """Answers of the reference solution, which sees the workspace and nothing else."""
+    """What the reference solution gets wrong. It sees the workspace and nothing else."""
     solution = os.path.join(line["template"], "solution", "solve.py")
     here = os.getcwd()
     with tempfile.TemporaryDirectory() as directory:
@@ -123,9 +123,19 @@ def from_files(line, files):
         os.chdir(directory)
         try:
             runpy.run_path(solution, run_name="__main__")
-            return json.loads(pathlib.Path("output.json").read_text())
+            if line["fields"] is None:
+                return own_mistakes(line)
+            return mistakes(line["fields"], json.loads(pathlib.Path("output.json").read_text()))
         finally:
             os.chdir(here)
+
+
+def own_mistakes(line):
+    """What a verifier of the template's own finds, as the reward that is missing."""
+    verifier = Module.of(line["template"], "verify.py")
+    output = re.findall(r"/workspace/([\w./-]*\w)", line["prompt"])[-1]
+    reward = verifier.score(pathlib.Path(output).read_bytes(), line["instance"])["reward"]
+    return [] if reward == 1 else [f"{1 - reward} of the reward"]
 
 
 def fails(work):
@@ -162,12 +172,12 @@ def run_tool(line, known):
 def prove(line):
     what, fields = line["task"], line["fields"]
     if line["files"]:
-        if wrong := mistakes(fields, from_files(line, line["files"])):
+        if wrong := from_files(line, line["files"]):
             yield f"{what}: the reference solution gets {wrong} wrong"
         if line["thorough"]:
             for path in line["files"]:
                 rest = {name: text for name, text in line["files"].items() if name != path}
-                if not fails(lambda: mistakes(fields, from_files(line, rest))):
+                if not fails(lambda: from_files(line, rest)):
                     yield f"{what}: can be solved without {path}"
         return
     if wrong := mistakes(fields, from_prompt(line, line["prompt"])):
@@ -181,7 +191,7 @@ def prove(line):
         if removals < 3:
             yield f"{what}: only {removals} givens were found"
     if line["tool"]:
-        engine = Engine.of(line["template"])
+        engine = Module.of(line["template"])
         names = engine.compute.__code__.co_varnames[: engine.compute.__code__.co_argcount]
         known = reader.givens(line["prompt"])
         if wrong := run_tool(line, {name: known[name] for name in names}):

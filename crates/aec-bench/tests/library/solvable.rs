@@ -70,7 +70,9 @@ fn every_instance_is_solvable_from_its_prompt_and_from_nothing_less() {
 
 /// What the prover gets: what an agent gets, and, to compare with, what is expected.
 fn evidence(path: &str, template: &str, files: &Files, thorough: bool) -> Value {
-    let answers: Value = serde_json::from_str(&files["tests/answers.json"]).unwrap();
+    let parsed = |name: &str| -> Value {
+        files.get(name).map_or(Value::Null, |text| serde_json::from_str(text).unwrap())
+    };
     let environment: Map<String, Value> = files
         .iter()
         .filter_map(|(name, text)| Some((name.strip_prefix("environment/")?, text)))
@@ -83,7 +85,9 @@ fn evidence(path: &str, template: &str, files: &Files, thorough: bool) -> Value 
         "prompt": files["instruction.md"],
         "files": environment,
         "tool": tool,
-        "fields": answers["fields"],
+        "fields": parsed("tests/answers.json")["fields"],
+        // For verifiers of their own.
+        "instance": parsed("tests/instance.json"),
         "template": directory().join(template).canonicalize().unwrap(),
         "thorough": thorough,
     })

@@ -44,6 +44,11 @@ fn instances_of_every_template_can_be_trusted() {
     let audits = envelope["data"]["audits"].as_array().unwrap();
     assert_eq!(audits.len(), count);
     for audit in audits {
-        assert!(audit["floor"].as_f64().unwrap() <= 0.2, "{audit}");
+        // Verifiers of their own have no floor that could be worked out; what doing nothing earns is judged above.
+        let has_own = library().templates.iter().any(|template| {
+            template.file("verify.py").is_some()
+                && audit["task_id"].as_str().is_some_and(|id| id.contains(template.name.as_str()))
+        });
+        assert!(has_own || audit["floor"].as_f64().unwrap() <= 0.2, "{audit}");
     }
 }

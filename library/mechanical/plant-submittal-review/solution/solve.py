@@ -97,6 +97,9 @@ for path in sorted(glob.glob("specification/addendum-*.md")):
 
 def in_force(section):
     """Clauses for one kind of plant, by title; its own ones come after the general ones and take their place."""
+    if not any(number.startswith(section + ".") for number in clauses):
+        # Without its requirements nothing can be said to comply.
+        raise SystemExit(f"section {section} of the specification is missing")
     found = {}
     for prefix in ("20.", section + "."):
         for number, clause in clauses.items():
