@@ -222,7 +222,7 @@ fn selected(
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         audience: Audience::Here,
     };
-    let source = Box::new(PackageSource::from(assemble(&spec, &tasks)?));
+    let source = Box::new(PackageSource::from(assemble(&spec, &tasks)?).with_tasks(tasks));
     Ok((Source::Native { source, split: "all" }, named.warnings))
 }
 

@@ -138,6 +138,42 @@ fn what_cannot_be_carried_out_is_refused_before_anything_is_run() {
     assert_eq!(forecast["tasks"][0]["task_id"], "ground/borehole-summary");
 }
 
+/// The first row of the only evaluation that was saved.
+fn row(project: &Project) -> Value {
+    let files = files_below(&project.env.path("outputs"));
+    let (_, rows) = files.iter().find(|(name, _)| name.ends_with("results.jsonl")).unwrap();
+    serde_json::from_slice(rows.split(|byte| *byte == b'\n').next().unwrap()).unwrap()
+}
+
+#[test]
+fn evaluations_can_be_driven_by_these_harnesses() {
+    for (harness, replies, turns) in [("rlm", "rlm-replies", 3), ("lambda_rlm", "lambda-replies", 1)] {
+        let project = project();
+        let model = format!("offline/scripted:{replies}.yaml");
+        let arguments = format!("{{\"harness\":\"{harness}\"}}");
+        let line = format!("eval run --task ground/borehole-summary -m {model} -n 1 -r 1 -s -a {arguments}");
+        let run = project.run(&line);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let row = row(&project);
+        assert_eq!((&row["reward"], &row["stop_condition"]), (&json!(1.0), &json!("harness_done")), "{row}");
+        assert_eq!(
+            (&row["metrics"]["num_turns"], &row["info"]["harness"]),
+            (&json!(f64::from(turns)), &json!(harness))
+        );
+        assert!(row["token_usage"]["input_tokens"].as_f64().unwrap() > 100.0, "{row}");
+        assert!(row["completion"].as_array().unwrap().len() >= turns as usize);
+    }
+    // A package has nothing that these harnesses could work with.
+    let project = project();
+    project.data("dataset create small@1.0.0");
+    let export = project.run("prime export --name small --dataset small@1.0.0 --output environments/small");
+    assert_eq!(export.code, Some(0), "{export:?}");
+    let model = "offline/scripted:rlm-replies.yaml";
+    let run = project
+        .json(&format!("eval run ./environments/small -m {model} -n 1 -r 1 -a {{\"harness\":\"rlm\"}}"));
+    assert!(run.errors().iter().any(|(id, _)| id == "R066"), "{run:?}");
+}
+
 #[test]
 fn evaluations_hold_policies_to_the_limits_of_the_task() {
     let project = project();
@@ -149,9 +185,7 @@ fn evaluations_hold_policies_to_the_limits_of_the_task() {
     let model = project.script("busy", busy);
     let run = project.run(&format!("eval run --task ground/borehole-summary -m {model} -n 1 -r 1 -s"));
     assert_eq!(run.code, Some(0), "{run:?}");
-    let files = files_below(&project.env.path("outputs"));
-    let (_, rows) = files.iter().find(|(name, _)| name.ends_with("results.jsonl")).unwrap();
-    let row: Value = serde_json::from_slice(rows.split(|byte| *byte == b'\n').next().unwrap()).unwrap();
+    let row = row(&project);
     assert_eq!(
         (&row["metrics"]["num_turns"], &row["stop_condition"]),
         (&json!(2.0), &json!("max_turns_reached"))

@@ -7,6 +7,7 @@ use aec_judge::judge::Isolation;
 use aec_prime::package::lane::HarnessMode;
 use aec_prime::package::manifest::PackagedSide;
 use aec_prime::package::select::Ask;
+use aec_run::experiment::Harness;
 use serde_json::{Map, Value};
 
 use crate::FAMILY;
@@ -23,6 +24,8 @@ const NAMES: [&str; 9] = [
     "command_timeout_sec",
     "confinement",
 ];
+/// Harnesses of `run` that an evaluation can be driven by.
+const DRIVERS: [Harness; 2] = [Harness::Rlm, Harness::LambdaRlm];
 const DIFFICULTIES: [&str; 3] = ["easy", "medium", "hard"];
 
 /// The arguments, checked.
@@ -33,6 +36,8 @@ pub(super) struct Arguments {
     pub(super) num_examples: Option<i64>,
     pub(super) seed: Option<i64>,
     pub(super) harness: Option<HarnessMode>,
+    /// A harness of `run` that drives the rollouts instead of the environment's own tools.
+    pub(super) driver: Option<Harness>,
     pub(super) max_turns: Option<u32>,
     pub(super) max_total_tokens: Option<u64>,
     pub(super) command_timeout_sec: Option<f64>,
@@ -77,15 +82,22 @@ impl Arguments {
         let max_turns = positive(max_turns, "max_turns", &mut reader);
         let max_total_tokens = reader.whole("max_total_tokens");
         let max_total_tokens = positive(max_total_tokens, "max_total_tokens", &mut reader);
-        let harness = reader.one_of("harness", &HarnessMode::ALL.map(HarnessMode::name));
+        let modes = HarnessMode::ALL.map(HarnessMode::name);
+        let allowed = modes.into_iter().chain(DRIVERS.map(Harness::name)).collect::<Vec<_>>();
+        let harness = reader.one_of("harness", &allowed);
+        let driver = DRIVERS.into_iter().find(|driver| harness.as_deref() == Some(driver.name()));
         let confinement = reader.one_of("confinement", &["auto", "required", "none"]);
         let arguments = Self {
             split: reader.one_of("split", &["train", "eval", "all"]).unwrap_or_else(|| split.to_owned()),
             difficulty: reader.difficulties(),
             num_examples: reader.whole("num_examples"),
             seed: reader.whole("seed"),
-            harness: harness
-                .and_then(|name| HarnessMode::ALL.into_iter().find(|harness| harness.name() == name)),
+            harness: match driver {
+                Some(_) => Some(HarnessMode::Stateful),
+                None => harness
+                    .and_then(|name| HarnessMode::ALL.into_iter().find(|harness| harness.name() == name)),
+            },
+            driver,
             max_turns: max_turns.map(|turns| u32::try_from(turns).unwrap_or(u32::MAX)),
             max_total_tokens,
             command_timeout_sec: reader.seconds("command_timeout_sec"),

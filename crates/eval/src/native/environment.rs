@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::LazyJudge;
 use super::arguments::{Arguments, Confinement};
+use super::driven::Driver;
 use super::source::PackageSource;
 use super::verdict::{Bench, LoadedVerifier, Terms};
 use super::workspace::{GivenFile, WorkspaceSetup};
@@ -66,6 +67,8 @@ pub struct NativeEnvironment {
     /// Digest of everything that decides what is asked and how it is judged.
     pub digest: aec_base::digest::Digest,
     pub(super) bench: Bench,
+    /// What drives rollouts instead of the environment's own tools.
+    pub(super) driver: Option<Driver>,
     source: PackageSource,
     contents: Mutex<HashMap<String, Arc<[u8]>>>,
 }
@@ -88,7 +91,7 @@ pub struct Example {
     pub(super) max_turns: u32,
     pub(super) max_total_tokens: Option<u64>,
     pub(super) timeout: Duration,
-    isolation: Isolation,
+    pub(super) isolation: Isolation,
     command_timeout: Duration,
     ready: OnceLock<Result<Ready, String>>,
 }
@@ -133,6 +136,7 @@ impl NativeEnvironment {
             let problem = Problem::error(format!("no task of {name} is selected")).id(FAMILY.number(62));
             return Err(vec![problem.fix("ask for another split or difficulty")]);
         }
+        let driver = Driver::load(&arguments, &slice.tasks, &setup.source.tasks)?;
         let lane = choose_lane(arguments.harness.unwrap_or(manifest.harness), &slice.tasks)?;
         let positions: HashMap<&str, u64> =
             manifest.tasks.iter().zip(0..).map(|(task, at)| (task.task_id.as_str(), at)).collect();
@@ -147,6 +151,7 @@ impl NativeEnvironment {
             arguments: &arguments,
             replaced: &replaced,
             lane,
+            harness: driver.as_ref().map_or(lane.name(), Driver::name),
             overlap: slice.overlap,
             timeout: setup.timeout,
             isolation: setup.isolation,
@@ -175,6 +180,7 @@ impl NativeEnvironment {
             digest: hasher.finish(),
             bench: Bench { judge: setup.judge, contents: setup.contents, details: setup.details },
             examples,
+            driver,
             source: setup.source,
             contents: Mutex::default(),
         })
@@ -187,7 +193,8 @@ impl NativeEnvironment {
 
     /// The tools of all its examples, as metadata has them.
     pub fn tool_definitions(&self) -> Option<Value> {
-        (self.lane == Lane::Stateful).then(|| serde_json::to_value(&*super::tools::OFFERS).ok())?
+        let has_tools = self.lane == Lane::Stateful && self.driver.is_none();
+        has_tools.then(|| serde_json::to_value(&*super::tools::OFFERS).ok())?
     }
 
     /// What there is to say about the selection.
@@ -277,6 +284,7 @@ struct ExampleTerms<'a> {
     arguments: &'a Arguments,
     replaced: &'a Replaced,
     lane: Lane,
+    harness: &'static str,
     overlap: bool,
     timeout: Option<f64>,
     isolation: Isolation,
@@ -315,7 +323,7 @@ impl ExampleTerms<'_> {
             "split": arguments.split,
             "overlap": self.overlap,
             "seed": arguments.seed,
-            "harness": self.lane.name(),
+            "harness": self.harness,
             "lane": task.lane,
             "max_turns": max_turns,
             "max_total_tokens": max_total_tokens,

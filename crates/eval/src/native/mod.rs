@@ -2,6 +2,7 @@
 //! an exported package would ask and judge them.
 
 mod arguments;
+mod driven;
 mod environment;
 mod path;
 mod rollout;

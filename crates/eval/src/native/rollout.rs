@@ -9,10 +9,14 @@ use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, To
 use aec_model::meter::Account;
 use aec_prime::package::lane::Lane;
 use aec_run::harness::tool_loop::name_calls;
+use aec_run::harness::{self, Limit};
+use aec_run::trajectory::{Event, EventRole};
+use aec_sandbox::Limits;
 
+use super::driven::{Driver, MAX_PIDS, is_said};
 use super::environment::{Example, NativeEnvironment, Ready};
 use super::tools;
-use super::verdict::RolloutVerdict;
+use super::verdict::{RolloutVerdict, Source};
 use super::workspace::Workspace;
 use crate::results::{
     Finite, Message as Said, Role as Speaker, RolloutRow, RowError, Span, Timing, TokenUsage,
@@ -63,6 +67,8 @@ pub struct Generated {
     is_truncated: bool,
     error: Option<RowError>,
     workspace: Option<Workspace>,
+    /// What a driven rollout handed in.
+    handed_in: Option<(Source, Option<Vec<u8>>)>,
     ready: Option<Ready>,
     last_text: String,
     /// What kept the model from answering, if something did.
@@ -141,7 +147,9 @@ impl NativeEnvironment {
         let start = clock.now();
         let ready = self.ready(example);
         let workspace = match &ready {
-            Ok(ready) if example.lane == Lane::Stateful => Some(Workspace::new(Arc::clone(&ready.workspace))),
+            Ok(ready) if example.lane == Lane::Stateful && self.driver.is_none() => {
+                Some(Workspace::new(Arc::clone(&ready.workspace)))
+            }
             _ => None,
         };
         let mut rollout = Generated {
@@ -162,6 +170,7 @@ impl NativeEnvironment {
             is_truncated: false,
             error: None,
             workspace,
+            handed_in: None,
             ready: None,
             last_text: String::new(),
             failure: None,
@@ -170,7 +179,10 @@ impl NativeEnvironment {
         let end = match ready {
             Ok(ready) => {
                 rollout.ready = Some(ready);
-                rollout.converse(how).await
+                match &self.driver {
+                    Some(driver) => rollout.follow(driver, how).await,
+                    None => rollout.converse(how).await,
+                }
             }
             Err(error) => End::Machine(format!("the task {} cannot be read: {error}", example.task.task_id)),
         };
@@ -180,12 +192,18 @@ impl NativeEnvironment {
 
     /// Judges a rollout; the row of it.
     pub async fn score(&self, mut rollout: Generated) -> Scored {
+        let is_driven = self.driver.is_some();
         let begun = rollout.clock.now();
         let verdict = match &rollout.ready {
-            Some(ready) => {
-                let workspace = rollout.workspace.take();
-                self.bench.judge(&ready.terms, workspace, &rollout.last_text).await
-            }
+            Some(ready) => match rollout.handed_in.take() {
+                Some((source, answer)) => {
+                    self.bench.judge_answer(&ready.terms, source, answer.as_deref()).await
+                }
+                None => {
+                    let workspace = rollout.workspace.take();
+                    self.bench.judge(&ready.terms, workspace, &rollout.last_text).await
+                }
+            },
             None => {
                 RolloutVerdict { fault: Some("there is nothing to judge".to_owned()), ..Default::default() }
             }
@@ -198,7 +216,7 @@ impl NativeEnvironment {
             rollout.error = Some(row_error("InfraError", &what, None));
             rollout.machine_failed = true;
         }
-        Scored { row: rollout.row(&verdict, scoring), verdict }
+        Scored { row: rollout.row(&verdict, scoring, is_driven), verdict }
     }
 }
 
@@ -281,6 +299,73 @@ impl Generated {
         }
     }
 
+    /// Lets a harness do the work, and takes in what came of it.
+    async fn follow(&mut self, driver: &Driver, how: &Generation) -> End {
+        let example = Arc::clone(&self.example);
+        let limits = &example.task.limits;
+        let room = Limits {
+            cpus: limits.cpus,
+            memory_mb: limits.memory_mb,
+            storage_mb: limits.storage_mb,
+            pids: MAX_PIDS,
+        };
+        let begun = self.clock.now();
+        let driven = match driver.drive(&example, how, example.isolation, room).await {
+            Ok(driven) => driven,
+            Err(fault) => return End::Machine(fault),
+        };
+        self.env_spans.push(self.clock.since(begun));
+        for event in driven.events.iter().filter(|event| is_said(event)) {
+            self.tell(event);
+        }
+        // Work by plan is no conversation: what is shown of it is its answer.
+        if let (true, Some(answer)) = (self.completion.is_empty(), &driven.answer) {
+            self.completion.push(Said::text(Speaker::Assistant, String::from_utf8_lossy(answer)));
+        }
+        let (calls, input, output) = driven.usage;
+        self.usage = Tokens { seen: calls > 0, input, output, last_total: input + output };
+        (self.turns, self.all_calls) = (driven.turns, driven.cells);
+        self.handed_in = Some((driven.source, driven.answer));
+        match driven.end {
+            harness::End::Done => End::Stop("harness_done"),
+            harness::End::Agent(_) => End::Stop("harness_gave_up"),
+            harness::End::Limit(limit) => End::Stop(match limit {
+                Limit::Turns => "max_turns_reached",
+                Limit::Time => "timeout_reached",
+                other => other.name(),
+            }),
+            harness::End::Model(failure) => End::Failed(failure),
+            harness::End::Room(fault) | harness::End::Task(fault) => End::Machine(fault),
+        }
+    }
+
+    /// An event of a driven rollout as a message of the row.
+    fn tell(&mut self, event: &Event) {
+        let text = event.content.clone().unwrap_or_default();
+        match event.role {
+            EventRole::Assistant => {
+                let mut said = Said::text(Speaker::Assistant, text);
+                said.reasoning_content.clone_from(&event.reasoning);
+                self.completion.push(said);
+            }
+            EventRole::ToolCall => {
+                let call = SaidCall {
+                    id: event.tool_call_id.clone().unwrap_or_default(),
+                    name: event.tool_name.clone().unwrap_or_default(),
+                    arguments: event.arguments.as_ref().map(ToString::to_string).unwrap_or_default(),
+                };
+                if let Some(last) = self.completion.last_mut() {
+                    last.tool_calls.push(call);
+                }
+            }
+            EventRole::ToolResult => {
+                let id = event.tool_call_id.clone().unwrap_or_default();
+                self.completion.push(Said::tool(id, event.stdout.clone().unwrap_or_default()));
+            }
+            _ => self.completion.push(Said::text(Speaker::User, text)),
+        }
+    }
+
     /// Takes in what the model said.
     fn say(&mut self, reply: &Reply, calls: &[ToolCall]) {
         if let Some(usage) = &reply.usage {
@@ -359,14 +444,16 @@ impl Generated {
         }
     }
 
-    fn row(self, verdict: &RolloutVerdict, scoring: Span) -> RolloutRow {
+    fn row(self, verdict: &RolloutVerdict, scoring: Span, is_driven: bool) -> RolloutRow {
         let reward = finite(verdict.reward.unwrap_or(0.0));
         let mut values = vec![reward];
         values.extend(verdict.metrics().map(finite));
         values.push(self.turns.into());
         if self.example.lane == Lane::Stateful {
             values.push(self.all_calls.into());
-            values.extend(self.calls.map(Finite::from));
+            if !is_driven {
+                values.extend(self.calls.map(Finite::from));
+            }
         }
         let metrics = METRICS.iter().map(Arc::clone).zip(values).collect();
         RolloutRow {
@@ -392,8 +479,8 @@ impl Generated {
             error: self.error,
             metrics,
             tool_defs: match self.example.lane {
-                Lane::SingleTurn => tools::NONE.clone(),
-                Lane::Stateful => tools::IN_ROWS.clone(),
+                Lane::Stateful if !is_driven => tools::IN_ROWS.clone(),
+                _ => tools::NONE.clone(),
             },
             token_usage: self.usage.row(),
             columns: Vec::new(),

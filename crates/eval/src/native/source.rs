@@ -1,5 +1,6 @@
 //! Where a native environment has its tasks from: a package on disk, or tasks that were read just now.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use aec_base::file::{Links, open_regular};
 use aec_base::problem::Problem;
 use aec_prime::package::Assembled;
 use aec_prime::package::manifest::{PackageManifest, PackagedFile, SCHEMA_VERSION};
+use aec_task::task::Task;
 use std::io::Read as _;
 
 use crate::FAMILY;
@@ -22,21 +24,31 @@ pub struct PackageSource {
     /// Its manifest.
     pub manifest: PackageManifest,
     contents: Contents,
+    /// Its tasks in their directories, by id, as far as they are at hand.
+    pub(super) tasks: BTreeMap<String, Task>,
 }
 
 #[derive(Debug)]
 enum Contents {
-    Memory(std::collections::BTreeMap<Digest, Arc<[u8]>>),
+    Memory(BTreeMap<Digest, Arc<[u8]>>),
     Directory(PathBuf),
 }
 
 impl From<Assembled> for PackageSource {
     fn from(assembled: Assembled) -> Self {
-        Self { manifest: assembled.manifest, contents: Contents::Memory(assembled.contents) }
+        let contents = Contents::Memory(assembled.contents);
+        Self { manifest: assembled.manifest, contents, tasks: BTreeMap::new() }
     }
 }
 
 impl PackageSource {
+    /// The same with the tasks that it was made from.
+    #[must_use]
+    pub fn with_tasks(mut self, tasks: impl IntoIterator<Item = Task>) -> Self {
+        self.tasks = tasks.into_iter().map(|task| (task.id.as_str().to_owned(), task)).collect();
+        self
+    }
+
     /// The directory below (or at) which a package of ours has its manifest.
     pub fn find(directory: &Path, module: &str) -> Option<PathBuf> {
         [directory.join(module), directory.to_path_buf()]
@@ -61,7 +73,8 @@ impl PackageSource {
                 format!("its format is {}, this program reads {SCHEMA_VERSION}", manifest.schema_version);
             return Err(unreadable(what));
         }
-        Ok(Self { manifest, contents: Contents::Directory(directory.join("files")) })
+        let contents = Contents::Directory(directory.join("files"));
+        Ok(Self { manifest, contents, tasks: BTreeMap::new() })
     }
 
     /// The content of a file, as it was when the package was written.

@@ -130,6 +130,17 @@ impl Bench {
         }
     }
 
+    /// Judges the answer of a driven rollout, among the files that it was given.
+    pub(super) async fn judge_answer(
+        &self,
+        terms: &Arc<Terms>,
+        source: Source,
+        answer: Option<&[u8]>,
+    ) -> RolloutVerdict {
+        let given = terms.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
+        self.judge_in_memory(terms, given.collect(), answer, source, &terms.outputs).await
+    }
+
     async fn judge_in_memory(
         &self,
         terms: &Arc<Terms>,

@@ -1,7 +1,5 @@
 //! Tests of plans.
 
-use std::time::Instant;
-
 use proptest::prelude::*;
 
 use super::choose::{Tree, accuracy, leaf_limit, shape};
@@ -90,16 +88,6 @@ fn a_plan_is_shown_and_kept() {
     assert!(
         error.to_string().starts_with("section `s`, source `a.md` of 5000000 characters: the best accuracy")
     );
-}
-
-#[test]
-#[ignore = "prints the time of a plan of 10,000 chunks"]
-fn time_of_ten_thousand_chunks() {
-    let text = "A sentence with some words, and a few more.\n\n".repeat(190_000);
-    let planner = PlannerSettings { context_window_chars: 1_000, accuracy_target: 0.01, ..planner() };
-    let start = Instant::now();
-    let plan = Plan::make(&[request(&text)], &planner, &CallShape::for_window(1_000)).unwrap();
-    println!("{} chunks of {} MB in {:?}", plan.trees[0].leaves.len(), text.len() >> 20, start.elapsed());
 }
 
 fn settings() -> impl Strategy<Value = (PlannerSettings, CallShape)> {

@@ -1,7 +1,5 @@
 //! Tests of splitting.
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 
 use super::*;
@@ -150,52 +148,13 @@ fn edges() {
     assert_eq!(Form::of_name("a/b"), Form::Text);
 }
 
+/// A splitter that looked back over the line for each part would not end before the night.
 #[test]
-fn a_long_line_takes_linear_time() {
-    let mut times = Vec::new();
-    for (megabytes, forms) in [(4, &FORMS[..]), (16, &FORMS[..])] {
+fn a_long_line_is_cut_into_equal_parts() {
+    for (megabytes, forms) in [(16, &FORMS[..]), (100, &[Form::Text][..])] {
         for form in forms.iter().copied() {
             let text = "x".repeat(megabytes << 20);
-            let start = Instant::now();
-            let chunks = split(&text, form, limits(100_000));
-            times.push((megabytes, form, start.elapsed()));
-            assert_eq!(chunks.len(), text.len().div_ceil(87_500));
-        }
-    }
-    // Four times the text takes about four times as long; a quadratic splitter would take hours.
-    assert!(times.iter().all(|(_, _, time)| *time < Duration::from_secs(30)), "{times:?}");
-}
-
-#[test]
-fn a_hundred_megabytes_without_a_break() {
-    let text = "x".repeat(100 << 20);
-    let start = Instant::now();
-    assert_eq!(split(&text, Form::Text, limits(100_000)).len(), text.len().div_ceil(87_500));
-    println!("100 MB in {:?}", start.elapsed());
-}
-
-#[test]
-#[ignore = "prints times"]
-fn times_of_hard_texts() {
-    for (name, piece) in [
-        ("ä", "ä"),
-        ("newlines", "\n"),
-        ("lines", "a\n"),
-        ("headings", "# a\n"),
-        ("tables", "|a|\n|-|\n"),
-        ("quotes", "\""),
-        ("brackets", "["),
-        ("commas", ","),
-        ("stops", "A. "),
-        ("blanks", " "),
-    ] {
-        let text = piece.repeat((1 << 20) / piece.len());
-        for form in FORMS {
-            for size in [10_000, 100] {
-                let start = Instant::now();
-                let count = split(&text, form, limits(size)).len();
-                println!("{name} {form:?} {size}: {count} chunks in {:?}", start.elapsed());
-            }
+            assert_eq!(split(&text, form, limits(100_000)).len(), text.len().div_ceil(87_500));
         }
     }
 }

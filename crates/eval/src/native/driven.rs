@@ -1,0 +1,200 @@
+//! Rollouts that a harness of `run` drives: `rlm` and `lambda_rlm`, with the files that the task brings for them. They need
+//! the directory of the task, which packages do not have.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use aec_base::problem::Problem;
+use aec_base::secret::Redactor;
+use aec_judge::judge::Isolation;
+use aec_model::client::Scope;
+use aec_model::gateway::Gateway;
+use aec_prime::package::manifest::PackagedTask;
+use aec_run::experiment::Harness;
+use aec_run::harness::{self, End, PreparedAgent, Rollout, TrialContext, TrialSetup};
+use aec_run::parameters::Parameters;
+use aec_run::plan::Conditions;
+use aec_run::room::RoomOpener;
+use aec_run::task::PreparedTask;
+use aec_run::trajectory::{Event, EventRole, Trajectory, read};
+use aec_sandbox::python::{Python, find};
+use aec_sandbox::{Limits, SandboxError};
+use aec_task::task::Task;
+use indexmap::IndexMap;
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::environment::Example;
+use super::rollout::Generation;
+use super::verdict::Source;
+use crate::FAMILY;
+
+/// Bytes of an answer that are read.
+const LARGEST_ANSWER: u64 = 64 * 1024 * 1024;
+/// Processes and threads of a session.
+pub(super) const MAX_PIDS: u32 = 512;
+
+/// The interpreter of rooms; finding it takes longer than a rollout.
+static PYTHON: LazyLock<Option<Python>> = LazyLock::new(|| find(std::env::var_os("PATH").as_deref()));
+
+/// A harness that drives the rollouts of an environment.
+pub(super) struct Driver {
+    harness: Harness,
+    parameters: Parameters,
+    tasks: BTreeMap<String, Arc<PreparedTask>>,
+}
+
+/// What a driven rollout left.
+pub(super) struct Driven {
+    pub(super) events: Vec<Event>,
+    pub(super) end: End,
+    pub(super) source: Source,
+    pub(super) answer: Option<Vec<u8>>,
+    /// Calls, tokens read and tokens written, of all planes.
+    pub(super) usage: (u64, u64, u64),
+    /// Calls of the model that the work is about.
+    pub(super) turns: u32,
+    /// Cells that were run.
+    pub(super) cells: u32,
+}
+
+impl Driver {
+    /// The driver that arguments ask for. Every task must be at hand and hand in one file.
+    pub(super) fn load(
+        arguments: &Arguments,
+        selected: &[&PackagedTask],
+        known: &BTreeMap<String, Task>,
+    ) -> Result<Option<Self>, Vec<Problem>> {
+        let Some(harness) = arguments.driver else { return Ok(None) };
+        let mut given: IndexMap<String, Value> = IndexMap::new();
+        for (name, value) in [
+            ("max_turns", arguments.max_turns.map(Value::from)),
+            ("token_budget", arguments.max_total_tokens.map(Value::from)),
+        ] {
+            given.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        let mut parameters = Parameters::read("eval", harness, &given)?;
+        if let Some(seconds) = arguments.command_timeout_sec {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds, clamped")]
+            let seconds = seconds.ceil().clamp(1.0, 86_400.0) as u32;
+            parameters.command_timeout = seconds;
+        }
+        let mut tasks = BTreeMap::new();
+        let mut problems = Vec::new();
+        for packaged in selected {
+            let refuse = |what: &str, fix: &str| {
+                let what = format!("harness `{}` cannot do {}: {what}", harness.name(), packaged.task_id);
+                Problem::error(what).id(FAMILY.number(66)).about(packaged.task_id.clone()).fix(fix)
+            };
+            if packaged.outputs.as_ref().is_some_and(|outputs| outputs.len() > 1) {
+                problems.push(refuse("its answer is several files", "use harness `stateful` for it"));
+                continue;
+            }
+            let Some(task) = known.get(&packaged.task_id) else {
+                let fix = "evaluate the tasks themselves, with --task or a dataset of this project";
+                problems.push(refuse("a package has no files for this harness", fix));
+                continue;
+            };
+            match PreparedTask::read(task.clone(), packaged.task_revision, &Conditions::default()) {
+                Ok(task) => {
+                    tasks.insert(packaged.task_id.clone(), Arc::new(task));
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if problems.is_empty() { Ok(Some(Self { harness, parameters, tasks })) } else { Err(problems) }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.harness.name()
+    }
+
+    /// Lets the harness work on an example.
+    pub(super) async fn drive(
+        &self,
+        example: &Example,
+        how: &Generation,
+        isolation: Isolation,
+        limits: Limits,
+    ) -> Result<Driven, String> {
+        let task = self.tasks.get(&example.task.task_id).ok_or("the task is gone")?;
+        let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let redactor = Arc::new(Redactor::default());
+        let trajectory = Trajectory::create(directory.path(), Arc::clone(&redactor), None)
+            .map_err(|error| error.to_string())?;
+        let mut scope = Scope::new(how.label.clone(), how.account.clone());
+        let events = trajectory.clone();
+        scope.observer = Some(Arc::new(move |event| events.model_call(event)));
+        let agent = PreparedAgent {
+            name: self.harness.name().to_owned(),
+            harness: self.harness,
+            model: Some(how.model.clone()),
+            parameters: Parameters { sampling: how.sampling.clone(), ..self.parameters.clone() },
+            system_prompt: None,
+            api_version: String::new(),
+            files: Vec::new(),
+        };
+        let mut context = TrialContext::new(TrialSetup {
+            task: Arc::clone(task),
+            agent: Arc::new(agent),
+            seed: [0; 32],
+            deadline: tokio::time::Instant::now() + example.timeout,
+            trajectory: trajectory.clone(),
+            scope,
+            gateway: Gateway::new(),
+            redactor,
+            snapshots: None,
+            opener: RoomOpener { isolation, python: PYTHON.clone(), limits, extra: Vec::new() },
+        });
+        let rollout = harness::run(&mut context).await;
+        trajectory.finish().map_err(|error| error.to_string())?;
+        let text = std::fs::read_to_string(directory.path().join("trajectory.jsonl"))
+            .map_err(|error| error.to_string())?;
+        let (source, answer) = answer(&context, task, &rollout).await?;
+        if let Some(workspace) = context.opened() {
+            workspace.stop();
+        }
+        let count = |plane: &str, key: &str| {
+            rollout.result.get("planes").and_then(|planes| planes[plane][key].as_u64()).unwrap_or(0)
+        };
+        let whole = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        Ok(Driven {
+            events: read(&text).0,
+            source,
+            answer,
+            usage: (count("total", "calls"), count("total", "input_tokens"), count("total", "output_tokens")),
+            turns: whole(count("main", "calls")),
+            cells: whole(rollout.result.get("cells").and_then(Value::as_u64).unwrap_or(0)),
+            end: rollout.end,
+        })
+    }
+}
+
+/// Where the answer is, in the order of trials: the output file, what was handed in, what was said at the end.
+async fn answer(
+    context: &TrialContext,
+    task: &PreparedTask,
+    rollout: &Rollout,
+) -> Result<(Source, Option<Vec<u8>>), String> {
+    if let Some(workspace) = context.opened() {
+        match workspace.read(task.output_place(), LARGEST_ANSWER).await {
+            Ok(bytes) => return Ok((Source::Workspace, Some(bytes))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(SandboxError::from(error).to_string()),
+        }
+    }
+    Ok(match (&rollout.submitted, &rollout.final_text) {
+        (Some(text), _) => (Source::Submission, Some(text.clone().into_bytes())),
+        (None, Some(text)) => (Source::Message, Some(text.clone().into_bytes())),
+        (None, None) => (Source::None, None),
+    })
+}
+
+/// Whether an event is part of the conversation that a row shows: prompts stand in the row already.
+pub(super) fn is_said(event: &Event) -> bool {
+    event.step > 0
+        && matches!(
+            event.role,
+            EventRole::User | EventRole::Assistant | EventRole::ToolCall | EventRole::ToolResult
+        )
+}
