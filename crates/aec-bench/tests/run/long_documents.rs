@@ -165,12 +165,11 @@ fn evaluations_can_be_driven_by_these_harnesses() {
     }
     // A package has nothing that these harnesses could work with.
     let project = project();
-    project.data("dataset create small@1.0.0");
-    let export = project.run("prime export --name small --dataset small@1.0.0 --output environments/small");
+    let export = project.run("prime export --name aec-small --output-dir packages");
     assert_eq!(export.code, Some(0), "{export:?}");
     let model = "offline/scripted:rlm-replies.yaml";
     let run = project
-        .json(&format!("eval run ./environments/small -m {model} -n 1 -r 1 -a {{\"harness\":\"rlm\"}}"));
+        .json(&format!("eval run ./packages/aec_small -m {model} -n 1 -r 1 -a {{\"harness\":\"rlm\"}}"));
     assert!(run.errors().iter().any(|(id, _)| id == "R066"), "{run:?}");
 }
 

@@ -177,7 +177,9 @@ async fn answer(
     rollout: &Rollout,
 ) -> Result<(Source, Option<Vec<u8>>), String> {
     if let Some(workspace) = context.opened() {
+        let given = task.files.iter().find(|file| file.place == task.output_place());
         match workspace.read(task.output_place(), LARGEST_ANSWER).await {
+            Ok(bytes) if given.is_some_and(|given| *given.content == *bytes) => {}
             Ok(bytes) => return Ok((Source::Workspace, Some(bytes))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => return Err(SandboxError::from(error).to_string()),

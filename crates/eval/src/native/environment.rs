@@ -151,7 +151,7 @@ impl NativeEnvironment {
             arguments: &arguments,
             replaced: &replaced,
             lane,
-            harness: driver.as_ref().map_or(lane.name(), Driver::name),
+            harness: driver.as_ref().map_or_else(|| lane.name(), Driver::name),
             overlap: slice.overlap,
             timeout: setup.timeout,
             isolation: setup.isolation,
