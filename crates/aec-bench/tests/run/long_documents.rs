@@ -147,7 +147,7 @@ fn row(project: &Project) -> Value {
 
 #[test]
 fn evaluations_can_be_driven_by_these_harnesses() {
-    for (harness, replies, turns) in [("rlm", "rlm-replies", 3), ("lambda_rlm", "lambda-replies", 1)] {
+    for (harness, replies, turns) in [("rlm", "rlm-replies", 3_u32), ("lambda_rlm", "lambda-replies", 1)] {
         let project = project();
         let model = format!("offline/scripted:{replies}.yaml");
         let arguments = format!("{{\"harness\":\"{harness}\"}}");
