@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::number::Decimal;
-use crate::template::InputMapping;
 
 /// Something that a call found in a part of a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,12 +70,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// The authority of a section's sources. Sources it does not name come last.
-    pub fn of(mapping: &InputMapping) -> Self {
-        Self::from_priorities(mapping.sources.iter().map(|(label, priority)| (label.as_str(), *priority)))
-    }
-
-    /// Labels with their priorities, lower first; of equal ones the earlier counts as the earlier place.
+    /// Labels with their priorities, lower first; of equal ones the earlier counts as the earlier place. Others come last.
     pub fn from_priorities<'a>(sources: impl IntoIterator<Item = (&'a str, i64)>) -> Self {
         let mut ranks = BTreeMap::new();
         for (position, (label, priority)) in sources.into_iter().enumerate() {

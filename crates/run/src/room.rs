@@ -11,7 +11,7 @@ use crate::task::PreparedTask;
 use crate::workspace::{WORKSPACE, Workspace, blocking};
 
 /// Processes and threads that an agent may have.
-pub(crate) const MAX_PIDS: u32 = 512;
+pub const MAX_PIDS: u32 = 512;
 
 /// How rooms are opened in a run.
 #[derive(Clone, Debug)]

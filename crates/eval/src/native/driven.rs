@@ -31,8 +31,6 @@ use crate::FAMILY;
 
 /// Bytes of an answer that are read.
 const LARGEST_ANSWER: u64 = 64 * 1024 * 1024;
-/// Processes and threads of a session.
-pub(super) const MAX_PIDS: u32 = 512;
 
 /// The interpreter of rooms; finding it takes longer than a rollout.
 static PYTHON: LazyLock<Option<Python>> = LazyLock::new(|| find(std::env::var_os("PATH").as_deref()));

@@ -10,10 +10,11 @@ use aec_model::meter::Account;
 use aec_prime::package::lane::Lane;
 use aec_run::harness::tool_loop::name_calls;
 use aec_run::harness::{self, Limit};
+use aec_run::room::MAX_PIDS;
 use aec_run::trajectory::{Event, EventRole};
 use aec_sandbox::Limits;
 
-use super::driven::{Driver, MAX_PIDS, is_said};
+use super::driven::{Driver, is_said};
 use super::environment::{Example, NativeEnvironment, Ready};
 use super::tools;
 use super::verdict::{RolloutVerdict, Source};

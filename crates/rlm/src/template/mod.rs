@@ -21,9 +21,7 @@ use aec_base::text;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-pub use state::{
-    FillError, Gap, LockedSection, ReportState, SAVED_REPORT_VERSION, SavedReport, Status, Submission,
-};
+pub use state::{FillError, Gap, LockedSection, ReportState, Status, Submission};
 
 use crate::settings::Tier;
 use crate::source_file::{self, Checker, shown};

@@ -2,28 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{GenerationMode, ReportTemplate, Section, near_or};
 use crate::settings::Tier;
-
-/// The version of [`SavedReport`].
-pub const SAVED_REPORT_VERSION: u32 = 1;
 
 /// A template and what was written so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportState {
     template: ReportTemplate,
     filled: BTreeMap<String, String>,
-}
-
-/// What a report in the making is kept as.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SavedReport {
-    /// The version of this form.
-    pub schema_version: u32,
-    /// Texts by section.
-    pub filled: BTreeMap<String, String>,
 }
 
 /// Why a section was not filled.
@@ -57,9 +45,6 @@ pub enum FillError {
         /// The section.
         id: String,
     },
-    /// A saved report is of a form that is not known.
-    #[error("the saved report has version {0}, and {SAVED_REPORT_VERSION} is known")]
-    Version(u32),
 }
 
 /// A section that waits.
@@ -112,29 +97,6 @@ impl ReportState {
     /// A report of which nothing is written.
     pub fn new(template: ReportTemplate) -> Self {
         Self { template, filled: BTreeMap::new() }
-    }
-
-    /// A report that was kept; every text must fit the template.
-    pub fn restore(template: ReportTemplate, saved: &SavedReport) -> Result<Self, FillError> {
-        if saved.schema_version != SAVED_REPORT_VERSION {
-            return Err(FillError::Version(saved.schema_version));
-        }
-        let mut state = Self::new(template);
-        if let Some(id) = saved.filled.keys().find(|id| state.template.section(id).is_none()) {
-            return Err(state.unknown(id));
-        }
-        let order: Vec<String> = state.template.order().map(|section| section.id.clone()).collect();
-        for id in order {
-            if let Some(content) = saved.filled.get(&id) {
-                state.fill(&id, content.clone())?;
-            }
-        }
-        Ok(state)
-    }
-
-    /// What is kept of it.
-    pub fn save(&self) -> SavedReport {
-        SavedReport { schema_version: SAVED_REPORT_VERSION, filled: self.filled.clone() }
     }
 
     /// The template.
