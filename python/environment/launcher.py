@@ -95,11 +95,19 @@ def restrict(place, flags):
     mount(None, place, None, REMOUNT | BIND | NOSUID | NODEV | flags | kept)
 
 
+def make_scratch(place, spec):
+    os.makedirs(place)
+    mount("tmpfs", place, "tmpfs", NOSUID | NODEV, f"size={spec['scratch_mb']}m,mode=1777")
+
+
 def build_root(spec):
     """Builds the room's file system and makes it the root."""
     root = spec["root"]
     mount(None, "/", None, REC | PRIVATE)
     mount("tmpfs", root, "tmpfs", NOSUID | NODEV, "size=16m,mode=755")
+    # Before anything is shown: what is shown may lie below one of them, as an interpreter in /tmp does.
+    for place in ("/tmp", "/home/agent"):
+        make_scratch(root + place, spec)
     for path in SYSTEM:
         if os.path.islink(path):
             os.symlink(os.readlink(path), root + path)
@@ -117,9 +125,7 @@ def build_root(spec):
         os.symlink(path, f"{root}/run/aec-bench/bin/{name}")
     os.mkdir(root + "/proc")
     mount("proc", root + "/proc", "proc", NOSUID | NODEV | NOEXEC)
-    for place in ("/tmp", "/home/agent", "/dev/shm"):
-        os.makedirs(root + place)
-        mount("tmpfs", root + place, "tmpfs", NOSUID | NODEV, f"size={spec['scratch_mb']}m,mode=1777")
+    make_scratch(root + "/dev/shm", spec)
     for source, place, access in spec["binds"]:
         os.makedirs(root + place, exist_ok=True)
         mount(source, root + place, None, BIND)
