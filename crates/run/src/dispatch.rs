@@ -16,7 +16,6 @@ use aec_ledger::layout::{Ledger, parse_record_name};
 use aec_ledger::record::{Boundary, Fault, TrialRecord};
 use aec_ledger::writer::{CommitError, GroupListener, Writer, WriterSetup};
 use aec_model::failure::FailureKind;
-use aec_model::money::MicroDollars;
 use aec_task::dataset::tree::{self, Memory};
 use aec_task::task::Task;
 use tokio::sync::{mpsc, oneshot};
@@ -143,7 +142,7 @@ pub async fn execute(
 }
 
 /// Keeps the index up with the writer. An index that fails is rebuilt by whoever reads it.
-fn index_listener(ledger: &Ledger) -> Option<GroupListener> {
+pub(crate) fn index_listener(ledger: &Ledger) -> Option<GroupListener> {
     let mut index = Index::open(ledger).ok()?;
     Some(Box::new(move |group| {
         let rows: Vec<(&TrialRecord, _, _)> =
@@ -256,13 +255,7 @@ impl Dispatcher {
                 fs_err::remove_dir_all(&place)?;
                 continue;
             }
-            let fault = Fault {
-                boundary: Boundary::Internal,
-                kind: Some("interrupted".to_owned()),
-                message: "the program was killed while the agent worked".to_owned(),
-                retryable: true,
-            };
-            let record = self.salvaged(index, attempt, &place, Outcome::Cancelled, fault)?;
+            let record = self.salvaged(index, attempt, &place, Outcome::Cancelled, interrupted())?;
             let (outcome, reward, calls) = (record.outcome, record.reward(), record.cost.unsettled_calls);
             commit(&self.writer, record).await.map_err(|error| io::Error::other(error.to_string()))?;
             self.unsettled_calls += calls;
@@ -490,17 +483,7 @@ impl Dispatcher {
         if retried {
             self.queue.push_first(agent, Waiting { attempt: waiting.attempt + 1, ..waiting });
         }
-        let cost = &record.cost;
-        TrialEnded {
-            trial,
-            outcome: record.outcome,
-            reward: record.reward(),
-            fault: record.fault.clone(),
-            cost: cost.estimated_cost_usd.and_then(MicroDollars::from_dollars),
-            tokens: cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens,
-            duration,
-            retried,
-        }
+        TrialEnded { retried, ..TrialEnded::of(record, trial, duration) }
     }
 
     /// Whether the end of an attempt says that going on makes no sense.
@@ -586,6 +569,16 @@ impl Dispatcher {
     }
 }
 
+/// What is wrong with an attempt that a killed session left in the middle of its work.
+pub(crate) fn interrupted() -> Fault {
+    Fault {
+        boundary: Boundary::Internal,
+        kind: Some("interrupted".to_owned()),
+        message: "the program was killed while the agent worked".to_owned(),
+        retryable: true,
+    }
+}
+
 fn next_wish(seen: Wish) -> Wish {
     if seen == Wish::GoOn { Wish::Finish } else { Wish::GiveUp }
 }
@@ -630,7 +623,10 @@ impl Worker {
         let begun = Instant::now();
         self.tell(RunEvent::TrialStarted(Arc::clone(&self.reference)));
         let made = match task {
-            Ok(task) => self.attempt(Attempt { trial: planned, number: waiting.attempt, task }).await,
+            Ok(task) => {
+                let (number, chance) = (waiting.attempt, waiting.attempt);
+                self.attempt(Attempt { trial: planned, number, chance, task }).await
+            },
             Err(problem) => Err(Lost::Task(problem.what)),
         };
         let Self { writer, reference, mut slot, .. } = self;
@@ -669,7 +665,7 @@ impl Worker {
 }
 
 /// Waits until a record is durable and in its place.
-async fn commit(writer: &Arc<Writer>, record: TrialRecord) -> Result<(), CommitError> {
+pub(crate) async fn commit(writer: &Arc<Writer>, record: TrialRecord) -> Result<(), CommitError> {
     let (sender, receiver) = oneshot::channel();
     writer.commit(record, Box::new(move |done| drop(sender.send(done))));
     let gone = |_| CommitError::Storage("the writer has ended".to_owned());
@@ -701,7 +697,7 @@ impl Prepared {
 }
 
 /// Looks after a task was read: what was read is what was planned.
-fn unchanged(task: &Task, revision: Digest) -> Result<(), Problem> {
+pub(crate) fn unchanged(task: &Task, revision: Digest) -> Result<(), Problem> {
     let changed = tree::hash(&task.path, &Memory::default()).is_ok_and(|found| found != revision);
     if changed {
         let what = format!("the task `{}` changed while the run went on", task.id);

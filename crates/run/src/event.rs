@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aec_base::name::Name;
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::Fault;
+use aec_ledger::record::{Fault, TrialRecord};
 use aec_model::money::MicroDollars;
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +108,23 @@ pub struct TrialEnded {
     pub duration: Duration,
     /// Whether another attempt follows.
     pub retried: bool,
+}
+
+impl TrialEnded {
+    /// What a record says, of an attempt that no other follows.
+    pub(crate) fn of(record: &TrialRecord, trial: Arc<TrialRef>, duration: Duration) -> Self {
+        let cost = &record.cost;
+        Self {
+            trial,
+            outcome: record.outcome,
+            reward: record.reward(),
+            fault: record.fault.clone(),
+            cost: cost.estimated_cost_usd.and_then(MicroDollars::from_dollars),
+            tokens: cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens,
+            duration,
+            retried: false,
+        }
+    }
 }
 
 /// What was spent so far.

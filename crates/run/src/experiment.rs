@@ -192,6 +192,27 @@ pub struct Agent {
     pub system_prompt_file: Option<String>,
 }
 
+impl Agent {
+    /// The agent that stands under `key` in a document of another format: every problem is reported there.
+    pub fn from_table(
+        table: &AgentTable,
+        document: &Document,
+        key: &str,
+        env: &Env,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut found = Vec::new();
+        let agent = read_agent(table, env, |name| format!("{key}.{name}"), &mut found);
+        let problems: Vec<Problem> = found
+            .into_iter()
+            .map(|(name, shared, what, fix)| document.problem(shared, &format!("{key}.{name}"), what).fix(fix))
+            .collect();
+        match agent {
+            Some(agent) if problems.is_empty() => Ok(agent),
+            _ => Err(problems),
+        }
+    }
+}
+
 impl Experiment {
     /// Reads and checks an experiment file; every problem is reported.
     pub fn read(path: &Path, env: &Env) -> Result<Self, Vec<Problem>> {

@@ -59,8 +59,9 @@ pub fn forecasts(
             let made = parallel::map(&numbered, CHUNK, |(number, task)| {
                 let times = count(*number);
                 let prepared = (times > 0).then(|| prepared(task, &plan.conditions).ok()).flatten()?;
+                let own = agent.system_prompt.as_deref();
                 let forecast =
-                    lambda_rlm::forecast(&prepared, &agent.parameters, agent.model.as_ref()).ok()?;
+                    lambda_rlm::forecast(&prepared, &agent.parameters, own, agent.model.as_ref()).ok()?;
                 Some((times, TaskForecast { task_id: task.id.as_str().to_owned(), forecast }))
             });
             let mut all = Forecast {
@@ -100,7 +101,8 @@ pub(crate) fn unplannable(tasks: &[Task], agents: &[PlannedAgent], conditions: &
             let prepared = prepared(task, conditions)?;
             match agent.harness {
                 Harness::Rlm => rlm::check(&prepared),
-                _ => lambda_rlm::forecast(&prepared, &parameters, None).map(drop),
+                _ => lambda_rlm::forecast(&prepared, &parameters, agent.system_prompt.as_deref(), None)
+                    .map(drop),
             }
         });
         for (task, found) in tasks.iter().zip(found) {

@@ -1,5 +1,7 @@
 //! The parameters of an agent: each is honoured by its harness or rejected when a plan is made.
 
+use std::collections::BTreeMap;
+
 use aec_base::problem::Problem;
 use aec_base::text;
 use aec_model::message::{DEFAULT_MAX_TOKENS, Sampling};
@@ -55,6 +57,9 @@ pub struct Parameters {
     pub skill: f64,
     /// `sim`: what its luck is drawn from, beside the trial.
     pub seed: i64,
+    /// `sim`: texts that change its skill when the system prompt has them, each with what it adds, from -1 to 1. Sorted: the
+    /// order in which they are written means nothing.
+    pub lessons: BTreeMap<String, f64>,
     /// `command`: the program and its arguments.
     pub command: Vec<String>,
     /// `command`: files and directories of the project that are shown to the program under `/agent`.
@@ -83,6 +88,7 @@ impl Default for Parameters {
             script: None,
             skill: 1.0,
             seed: 0,
+            lessons: BTreeMap::new(),
             command: Vec::new(),
             files: Vec::new(),
             env: Vec::new(),
@@ -120,7 +126,7 @@ pub fn known(harness: Harness) -> Vec<&'static str> {
         Harness::LambdaRlm => &["max_turns", "token_budget", "max_cost_usd"],
         Harness::Direct | Harness::Oracle | Harness::Nop => &[],
         Harness::Scripted => &["script", "command_timeout", "tool_output", "snapshots"],
-        Harness::Sim => &["skill", "seed"],
+        Harness::Sim => &["skill", "seed", "lessons"],
         Harness::Command => &["command", "files", "env", "max_tokens", "max_turns", "command_timeout"],
     };
     let sampling: &[&str] = if harness.needs_model() { &SAMPLING } else { &[] };
@@ -208,6 +214,7 @@ impl Parameters {
             "snapshots" => self.snapshots = value.as_bool().ok_or("true or false")?,
             "script" => self.script = Some(inside(value.as_str().ok_or(INSIDE)?)?),
             "skill" => self.skill = number(value, 0.0, 1.0)?,
+            "lessons" => self.lessons = lessons(value)?,
             "command" => self.command = command(value)?,
             "files" => {
                 self.files = words(value)?.iter().map(|file| inside(file)).collect::<Result<_, _>>()?;
@@ -243,6 +250,12 @@ impl Parameters {
                 "script" => self.script.clone()?.into(),
                 "skill" => self.skill.into(),
                 "seed" if harness == Harness::Sim => self.seed.into(),
+                // What is not there is not named, so that plans from before there were lessons keep their digests.
+                "lessons" if self.lessons.is_empty() => return None,
+                "lessons" => {
+                    let pairs = self.lessons.iter().map(|(text, gain)| (text.clone(), Value::from(*gain)));
+                    Value::Object(pairs.collect())
+                }
                 "command" => self.command.clone().into(),
                 "files" => self.files.clone().into(),
                 "env" => {
@@ -277,6 +290,16 @@ fn count(value: &Value) -> Result<u32, &'static str> {
 fn number(value: &Value, from: f64, to: f64) -> Result<f64, &'static str> {
     let expected = if to > 1.0 { "a number of at least 0" } else { "a number from 0 to 1" };
     value.as_f64().filter(|value| (from..=to).contains(value)).ok_or(expected)
+}
+
+fn lessons(value: &Value) -> Result<BTreeMap<String, f64>, &'static str> {
+    let expected = "a map from texts that are not empty to numbers from -1 to 1";
+    // An empty text is in every prompt.
+    let pair = |(text, gain): (&String, &Value)| {
+        let gain = gain.as_f64().filter(|gain| (-1.0..=1.0).contains(gain))?;
+        (!text.trim().is_empty()).then(|| (text.clone(), gain))
+    };
+    value.as_object().and_then(|map| map.iter().map(pair).collect()).ok_or(expected)
 }
 
 fn words(value: &Value) -> Result<Vec<String>, &'static str> {
@@ -343,14 +366,66 @@ mod tests {
     fn every_known_parameter_can_be_set_and_is_recorded() {
         for harness in Harness::ALL {
             for key in known(harness) {
-                let samples =
-                    [json!(1), json!("x"), json!(true), json!({ "k": "v" }), json!(["x"]), json!("text")];
+                let samples = [
+                    json!(1),
+                    json!("x"),
+                    json!(true),
+                    json!({ "k": "v" }),
+                    json!({ "k": 0.5 }),
+                    json!(["x"]),
+                    json!("text"),
+                ];
                 let set = samples.iter().find(|value| Parameters::default().set(harness, key, value).is_ok());
                 let mut parameters = Parameters::default();
                 parameters.set(harness, key, set.unwrap_or_else(|| panic!("{key}"))).unwrap();
                 assert!(parameters.effective(harness).contains_key(key), "{harness:?} {key}");
             }
         }
+    }
+
+    #[test]
+    fn lessons_are_part_of_the_plan_and_their_order_is_not() {
+        let effective = |given: Value| {
+            let effective = read(Harness::Sim, &given).unwrap().effective(Harness::Sim);
+            serde_json::to_string(&effective).unwrap()
+        };
+        // To the byte what it was before there were lessons: digests of plans are made of it.
+        let without = r#"{"skill":0.5,"seed":0}"#;
+        assert_eq!(effective(json!({ "skill": 0.5 })), without);
+        assert_eq!(effective(json!({ "skill": 0.5, "lessons": {} })), without);
+        let with =
+            r#"{"skill":0.5,"seed":0,"lessons":{"Check  units":1.0,"round early":-0.1},"timeout_sec":9}"#;
+        let lessons = json!({ "round early": -0.1, "Check  units": 1 });
+        assert_eq!(effective(json!({ "lessons": lessons, "timeout_sec": 9, "skill": 0.5 })), with);
+        assert_eq!(effective(serde_json::from_str(with).unwrap()), with, "a plan is read as it was written");
+    }
+
+    #[test]
+    fn lessons_that_make_no_sense_are_rejected() {
+        for lessons in [
+            json!(["check the units"]),
+            json!("check the units"),
+            json!(0.3),
+            json!(null),
+            json!({ "": 0.3 }),
+            json!({ " \n": 0.3 }),
+            json!({ "a": 1.01 }),
+            json!({ "a": -1.01 }),
+            json!({ "a": "0.3" }),
+            json!({ "a": true }),
+            // What JSON makes of a number that is none.
+            json!({ "a": f64::NAN }),
+            json!({ "a": 0.3, "b": f64::INFINITY }),
+        ] {
+            let problems = read(Harness::Sim, &json!({ "lessons": lessons })).unwrap_err();
+            assert_eq!((problems.len(), problems[0].id.as_deref()), (1, Some("E021")), "{lessons}");
+            assert_eq!(
+                problems[0].what,
+                "the parameter `lessons` of agent `a` is not a map from texts that are not empty to numbers from -1 to 1"
+            );
+        }
+        let elsewhere = read(Harness::Oracle, &json!({ "lessons": { "a": 0.1 } })).unwrap_err();
+        assert_eq!(elsewhere[0].id.as_deref(), Some("E020"));
     }
 
     #[test]

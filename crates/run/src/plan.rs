@@ -273,7 +273,8 @@ impl Plan {
         trials
     }
 
-    fn trial(&self, task: usize, agent: usize, repetition: u32) -> PlannedTrial {
+    /// One of them.
+    pub fn trial(&self, task: usize, agent: usize, repetition: u32) -> PlannedTrial {
         let planned = &self.tasks[task];
         let key = trial_key(&planned.task_id, planned.revision, self.agents[agent].digest, repetition);
         PlannedTrial { id: trial_id(&self.experiment_id, key), key, task, agent, repetition }

@@ -75,12 +75,7 @@ pub fn make(
             Err(found) => problems.extend(found),
         }
     }
-    problems.extend(unfit(&tasks, &agents));
-    problems.extend(unplannable(&tasks, &agents, &conditions));
-    if conditions.backend != Backend::Local {
-        let what = format!("the backend `{}` is not part of this version", conditions.backend.name());
-        problems.push(Problem::error(what).id(FAMILY.number(23)).fix("pass --backend local"));
-    }
+    problems.extend(unworkable(&tasks, &agents, &conditions));
     let planned = plan_tasks(places, &tasks).unwrap_or_else(|found| {
         problems.extend(found);
         Vec::new()
@@ -113,6 +108,84 @@ pub fn make(
         plan.digest = plan.compute_digest();
     }
     Ok(Made { plan, tasks, problems: leaks })
+}
+
+/// What keeps agents from working on tasks under some conditions.
+fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Problem> {
+    let mut problems = unfit(tasks, agents);
+    problems.extend(unplannable(tasks, agents, conditions));
+    if conditions.backend != Backend::Local {
+        let what = format!("the backend `{}` is not part of this version", conditions.backend.name());
+        problems.push(Problem::error(what).id(FAMILY.number(23)).fix("pass --backend local"));
+    }
+    problems
+}
+
+/// What a step of an experiment is planned with whose trials are not known beforehand.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The experiment.
+    pub experiment_id: Name,
+    /// Its title.
+    pub name: Option<String>,
+    /// Conditions of every trial.
+    pub conditions: Conditions,
+    /// Version of the program.
+    pub tool_version: String,
+}
+
+impl Frame {
+    /// The experiment's own plan: its steps have the tasks.
+    pub fn opening(&self, agents: Vec<PlannedAgent>) -> Plan {
+        self.plan(Vec::new(), agents, 1)
+    }
+
+    /// The plan of a step. `repetitions` is the highest that any of its trials has.
+    pub fn step(
+        &self,
+        places: &Places,
+        tasks: &[Task],
+        agents: Vec<PlannedAgent>,
+        repetitions: u32,
+    ) -> Result<Plan, Vec<Problem>> {
+        let problems = unworkable(tasks, &agents, &self.conditions);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(self.plan(plan_tasks(places, tasks)?, agents, repetitions))
+    }
+
+    fn plan(&self, tasks: Vec<PlannedTask>, agents: Vec<PlannedAgent>, repetitions: u32) -> Plan {
+        let mut plan = Plan {
+            schema_version: PLAN_VERSION,
+            experiment_id: self.experiment_id.clone(),
+            name: self.name.clone(),
+            description: None,
+            dataset: None,
+            tasks,
+            agents,
+            repetitions,
+            conditions: self.conditions.clone(),
+            tool_version: self.tool_version.clone(),
+            digest: Digest::of(b""),
+        };
+        plan.digest = plan.compute_digest();
+        plan
+    }
+}
+
+/// An agent with another name and a system prompt that no file has.
+pub fn plan_prompted(
+    places: &Places,
+    agent: &Agent,
+    name: Name,
+    system_prompt: String,
+) -> Result<PlannedAgent, Vec<Problem>> {
+    let mut planned = plan_agent(places, agent)?;
+    planned.name = name;
+    planned.system_prompt = Some(system_prompt);
+    planned.digest = planned.compute_digest();
+    Ok(planned)
 }
 
 fn placeholder() -> Name {

@@ -218,6 +218,15 @@ impl Session {
         Ok((session, recovered, past))
     }
 
+    /// Keeps the plan of a step, which records name. The experiment's own plan stays what it is.
+    pub(crate) fn keep_step(&self, plan: &Plan) -> io::Result<()> {
+        let kept = self.directory.run().join("plans").join(format!("{}.json", plan.digest.hex()));
+        if kept.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        write_atomic(&kept, plan.to_json().as_bytes())
+    }
+
     /// Says how it ended.
     pub fn end(&mut self, recorded: u64, stopped: Option<crate::event::StopReason>) -> io::Result<()> {
         self.file.ended_at = Some(Timestamp::now_in_milliseconds());

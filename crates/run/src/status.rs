@@ -84,7 +84,8 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
     problems.extend(past.problems());
     let mut all = AgentTally::default();
     let mut agents = Vec::new();
-    if let Some(plan) = &plan {
+    let stepwise = plan.as_ref().is_some_and(|plan| plan.tasks.is_empty());
+    if let Some(plan) = plan.as_ref().filter(|_| !stepwise) {
         agents = plan
             .agents
             .iter()
@@ -102,6 +103,8 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
         for found in past.trials.values() {
             all.add(found.outcome, found.reward);
         }
+        // An experiment whose trials are not known beforehand has planned what it has run.
+        all.planned = if stepwise { all.executed } else { 0 };
     }
     let state = match &plan {
         _ if busy => State::Running,

@@ -39,6 +39,7 @@ const GRACE: Duration = Duration::from_secs(15);
 const ACCOUNT: &str = "the trial";
 
 /// What all attempts of a run share.
+#[derive(Clone)]
 pub struct Shared {
     /// The plan.
     pub plan: Arc<Plan>,
@@ -70,6 +71,8 @@ pub struct Shared {
 pub(crate) struct Attempt {
     pub(crate) trial: PlannedTrial,
     pub(crate) number: u32,
+    /// Which try that has its chance: on cassettes, one that follows an attempt that was cut off stands in its place.
+    pub(crate) chance: u32,
     pub(crate) task: Arc<PreparedTask>,
 }
 
@@ -364,7 +367,7 @@ fn fault(boundary: Boundary, kind: Option<&str>, message: String, retryable: boo
 /// What the calls of an attempt are found by on cassettes: the same in every experiment.
 fn label(attempt: &Attempt) -> String {
     let key = attempt.trial.key.hex();
-    if attempt.number == 1 { key } else { format!("{key}.{}", attempt.number) }
+    if attempt.chance == 1 { key } else { format!("{key}.{}", attempt.chance) }
 }
 
 fn opener(shared: &Shared, attempt: &Attempt) -> RoomOpener {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aec_model::retry::RetryPolicy;
 use aec_run::harness::{End, Limit};
+use aec_run::trajectory::EventRole;
 use serde_json::{Value, json};
 
 use super::lambda_rlm::{ANSWERS, bench, section};
@@ -208,4 +209,61 @@ async fn texts_of_tables_keep_their_lines_and_sources_their_paths() {
     let fact = &section(&left, "s")["facts"][0];
     assert_eq!(fact["provenance"][0]["source"], "spec.csv", "a path keeps its ending");
     assert!(left.result("plan")["calls"].as_u64().unwrap() >= 4);
+}
+
+/// The system and user messages of what a model of this name was asked, sorted.
+fn asked(server: &aec_model::test_server::TestServer, model: &str) -> Vec<(String, String)> {
+    let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
+    let of = bodies(server).into_iter().filter(|body| body["model"] == model);
+    let mut asked: Vec<(String, String)> =
+        of.map(|body| (text(&body["messages"][0]), text(&body["messages"][1]))).collect();
+    asked.sort();
+    asked
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_agents_system_prompt_comes_first_in_every_call_but_the_advisors() {
+    const OWN: &str = "Check every unit twice.";
+    let merged = r#"{"findings": [{"key": "depth_m", "value": 1.25, "from": [0]}]}"#;
+    let mut answers = vec![("<goal>", "Look at the notes."), ("\"number\":", merged)];
+    answers.extend(ANSWERS);
+    answers[2].1 = r#"{"status": "supplement", "guidance": "the datum", "gaps": ["no datum"]}"#;
+    let mut runs = Vec::new();
+    for own in [None, Some(format!("{OWN}\n \n"))] {
+        let mut bench = bench(json!({}), &answers);
+        let server = on_a_server(&mut bench, &answers, &[]).await;
+        bench.system_prompt = own.clone();
+        bench.task_file("environment/spec.md", &long_spec(40));
+        bench.task_file(
+            "lambda-rlm.toml",
+            "[planner]\ncontext_window_chars = 10_000\n[advisor]\nmodel = 'wise'\n",
+        );
+        let left = bench.run().await;
+        assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
+        let noted = left.events.iter().find(|event| event.role == EventRole::System);
+        assert_eq!(noted.and_then(|event| event.content.clone()), own, "what is sent is written down");
+        runs.push((asked(&server, "mine"), asked(&server, "wise"), left));
+    }
+    let [(plain, advice, before), (led, same_advice, after)] = runs.as_slice() else { panic!() };
+    // Reading, merging, reviewing and writing: each has its role after the prompt, and nothing else is different.
+    let stripped: Vec<(String, String)> = led
+        .iter()
+        .map(|(system, user)| {
+            let role = system.strip_prefix(OWN).and_then(|rest| rest.strip_prefix("\n\n"));
+            (role.unwrap_or_else(|| panic!("{system}")).to_owned(), user.clone())
+        })
+        .collect();
+    assert_eq!(&stripped, plain);
+    for role in ["You read one part", "You merge", "You check", "You write one section"] {
+        assert!(plain.iter().any(|(system, _)| system.starts_with(role)), "{role}");
+    }
+    // The advisor is another model with a prompt of its own.
+    assert_eq!((advice.len(), advice), (1, same_advice));
+    // The forecast counts the prompt in every call.
+    let tokens = |left: &Left| left.result("forecast")["input_tokens"].as_u64().unwrap();
+    let calls = after.result("forecast")["calls"].as_u64().unwrap();
+    assert_eq!(before.result("forecast")["calls"], calls);
+    let more = tokens(after) - tokens(before);
+    let expected = calls * (OWN.len() as u64 + 2) / 4;
+    assert!(more.abs_diff(expected) <= 2, "{more} instead of about {expected}");
 }

@@ -63,6 +63,35 @@ async fn sim_is_the_oracle_with_mistakes_that_repeat() {
     assert!(answers[0] != answers[2] || answers[0] != answers[3]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn sim_has_the_skill_that_its_prompt_gives_it() {
+    let lessons = json!({ "check the units": 1, "round early": -0.5 });
+    let taught = |prompt: Option<&str>, lessons: &Value| {
+        let mut bench = Bench::new(Harness::Sim, json!({ "skill": 0, "seed": 5, "lessons": lessons }));
+        bench.system_prompt = prompt.map(str::to_owned);
+        bench
+    };
+    let best = taught(Some("Check  the\nUNITS.\n"), &lessons).run().await;
+    assert_eq!(best.file("output.json").await.as_deref(), Some(ANSWER));
+    assert_eq!((best.result("skill"), best.result("lessons")), (&json!(1.0), &json!(["check the units"])));
+    let heard = best.events.iter().find(|event| event.role == EventRole::System).unwrap();
+    assert_eq!(heard.content.as_deref(), Some("Check  the\nUNITS.\n"));
+    // Luck is that of an agent with the skill itself.
+    let plain = Bench::new(Harness::Sim, json!({ "skill": 0.5, "seed": 5 })).run().await;
+    let both = taught(Some("Check the units. Round early."), &lessons).run().await;
+    assert_eq!(both.result("skill"), &json!(0.5));
+    assert_eq!(both.file("output.json").await, plain.file("output.json").await);
+    // Without lessons a prompt is nothing to this harness, and the result is what it always was.
+    let worst = Bench::new(Harness::Sim, json!({ "skill": 0, "seed": 5 })).run().await;
+    for deaf in [taught(None, &lessons), taught(Some("Check the units."), &json!({}))] {
+        let left = deaf.run().await;
+        assert!(left.events.iter().all(|event| event.role != EventRole::System));
+        assert_eq!(left.file("output.json").await, worst.file("output.json").await);
+    }
+    let keys: Vec<&String> = worst.rollout.result.keys().collect();
+    assert_eq!(keys, ["skill", "faults"]);
+}
+
 fn scripted(script: &str) -> Bench {
     let mut bench = Bench::new(Harness::Scripted, json!({ "script": "play/it.yaml", "command_timeout": 1 }));
     bench.files =

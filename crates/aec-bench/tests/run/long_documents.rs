@@ -138,6 +138,32 @@ fn what_cannot_be_carried_out_is_refused_before_anything_is_run() {
     assert_eq!(forecast["tasks"][0]["task_id"], "ground/borehole-summary");
 }
 
+#[test]
+fn a_system_prompt_is_part_of_what_is_expected() {
+    let project = project();
+    let plain = project.data("plan --config experiment.yaml")["forecasts"][0].clone();
+    let experiment = std::fs::read_to_string(project.env.path("experiment.yaml")).unwrap();
+    let model = "model: offline/scripted:lambda-replies.yaml";
+    let with_prompt = experiment.replace(model, &format!("{model}\n    system_prompt_file: own.md"));
+    project.env.write("experiment.yaml", with_prompt);
+    project.env.write("own.md", "Check every unit twice. ".repeat(10));
+    let told = project.data("plan --config experiment.yaml")["forecasts"][0].clone();
+    let tokens = |forecast: &Value| forecast["input_tokens"].as_u64().unwrap();
+    // 239 letters and an empty line in each of six calls, four letters a token.
+    assert!((tokens(&told) - tokens(&plain)).abs_diff(6 * 241 / 4) <= 2, "{told} {plain}");
+    project.data("run --config experiment.yaml");
+    for record in project.records("boreholes").values() {
+        assert_eq!(record.reward(), Some(1.0));
+        let by_plan = record.agent.name.as_str() == "by-plan";
+        let own = record.inputs.system_prompt.as_deref().is_some_and(|text| text.starts_with("Check every"));
+        assert_eq!(own, by_plan);
+    }
+    // A prompt that leaves no room for the sources leaves no plan.
+    project.env.write("own.md", "Check every unit twice. ".repeat(1000));
+    let (id, told) = project.refusal("plan --config experiment.yaml --experiment-id y", 3);
+    assert!(id == "E045" && told.contains("there is no plan"), "{id}: {told}");
+}
+
 /// The first row of the only evaluation that was saved.
 fn row(project: &Project) -> Value {
     let files = files_below(&project.env.path("outputs"));

@@ -9,6 +9,7 @@
 mod attacks;
 mod faults;
 mod kill;
+mod lessons;
 mod long_documents;
 mod plan;
 mod records;

@@ -22,6 +22,7 @@ mod proportion;
 mod quantile;
 mod random;
 mod scale;
+mod sequential;
 #[cfg(test)]
 mod simulations;
 
@@ -40,6 +41,7 @@ pub use power::{Design, Goal, minimal_detectable_effect, power, repetitions_need
 pub use proportion::{clopper_pearson, wilson};
 pub use quantile::{median, quantile};
 pub use scale::rescale;
+pub use sequential::{Wager, confidence_sequence, evidence_above, fewest_observations};
 
 /// A count as a number to calculate with.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^53")]

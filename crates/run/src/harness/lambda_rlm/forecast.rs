@@ -42,6 +42,7 @@ impl Prepared {
     pub(super) fn make(
         task: &PreparedTask,
         parameters: &Parameters,
+        system_prompt: Option<&str>,
         model: Option<&Model>,
     ) -> Result<Self, String> {
         let mut given = Given::read(task)?;
@@ -59,9 +60,10 @@ impl Prepared {
             .iter()
             .map(|section| prompts::brief(&task.instruction, &given.template.meta, section).chars().count());
         let usual = CallShape::for_window(planner.context_window_chars);
-        let prompt_chars =
-            usual.prompt_chars.max((briefs.max().unwrap_or(0) + prompts::LONGEST_FRAME) as u64);
-        let call = CallShape { prompt_chars, ..usual };
+        let frame = usual.prompt_chars.max((briefs.max().unwrap_or(0) + prompts::LONGEST_FRAME) as u64);
+        // A usual call knows nothing of the agent's prompt, which therefore comes on top.
+        let own = prompts::before_role(system_prompt).chars().count() as u64;
+        let call = CallShape { prompt_chars: frame.saturating_add(own), ..usual };
         let requests: Vec<Request<'_>> = read
             .iter()
             .flat_map(|section| {

@@ -76,10 +76,13 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
 
 async fn prepare(context: &mut TrialContext) -> Result<Prepared, End> {
     let (task, agent) = (Arc::clone(&context.task), Arc::clone(&context.agent));
-    let making = move || Prepared::make(&task, &agent.parameters, agent.model.as_ref());
+    let making = move || {
+        let own = agent.system_prompt.as_deref();
+        Prepared::make(&task, &agent.parameters, own, agent.model.as_ref())
+    };
     let prepared = blocking(making).await?.map_err(End::Task)?;
     let instruction = context.task.instruction.clone();
-    context.begin(None, &instruction);
+    context.begin(context.agent.system_prompt.clone(), &instruction);
     for note in &prepared.given.notes {
         context.trajectory.note(note.clone(), Map::new());
     }
@@ -94,9 +97,10 @@ async fn prepare(context: &mut TrialContext) -> Result<Prepared, End> {
 pub(crate) fn forecast(
     task: &PreparedTask,
     parameters: &Parameters,
+    system_prompt: Option<&str>,
     model: Option<&Model>,
 ) -> Result<Forecast, String> {
-    Prepared::make(task, parameters, model).map(|prepared| prepared.forecast)
+    Prepared::make(task, parameters, system_prompt, model).map(|prepared| prepared.forecast)
 }
 
 /// Works on all sections, those at once that wait for no other.

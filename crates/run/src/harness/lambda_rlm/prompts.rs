@@ -58,12 +58,28 @@ pub(super) fn brief(instruction: &str, report: &Meta, section: &Section) -> Stri
     text
 }
 
-fn asked(role: &str, text: String, sampling: Sampling) -> Request {
-    Request {
-        messages: vec![Message::text(Role::System, role), Message::text(Role::User, text)],
-        sampling,
-        ..Request::default()
+/// What all requests of an agent have in common.
+pub(super) struct Manner<'a> {
+    /// The system prompt of the experiment. It comes before the role of each call.
+    pub(super) own: Option<&'a str>,
+    /// How answers are drawn.
+    pub(super) sampling: Sampling,
+}
+
+impl Manner<'_> {
+    fn ask(self, role: &str, text: String) -> Request {
+        let system = format!("{}{role}", before_role(self.own));
+        Request {
+            messages: vec![Message::text(Role::System, system), Message::text(Role::User, text)],
+            sampling: self.sampling,
+            ..Request::default()
+        }
     }
+}
+
+/// What stands before the role of every call.
+pub(super) fn before_role(own: Option<&str>) -> String {
+    own.map(|own| format!("{}\n\n", own.trim_end())).unwrap_or_default()
 }
 
 /// Reading one part. `header` is the header row of a table that was cut.
@@ -73,7 +89,7 @@ pub(super) fn leaf(
     header: Option<&str>,
     part: &str,
     guidance: Option<&str>,
-    sampling: Sampling,
+    manner: Manner<'_>,
 ) -> Request {
     let mut text = brief.to_owned();
     if let Some(guidance) = guidance {
@@ -83,22 +99,22 @@ pub(super) fn leaf(
         text.push_str(&format!("<header>\n{header}\n</header>\n"));
     }
     text.push_str(&format!("<source path=\"{label}\">\n{part}\n</source>\n"));
-    asked(LEAF, text, sampling)
+    manner.ask(LEAF, text)
 }
 
 /// Merging what several parts gave.
-pub(super) fn reduce(brief: &str, facts: &[Fact], sampling: Sampling) -> Request {
+pub(super) fn reduce(brief: &str, facts: &[Fact], manner: Manner<'_>) -> Request {
     let mut text = brief.to_owned();
     for (number, fact) in facts.iter().enumerate() {
         text.push_str(&format!("{}\n", json!({"number": number, "key": fact.key, "value": fact.value})));
     }
-    asked(REDUCE, text, sampling)
+    manner.ask(REDUCE, text)
 }
 
 /// Checking what was found.
-pub(super) fn review(brief: &str, facts: &[MergedFact], sources: &[&str], sampling: Sampling) -> Request {
+pub(super) fn review(brief: &str, facts: &[MergedFact], sources: &[&str], manner: Manner<'_>) -> Request {
     let text = format!("{brief}<sources>\n{}\n</sources>\n{}", sources.join("\n"), data(facts));
-    asked(REVIEW, text, sampling)
+    manner.ask(REVIEW, text)
 }
 
 /// Writing a section. `before` are sections that it depends on, `unsupported` what an earlier text stated without a ground.
@@ -109,7 +125,7 @@ pub(super) fn write(
     before: &[(String, String)],
     gaps: &[String],
     unsupported: &[String],
-    sampling: Sampling,
+    manner: Manner<'_>,
 ) -> Request {
     let mut text = brief.to_owned();
     for (title, content) in before {
@@ -125,7 +141,7 @@ pub(super) fn write(
     if section.generation_mode == GenerationMode::Creative {
         text.push_str("You may draw conclusions from the data and say that they are conclusions.\n");
     }
-    asked(WRITE, text, sampling)
+    manner.ask(WRITE, text)
 }
 
 fn data(facts: &[MergedFact]) -> String {

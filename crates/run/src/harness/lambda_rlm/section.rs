@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::given::{Given, Source};
-use super::prompts;
+use super::prompts::{self, Manner};
 use crate::harness::advisor::Advisor;
 use crate::harness::guard::{Guard, Plane};
 use crate::harness::{End, Limit, TrialContext};
@@ -95,7 +95,7 @@ impl Shared<'_> {
             let text = |range: &std::ops::Range<usize>| source.text.get(range.clone()).unwrap_or_default();
             let header = leaf.context.as_ref().map(text);
             let request =
-                prompts::leaf(brief, &source.label, header, text(&leaf.range), guidance, self.sampling());
+                prompts::leaf(brief, &source.label, header, text(&leaf.range), guidance, self.manner());
             let what = format!("{} bytes {} to {}", source.label, leaf.range.start, leaf.range.end);
             let found = self.found(&request, &what).await?;
             Ok::<_, End>(found.map(|found| found.facts(&source.label, &leaf.range)))
@@ -126,7 +126,7 @@ impl Shared<'_> {
         if group.iter().filter(|facts| !facts.is_empty()).count() < 2 {
             return Ok((facts, None));
         }
-        let request = prompts::reduce(brief, &facts, self.sampling());
+        let request = prompts::reduce(brief, &facts, self.manner());
         match self.found(&request, "a merge").await? {
             Ok(found) => {
                 let merged = joined(&found, &facts);
@@ -159,7 +159,7 @@ impl Shared<'_> {
         loop {
             let facts = merged(found, authority);
             let labels: Vec<&str> = found.iter().map(|(source, _)| source.label.as_str()).collect();
-            let request = prompts::review(brief, &facts, &labels, self.sampling());
+            let request = prompts::review(brief, &facts, &labels, self.manner());
             worked.reviews += 1;
             let verdict = match self.found(&request, "a review").await? {
                 Ok(verdict) => verdict,
@@ -233,7 +233,7 @@ impl Shared<'_> {
                 before,
                 &worked.gaps,
                 &unsupported,
-                self.sampling(),
+                self.manner(),
             );
             let text = match self.ask(Plane::Main, &request).await? {
                 Ok(reply) => reply.text().trim().to_owned(),
@@ -273,9 +273,11 @@ impl Shared<'_> {
         Ok(Err(fault))
     }
 
-    fn sampling(&self) -> Sampling {
-        let own = &self.context.agent.parameters.sampling;
-        Sampling { max_tokens: Some(self.guard.output_limit(own.output_limit())), ..own.clone() }
+    fn manner(&self) -> Manner<'_> {
+        let agent = &self.context.agent;
+        let wanted = &agent.parameters.sampling;
+        let max_tokens = Some(self.guard.output_limit(wanted.output_limit()));
+        Manner { own: agent.system_prompt.as_deref(), sampling: Sampling { max_tokens, ..wanted.clone() } }
     }
 
     /// Calls the model when it is this call's turn. What would fail for every other call too ends the work.

@@ -1,9 +1,13 @@
 //! `sim`: the reference solution with a skill. It makes the mistakes that engineers make, as often as its skill says,
-//! and the same ones each time the same trial is run. For demonstrations, and for trying out statistics.
+//! and the same ones each time the same trial is run. Lessons in its system prompt change its skill. For demonstrations, and
+//! for trying out statistics and searches for better prompts.
 
 mod answer;
 mod chance;
 mod fault;
+mod lesson;
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -17,13 +21,18 @@ const LARGEST: u64 = 4 * 1024 * 1024;
 /// Runs the solution, then spoils its answer.
 pub async fn run(context: &mut TrialContext) -> Rollout {
     let instruction = context.task.instruction.clone();
-    context.begin(None, &instruction);
-    let skill = context.agent.parameters.skill;
+    let agent = Arc::clone(&context.agent);
+    let lessons = &agent.parameters.lessons;
+    // Without lessons nothing listens to the prompt, and what nobody heard was not said.
+    let system_prompt = agent.system_prompt.clone().filter(|_| !lessons.is_empty());
+    let (skill, heeded) = lesson::heed(agent.parameters.skill, lessons, system_prompt.as_deref());
+    context.begin(system_prompt, &instruction);
     let (end, faults) = match work(context, skill).await {
         Ok(faults) => (End::Done, faults),
         Err(end) => (end, Vec::new()),
     };
-    Rollout::new(end).with("skill", skill).with("faults", Value::from(faults))
+    let rollout = Rollout::new(end).with("skill", skill).with("faults", Value::from(faults));
+    if lessons.is_empty() { rollout } else { rollout.with("lessons", Value::from(heeded)) }
 }
 
 /// What it leaves in place of the right answer in the trial with this key; nothing when it forgets to answer.
