@@ -18,6 +18,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 mod dataset;
 mod dev;
 mod eval;
+mod evolve;
 mod export;
 mod import;
 mod ledger;
@@ -29,6 +30,7 @@ mod web;
 pub(crate) use dataset::*;
 pub(crate) use dev::*;
 pub(crate) use eval::*;
+pub(crate) use evolve::*;
 pub(crate) use export::*;
 pub(crate) use import::*;
 pub(crate) use ledger::*;
@@ -151,6 +153,12 @@ pub(crate) enum Command {
     /// Install environments; the same as `eval install`
     #[command(subcommand, hide = true)]
     Env(EnvCommand),
+    /// Improve prompts and skills by measured selection
+    #[command(subcommand)]
+    Evolve(EvolveCommand),
+    /// Improve prompts and skills with many agents at once
+    #[command(subcommand)]
+    Swarm(SwarmCommand),
     /// Print the JSON Schema of a file format
     Schema(SchemaArguments),
     /// Try set-ups out without a provider

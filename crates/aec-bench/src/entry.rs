@@ -12,9 +12,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
-    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, EnvCommand, EvalCommand, ExportCommand,
+    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, EnvCommand, EvalCommand, EvolveCommand, ExportCommand,
     GatewayCommand, GenerateCommand, LedgerCommand, LibraryCommand, ModelsCommand, PrimeCommand,
-    ReportCommand, RunsCommand, TaskCommand, TemplateCommand,
+    ReportCommand, RunsCommand, SwarmCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;
@@ -173,6 +173,8 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
         Command::Export(ExportCommand::Preferences(arguments)) => {
             commands::export::preferences(context, &arguments)
         }
+        Command::Evolve(command) => evolve(context, command),
+        Command::Swarm(command) => swarm(context, command),
         Command::Schema(arguments) => commands::schema::schema(context, &arguments),
         Command::Dev(DevCommand::ServeModel(arguments)) => {
             commands::dev_serve_model::serve_model(context, &arguments)
@@ -192,6 +194,32 @@ fn runs(context: &Context, command: RunsCommand) -> Result<Outcome, Failure> {
         RunsCommand::Export(arguments) => commands::runs_export::export(context, &arguments),
         RunsCommand::Import(arguments) => commands::runs_import::import(context, &arguments),
         RunsCommand::Keygen(arguments) => commands::runs_keygen::keygen(context, &arguments),
+    }
+}
+
+fn evolve(context: &Context, command: EvolveCommand) -> Result<Outcome, Failure> {
+    match command {
+        EvolveCommand::Init(arguments) => commands::evolve_workspace::init(context, &arguments),
+        EvolveCommand::Run(arguments) => commands::evolve_run::evolve(context, &arguments),
+        EvolveCommand::Resume(arguments) => commands::evolve_run::resume_evolution(context, &arguments),
+        EvolveCommand::Stop(arguments) => commands::evolve_runs::stop(context, &arguments),
+        EvolveCommand::History(arguments) => commands::evolve_runs::history(context, &arguments),
+        EvolveCommand::Show(arguments) => commands::evolve_workspace::show(context, &arguments),
+        EvolveCommand::Diff(arguments) => commands::evolve_workspace::diff(context, &arguments),
+        EvolveCommand::Rollback(arguments) => commands::evolve_workspace::rollback(context, &arguments),
+        EvolveCommand::Export(arguments) => commands::evolve_workspace::export(context, &arguments),
+        EvolveCommand::Report(arguments) => commands::evolve_report::report(context, &arguments),
+    }
+}
+
+fn swarm(context: &Context, command: SwarmCommand) -> Result<Outcome, Failure> {
+    match command {
+        SwarmCommand::Run(arguments) => commands::evolve_run::swarm(context, &arguments),
+        SwarmCommand::Resume(arguments) => commands::evolve_run::resume_swarm(context, &arguments),
+        SwarmCommand::Stop(arguments) => commands::evolve_runs::stop_swarm(context, &arguments),
+        SwarmCommand::Status(arguments) => commands::evolve_report::status(context, &arguments),
+        SwarmCommand::History(arguments) => commands::evolve_runs::swarm_history(context, &arguments),
+        SwarmCommand::Best(arguments) => commands::evolve_report::best(context, &arguments),
     }
 }
 
@@ -322,6 +350,22 @@ fn command_name(command: &Command) -> &'static str {
         Command::Ledger(LedgerCommand::Repair(_)) => "ledger repair",
         Command::Ledger(LedgerCommand::Reindex(_)) => "ledger reindex",
         Command::Ledger(LedgerCommand::Annotate(_)) => "ledger annotate",
+        Command::Evolve(EvolveCommand::Init(_)) => "evolve init",
+        Command::Evolve(EvolveCommand::Run(_)) => "evolve run",
+        Command::Evolve(EvolveCommand::Resume(_)) => "evolve resume",
+        Command::Evolve(EvolveCommand::Stop(_)) => "evolve stop",
+        Command::Evolve(EvolveCommand::History(_)) => "evolve history",
+        Command::Evolve(EvolveCommand::Show(_)) => "evolve show",
+        Command::Evolve(EvolveCommand::Diff(_)) => "evolve diff",
+        Command::Evolve(EvolveCommand::Rollback(_)) => "evolve rollback",
+        Command::Evolve(EvolveCommand::Export(_)) => "evolve export",
+        Command::Evolve(EvolveCommand::Report(_)) => "evolve report",
+        Command::Swarm(SwarmCommand::Run(_)) => "swarm run",
+        Command::Swarm(SwarmCommand::Resume(_)) => "swarm resume",
+        Command::Swarm(SwarmCommand::Stop(_)) => "swarm stop",
+        Command::Swarm(SwarmCommand::Status(_)) => "swarm status",
+        Command::Swarm(SwarmCommand::History(_)) => "swarm history",
+        Command::Swarm(SwarmCommand::Best(_)) => "swarm best",
         Command::Schema(_) => "schema",
         Command::Dev(DevCommand::ServeModel(_)) => "dev serve-model",
         Command::AgentEntry(_) => "agent-entry",

@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-const GROUPS: [(&str, &[&str]); 10] = [
+const GROUPS: [(&str, &[&str]); 11] = [
     ("Start", &["quickstart", "init", "doctor", "config"]),
     ("Author", &["task", "generate", "template", "dataset", "library", "search"]),
     ("Judge", &["verify", "audit"]),
@@ -10,6 +10,7 @@ const GROUPS: [(&str, &[&str]); 10] = [
     ("Keep", &["ledger", "import", "import-prime-eval"]),
     ("Read", &["evaluate", "report", "web"]),
     ("Train", &["prime", "export"]),
+    ("Improve", &["evolve", "swarm"]),
     ("Files", &["schema"]),
     ("Develop", &["dev"]),
     ("Shell", &["completions", "man", "help"]),

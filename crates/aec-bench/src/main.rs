@@ -7,6 +7,7 @@ mod commands;
 mod context;
 mod entry;
 mod eval_progress;
+mod evolve_progress;
 mod failure;
 mod groups;
 mod output;

@@ -185,6 +185,11 @@ impl Backend {
             Self::Modal => "modal",
         }
     }
+
+    /// The backend of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Local, Self::Docker, Self::Harbor, Self::Modal].into_iter().find(|backend| backend.name() == name)
+    }
 }
 
 /// A path in a settings file: relative to the project root, or absolute. Never empty, no control characters.

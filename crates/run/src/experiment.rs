@@ -176,7 +176,7 @@ pub struct Experiment {
 }
 
 /// An agent: harness, model and parameters.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     /// Its name in the results.
     pub name: Name,

@@ -19,4 +19,5 @@ mod trace;
 mod words;
 
 pub use connections::{BindError, Options, Server};
+pub use pages::evolution::standalone as evolution_page;
 pub use site::Places;

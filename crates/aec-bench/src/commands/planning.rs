@@ -240,13 +240,13 @@ fn parameters(given: &[String]) -> Result<IndexMap<String, Value>, Failure> {
         .collect()
 }
 
+/// Where trials run, by the settings of the project.
+pub(crate) fn backend(project: &Project) -> Backend {
+    Backend::parse(&project.settings.get(Setting::Backend).value).unwrap_or(Backend::Local)
+}
+
 fn conditions(project: &Project, experiment: &Experiment, arguments: &PlanArguments) -> Conditions {
-    let backend = match project.settings.get(Setting::Backend).value.as_str() {
-        "docker" => Backend::Docker,
-        "harbor" => Backend::Harbor,
-        "modal" => Backend::Modal,
-        _ => Backend::Local,
-    };
+    let backend = backend(project);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -14,7 +14,7 @@ use aec_judge::pool::Pool;
 use aec_judge::verdict::Outcome as TrialOutcome;
 use aec_ledger::layout::Ledger;
 use aec_model::gateway::Gateway;
-use aec_model::meter::{Budget, Unpriced};
+use aec_model::meter::{Account, Budget, Meter, Unpriced};
 use aec_model::money::MicroDollars;
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
@@ -313,6 +313,19 @@ fn shared(
     past: &Past,
     control: Control,
 ) -> Arc<Shared> {
+    let account = run_account(project, &opened, past);
+    Arc::new(shared_with(context, project, plan, (opened.meter, account), agents, control))
+}
+
+/// The same, with an account that is there already.
+pub(super) fn shared_with(
+    context: &Context,
+    project: &Project,
+    plan: &Plan,
+    (meter, account): (Meter, Account),
+    agents: Vec<Arc<PreparedAgent>>,
+    control: Control,
+) -> Shared {
     let judge = Judge {
         isolation: match plan.conditions.sandbox {
             SandboxChoice::Namespaces => Isolation::Room,
@@ -327,13 +340,12 @@ fn shared(
     if let Some(python) = &judge.python {
         tool_versions.insert("python".to_owned(), python.version.clone());
     }
-    let account = run_account(project, &opened, past);
-    Arc::new(Shared {
+    Shared {
         plan: Arc::new(plan.clone()),
         agents,
         judge,
         gateway: Gateway::new(),
-        meter: opened.meter,
+        meter,
         account,
         trial_budget: planning::trial_budget(project),
         contents: Ledger::new(project.settings.path(Setting::Ledger)).contents(),
@@ -341,11 +353,11 @@ fn shared(
         redactor: Arc::new(context.redactor()),
         tool_versions,
         control,
-    })
+    }
 }
 
 /// The budget of an experiment is for all its sessions: what earlier ones spent is gone.
-fn run_account(project: &Project, opened: &Models, past: &Past) -> aec_model::meter::Account {
+fn run_account(project: &Project, opened: &Models, past: &Past) -> Account {
     let spent = MicroDollars::from_dollars(past.cost_usd).unwrap_or_default();
     let whole = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens);
     let left = Budget {

@@ -14,11 +14,12 @@ use crate::table::Table;
 type MakeSchema = fn() -> Schema;
 
 /// Every file format: its noun, the file it describes, and its schema.
-const NOUNS: [(&str, &str, MakeSchema); 15] = [
+const NOUNS: [(&str, &str, MakeSchema); 18] = [
     ("actions", "actions.yaml", || schema_for!(aec_run::harness::scripted::Script)),
     ("annotation", "annotations/EXPERIMENT/TRIAL.jsonl", || schema_for!(aec_ledger::annotate::Annotation)),
     ("dataset", "manifest.json", || schema_for!(aec_task::dataset::manifest::Manifest)),
     ("endpoints", "configs/endpoints.toml", || schema_for!(aec_model::registry::EndpointsFile)),
+    ("evolution", "evolution.yaml", || schema_for!(aec_evolve::config::EvolutionFile)),
     ("experiment", "experiment.yaml", || schema_for!(aec_run::experiment::ExperimentFile)),
     ("generation", "generation-manifest.json", || schema_for!(aec_author::manifest::Manifest)),
     ("plan", "plan.json", || schema_for!(aec_run::plan::Plan)),
@@ -27,9 +28,11 @@ const NOUNS: [(&str, &str, MakeSchema); 15] = [
     ("record", "EXPERIMENT/TRIAL.json", || schema_for!(aec_ledger::record::TrialRecord)),
     ("script", "replies.yaml", || schema_for!(aec_model::script::Script)),
     ("suite", "suite.toml", || schema_for!(aec_task::suite::SuiteFile)),
+    ("swarm", "swarm.yaml", || schema_for!(aec_evolve::config::SwarmFile)),
     ("task", "task.toml", || schema_for!(aec_task::file::TaskFile)),
     ("template", "params.toml", || schema_for!(aec_author::params::ParamsFile)),
     ("user-config", "~/.config/aec-bench/config.json", || schema_for!(aec_base::user::UserFile)),
+    ("workspace", "manifest.yaml", || schema_for!(aec_evolve::workspace::manifest::ManifestFile)),
 ];
 
 #[derive(Serialize)]

@@ -4,6 +4,7 @@ pub(crate) mod artefact;
 pub(crate) mod audits;
 pub(crate) mod compare;
 pub(crate) mod datasets;
+pub(crate) mod evolution;
 pub(crate) mod experiment;
 pub(crate) mod experiments;
 pub(crate) mod leaderboard;

@@ -1,0 +1,229 @@
+//! `aec-bench evolve report`, `swarm status` and `swarm best`: what a run did and where it stands.
+
+use std::path::PathBuf;
+
+use aec_base::file::write_atomic;
+use aec_base::name::Name;
+use aec_base::text;
+use aec_evolve::event::Kind;
+use aec_evolve::view::{CandidateView, EliteView, HoldoutView, RunState, View};
+use aec_evolve::workspace::Workspace;
+use serde::Serialize;
+
+use crate::arguments::{EvolveReportArguments, SwarmBestArguments, SwarmStatusArguments};
+use crate::commands::evolve::{any_run, git, run};
+use crate::commands::evolve_workspace::{diff_text, write_files};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Outcome, STRONG};
+use crate::table::Table;
+
+/// Candidates whose changes are shown at most.
+const MOST_DIFFS: usize = 500;
+
+pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Result<Outcome, Failure> {
+    let project = context.project(Vec::new())?;
+    let directory = any_run(&project, &arguments.run)?;
+    let mut view = View::read(&directory)?;
+    if arguments.diffs || arguments.html.is_some() {
+        let workspace = Workspace::open(git(context)?, &project.root.join(&view.workspace))?;
+        view.add_diffs(&workspace, MOST_DIFFS);
+    }
+    let mut written = None;
+    if let Some(path) = &arguments.html {
+        let path = context.absolute(path)?;
+        write_atomic(&path, aec_web::evolution_page(&view).as_bytes())?;
+        written = Some(path);
+    }
+    if !arguments.diffs {
+        for candidate in &mut view.candidates {
+            candidate.diff = None;
+        }
+    }
+    let outcome = Outcome::new(context.format, &view, || view_text(&view))?;
+    Ok(match written {
+        Some(path) => outcome.remark(format!("Wrote {}.", text::printable(&path.to_string_lossy()))),
+        None => outcome,
+    })
+}
+
+pub(crate) fn status(context: &Context, arguments: &SwarmStatusArguments) -> Result<Outcome, Failure> {
+    let project = context.project(Vec::new())?;
+    let view = View::read(&run(&project, Kind::Swarm, &arguments.run)?)?;
+    Outcome::new(context.format, &view, || {
+        let mut text = head(&view);
+        let mut table = Table::new(["AGENT", "CYCLE", "WAY", "WITHOUT PROGRESS", "DOING"]);
+        for agent in &view.agents {
+            table.row([
+                agent.name.clone(),
+                agent.cycle.to_string(),
+                agent.way.name().to_owned(),
+                agent.without_progress.to_string(),
+                agent.retired.as_ref().map_or_else(|| agent.doing.clone(), |why| format!("retired: {why}")),
+            ]);
+        }
+        text.push('\n');
+        text.push_str(&table.render());
+        text.push_str(&archive_text(&view.archive, 10, view.cells));
+        text
+    })
+}
+
+#[derive(Serialize)]
+struct Best {
+    run: Name,
+    best: Name,
+    candidate: aec_base::digest::Digest,
+    mean: Option<f64>,
+    directory: Option<PathBuf>,
+    archive: Vec<EliteView>,
+}
+
+pub(crate) fn best(context: &Context, arguments: &SwarmBestArguments) -> Result<Outcome, Failure> {
+    let project = context.project(Vec::new())?;
+    let view = View::read(&run(&project, Kind::Swarm, &arguments.run)?)?;
+    let mut directory = None;
+    if let Some(path) = &arguments.output {
+        let workspace = Workspace::open(git(context)?, &project.root.join(&view.workspace))?;
+        let candidate = workspace.load(view.best_candidate)?;
+        directory = Some(write_files(context, path, &candidate)?);
+    }
+    let mean = view.candidates.iter().find(|candidate| candidate.name == view.best).and_then(|best| best.mean);
+    let data = Best {
+        run: view.run.clone(),
+        best: view.best.clone(),
+        candidate: view.best_candidate,
+        mean,
+        directory,
+        archive: view.archive.iter().take(arguments.limit).cloned().collect(),
+    };
+    Outcome::new(context.format, &data, || {
+        let mean = data.mean.map_or_else(String::new, |mean| format!("  mean reward {mean:.3}"));
+        let mut text = format!("{STRONG}{}{STRONG:#}{mean}\n", data.best);
+        text.push_str(&archive_text(&data.archive, arguments.limit, view.cells));
+        text
+    })
+}
+
+fn head(view: &View) -> String {
+    let reason = view.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", text::printable(reason)));
+    let mut shown = format!("{STRONG}{}{STRONG:#}  {}{reason}\n", view.run, view.state.name());
+    let best = view.candidates.iter().find(|candidate| candidate.name == view.best);
+    shown.push_str(&format!(
+        "best {}{}  {} of {} accepted  {} of at most {}\n",
+        view.best,
+        best.map(score).map_or_else(String::new, |score| format!(" {score}")),
+        view.accepted,
+        text::count(view.candidates.len().saturating_sub(1), "candidate"),
+        text::count(view.tests as usize, "test"),
+        view.horizon,
+    ));
+    let cost = &view.cost;
+    shown.push_str(&format!(
+        "cost ${:.4}: trials ${:.4}, proposing ${:.4}; {} tokens\n",
+        cost.total_usd, cost.trials_usd, cost.voices_usd, cost.tokens
+    ));
+    if view.kind == Kind::Swarm {
+        shown.push_str(&format!("phase {}\n", view.phase.name()));
+    }
+    if let Some(holdout) = &view.holdout {
+        shown.push_str(&holdout_text(holdout));
+    }
+    shown
+}
+
+/// What the tasks that were kept for the end say.
+pub(crate) fn holdout_text(holdout: &HoldoutView) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.3}"));
+    let signed = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:+.3}"));
+    format!(
+        "holdout: {} instead of {}, difference {} (95 % from {} to {}) over {}\n",
+        number(holdout.best_mean),
+        number(holdout.baseline_mean),
+        signed(holdout.difference),
+        signed(holdout.low),
+        signed(holdout.high),
+        text::count(holdout.pairs, "task"),
+    )
+}
+
+fn score(candidate: &CandidateView) -> String {
+    match (candidate.mean, candidate.low, candidate.high) {
+        (Some(mean), Some(low), Some(high)) => format!("{mean:.3} ({low:.3} to {high:.3})"),
+        (Some(mean), ..) => format!("{mean:.3}"),
+        _ => String::new(),
+    }
+}
+
+/// A run as text: where it stands, its cycles, its lineage, its archive.
+pub(crate) fn view_text(view: &View) -> String {
+    let mut shown = head(view);
+    if !view.cycles.is_empty() {
+        let mut table = Table::new(["AGENT", "CYCLE", "WAY", "CANDIDATE", "GAIN", "TASKS", "BEST", "OUTCOME"]);
+        for cycle in &view.cycles {
+            table.row([
+                cycle.agent.clone(),
+                cycle.cycle.to_string(),
+                cycle.way.name().to_owned(),
+                cycle.candidate.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+                cycle.standing.map_or_else(|| "-".to_owned(), |standing| {
+                    format!("{:+.3} ({:+.3} to {:+.3})", standing.difference, standing.low, standing.high)
+                }),
+                cycle.standing.map_or_else(|| "-".to_owned(), |standing| standing.pairs.to_string()),
+                cycle.best_mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
+                text::printable(&cycle.outcome).into_owned(),
+            ]);
+        }
+        shown.push('\n');
+        shown.push_str(&table.render());
+    }
+    shown.push_str("\nLineage:\n");
+    for candidate in &view.candidates {
+        let mark = match candidate {
+            candidate if candidate.name == view.best => "*",
+            candidate if candidate.accepted => "+",
+            _ => "-",
+        };
+        let also = match candidate.parents.as_slice() {
+            [_, also] => format!(" with {also}"),
+            _ => String::new(),
+        };
+        shown.push_str(&format!(
+            "{}{mark} {}  {}  {}{also}\n",
+            "  ".repeat(candidate.depth.min(40)),
+            candidate.name,
+            score(candidate),
+            if candidate.summary.is_empty() { candidate.status.clone() } else { text::printable(&candidate.summary).into_owned() },
+        ));
+        if let Some(diff) = &candidate.diff {
+            for line in diff_text(diff).lines() {
+                shown.push_str(&format!("{}    {line}\n", "  ".repeat(candidate.depth.min(40))));
+            }
+        }
+    }
+    shown.push_str(&archive_text(&view.archive, 10, view.cells));
+    if view.state == RunState::Stopped {
+        shown.push_str(&format!("\nGo on with `aec-bench {} resume {}`.\n", view.kind.name(), view.run));
+    }
+    shown
+}
+
+fn archive_text(archive: &[EliteView], most: usize, cells: usize) -> String {
+    if archive.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["CELL", "CANDIDATE", "MEAN REWARD", "TRIALS", "PROMPT", "TOKENS", "CALLS", "CHECKS"]);
+    for elite in archive.iter().take(most) {
+        table.row([
+            elite.cell.to_string(),
+            elite.name.to_string(),
+            format!("{:.3} ({:.3} to {:.3})", elite.mean, elite.low, elite.high),
+            elite.trials.to_string(),
+            format!("{:.0}", elite.behaviour.prompt_letters),
+            format!("{:.0}", elite.behaviour.tokens),
+            format!("{:.2}", elite.behaviour.calls),
+            format!("{:.2}", elite.behaviour.checks),
+        ]);
+    }
+    format!("\nArchive, {} of {cells} cells:\n{}", archive.len(), table.render())
+}

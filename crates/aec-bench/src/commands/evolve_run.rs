@@ -1,0 +1,563 @@
+//! `aec-bench evolve run` and `resume`, and the same of `swarm`: from a file or a log to a run that is carried out.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_author::library::Library;
+use aec_author::template::Template;
+use aec_base::problem::Problem;
+use aec_base::project::Project;
+use aec_base::settings::Setting;
+use aec_base::text;
+use aec_evolve::FAMILY;
+use aec_evolve::arena::{Arena, planned};
+use aec_evolve::config::{Evolution, Swarm};
+use aec_evolve::cycle::Engine;
+use aec_evolve::event::{Event, Kind, LOG_VERSION, RunStarted};
+use aec_evolve::evolution::{self, Unfinished};
+use aec_evolve::gate::fewest_tasks;
+use aec_evolve::journal::Journal;
+use aec_evolve::log::Log;
+use aec_evolve::run::{Carried, RunDirectory, Settings};
+use aec_evolve::state::State;
+use aec_evolve::supply::Supply;
+use aec_evolve::swarm;
+use aec_evolve::view::View;
+use aec_evolve::workspace::candidate::Candidate;
+use aec_evolve::workspace::{Held, Workspace};
+use aec_ledger::layout::Ledger;
+use aec_model::meter::{Budget, Unpriced};
+use aec_model::money::MicroDollars;
+use aec_model::retry::RetryPolicy;
+use aec_run::agents;
+use aec_run::control::{Control, Wish};
+use aec_run::desk::{Desk, DeskSetup};
+use aec_run::event::StopReason;
+use aec_run::plan::{Plan, SandboxChoice};
+use aec_run::planning::Frame;
+use aec_run::session::{Beginning, Session};
+use aec_task::selection::SelectionTable;
+use serde::Serialize;
+
+use crate::arguments::{
+    CarryArguments, EvolveResumeArguments, EvolveRunArguments, SandboxLevel, SwarmRunArguments,
+};
+use crate::commands::evolve::{feedback, git, run as find_run};
+use crate::commands::evolve_report::view_text;
+use crate::commands::generate_task::engines;
+use crate::commands::models::{self, Models, dollars_of};
+use crate::commands::planning::{self, VERSION};
+use crate::commands::run::{listen, shared_with};
+use crate::context::Context;
+use crate::evolve_progress::EvolveProgress;
+use crate::failure::{Exit, Failure};
+use crate::output::Outcome;
+use crate::signals::Signals;
+
+/// How often wishes of others are looked for.
+const TICK: Duration = Duration::from_millis(200);
+/// Attempts at a trial, when faults are not the agent's and may pass.
+const MAX_ATTEMPTS: u32 = 3;
+
+/// A run that is to begin or to go on.
+struct Opened {
+    project: Project,
+    workspace: Workspace,
+    held: Held,
+    settings: Settings,
+    kind: Kind,
+    /// The candidate that the run begins or began with.
+    baseline: Candidate,
+}
+
+pub(crate) fn evolve(context: &Context, arguments: &EvolveRunArguments) -> Result<Outcome, Failure> {
+    let project = open_project(context, &arguments.carry)?;
+    let told = Evolution::read(&context.absolute(&arguments.config)?, &project.root, &project.env)?;
+    let workspace = Workspace::open(git(context)?, &told.workspace)?;
+    let held = workspace.hold()?;
+    let baseline = first(&workspace, arguments.dry_run)?;
+    let sandbox = sandbox(&arguments.carry);
+    let backend = planning::backend(&project);
+    let settings = Settings::of_evolution(&told, &baseline.manifest, backend, sandbox);
+    let opened = Opened { project, workspace, held, settings, kind: Kind::Evolution, baseline };
+    begin(context, opened, &arguments.carry, arguments.dry_run)
+}
+
+pub(crate) fn swarm(context: &Context, arguments: &SwarmRunArguments) -> Result<Outcome, Failure> {
+    let project = open_project(context, &arguments.carry)?;
+    let file = arguments.config.as_ref().or(arguments.file.as_ref()).cloned().unwrap_or_default();
+    let told = Swarm::read(&context.absolute(&file)?, &project.root, &project.env)?;
+    let workspace = Workspace::open(git(context)?, &told.workspace)?;
+    let held = workspace.hold()?;
+    let baseline = first(&workspace, arguments.dry_run)?;
+    let tasks = told.task_path.as_deref().map(|path| below_tasks(&project, path)).transpose()?;
+    let sandbox = sandbox(&arguments.carry);
+    let backend = planning::backend(&project);
+    let settings = Settings::of_swarm(&told, &baseline.manifest, tasks, backend, sandbox);
+    let opened = Opened { project, workspace, held, settings, kind: Kind::Swarm, baseline };
+    begin(context, opened, &arguments.carry, arguments.dry_run)
+}
+
+pub(crate) fn resume_evolution(context: &Context, arguments: &EvolveResumeArguments) -> Result<Outcome, Failure> {
+    resume(context, Kind::Evolution, arguments)
+}
+
+pub(crate) fn resume_swarm(context: &Context, arguments: &EvolveResumeArguments) -> Result<Outcome, Failure> {
+    resume(context, Kind::Swarm, arguments)
+}
+
+fn open_project(context: &Context, arguments: &CarryArguments) -> Result<Project, Failure> {
+    let mut overrides = arguments.tasks_root.overrides(context)?;
+    overrides.extend(arguments.ledger_root.overrides(context)?);
+    // The budget of the flags is that of the run, over all its sessions; it does not go through the settings.
+    models::project_with(context, &arguments.endpoints, &crate::arguments::BudgetArguments::default(), overrides)
+}
+
+fn sandbox(arguments: &CarryArguments) -> SandboxChoice {
+    match arguments.sandbox.sandbox {
+        SandboxLevel::Namespaces => SandboxChoice::Namespaces,
+        SandboxLevel::None => SandboxChoice::None,
+    }
+}
+
+/// What lies in the workspace. A run keeps it; somebody who only looks does not.
+fn first(workspace: &Workspace, dry_run: bool) -> Result<Candidate, Failure> {
+    Ok(if dry_run { workspace.here()? } else { workspace.keep_here()? })
+}
+
+/// The tasks at or below a path, as a selection.
+fn below_tasks(project: &Project, path: &Path) -> Result<SelectionTable, Failure> {
+    let root = project.settings.path(Setting::Tasks);
+    let inside = path.strip_prefix(&root).ok().and_then(Path::to_str).filter(|inside| !inside.is_empty());
+    if path == root {
+        return Ok(SelectionTable::default());
+    }
+    let Some(inside) = inside.filter(|_| path.is_dir()) else {
+        let problem = Problem::error("`task.task_path` is no task and no directory of tasks").id(FAMILY.number(46));
+        let fix = format!("name a directory below {}", project.shown(&root).display());
+        return Err(problem.fix(fix).in_file(path).into());
+    };
+    Ok(SelectionTable { include_patterns: vec![inside.to_owned()], ..SelectionTable::default() })
+}
+
+/// Flags of this invocation that replace what the file or the log says.
+fn with_flags(mut settings: Settings, arguments: &CarryArguments) -> Result<Settings, Failure> {
+    if let Some(text) = &arguments.budget.max_cost {
+        let dollars = dollars_of(text, "--max-cost")?;
+        settings.max_cost_usd = dollars.parse().ok();
+        // A part is never more than the whole.
+        let part = settings.eval_budget_usd.zip(settings.max_cost_usd).map(|(part, whole)| part.min(whole));
+        settings.eval_budget_usd = part.or(settings.eval_budget_usd);
+    }
+    settings.max_tokens = arguments.budget.max_total_tokens.or(settings.max_tokens);
+    settings.concurrency = arguments.concurrency.unwrap_or(settings.concurrency);
+    Ok(settings)
+}
+
+fn begin(
+    context: &Context,
+    mut opened: Opened,
+    arguments: &CarryArguments,
+    dry_run: bool,
+) -> Result<Outcome, Failure> {
+    opened.settings = with_flags(opened.settings, arguments)?;
+    let settings = &opened.settings;
+    let horizon = settings.horizon();
+    let fewest = fewest_tasks(&settings.acceptance, horizon).unwrap_or(usize::MAX);
+    if fewest > settings.acceptance.max_tasks as usize {
+        let what = format!("nothing could ever be accepted: a test has {} at most", text::count(settings.acceptance.max_tasks as usize, "task"));
+        let problem = Problem::error(what)
+            .id(FAMILY.number(22))
+            .why(format!("with {} at an error rate of {}, even a change from 0 to 1 on every task needs {fewest}", text::count(horizon as usize, "test"), settings.acceptance.error_rate))
+            .fix("allow more tasks, fewer cycles, or a higher error rate");
+        return Err(problem.into());
+    }
+    let template = find_template(&opened)?;
+    if dry_run {
+        return preview(context, &opened, template.as_ref(), arguments, fewest);
+    }
+    // Whatever can be found wrong is found before the run has a directory.
+    let checked = prepare(context, &opened, template.clone(), arguments, "check", &PathBuf::new())?;
+    drop(checked);
+    let feedback = feedback(&opened.project);
+    let directory = RunDirectory::create(&feedback, opened.kind, &opened.baseline.manifest.name)?;
+    let carried = directory.carry()?;
+    let started = RunStarted {
+        schema_version: LOG_VERSION,
+        run: directory.run.clone(),
+        kind: opened.kind,
+        experiment: directory.experiment(),
+        workspace: opened.project.shown(opened.workspace.path()).to_string_lossy().into_owned(),
+        workspace_name: opened.baseline.manifest.name.clone(),
+        baseline: opened.baseline.id,
+        prompt_letters: opened.baseline.system_prompt().chars().count(),
+        agents: settings.agents(opened.kind),
+        horizon,
+        settings: serde_json::to_value(settings).map_err(|error| {
+            Failure::internal(Problem::error(format!("the settings cannot be kept: {error}")))
+        })?,
+        tool_version: VERSION.to_owned(),
+    };
+    let mut log = Log::create(directory.path(), context.redactor())?;
+    log.add(Event::RunStarted(Box::new(started.clone())))?;
+    carry_out(context, opened, template, arguments, (directory, carried), (log, State::new(started)))
+}
+
+fn resume(context: &Context, kind: Kind, arguments: &EvolveResumeArguments) -> Result<Outcome, Failure> {
+    let project = open_project(context, &arguments.carry)?;
+    let directory = find_run(&project, kind, &arguments.run)?;
+    let carried = directory.carry()?;
+    let (mut log, entries) = Log::resume(directory.path(), context.redactor())?;
+    let broken = || Problem::error("the run has no beginning").id(FAMILY.number(32)).in_file(directory.path());
+    let mut state = State::replay(&entries).ok_or_else(broken)?;
+    if let Some(ending) = state.ending {
+        let what = format!("{} is over: {}", directory.run, ending.words());
+        let problem = Problem::error(what).id(FAMILY.number(37));
+        return Err(problem.fix("begin a new run; it goes on from the best").into());
+    }
+    let settings: Settings = serde_json::from_value(state.started.settings.clone()).map_err(|error| {
+        Problem::error(format!("what the run was told cannot be read: {error}")).id(FAMILY.number(32))
+    })?;
+    let resumed = Event::Resumed { tool_version: VERSION.to_owned() };
+    state.apply(&resumed);
+    state.settle_open_calls();
+    log.add(resumed)?;
+    let workspace = Workspace::open(git(context)?, &project.root.join(&state.started.workspace))?;
+    let held = workspace.hold()?;
+    let baseline = workspace.load(state.started.baseline)?;
+    let settings = with_flags(settings, &arguments.carry)?;
+    let opened = Opened { project, workspace, held, settings, kind, baseline };
+    let template = find_template(&opened)?;
+    carry_out(context, opened, template, &arguments.carry, (directory, carried), (log, state))
+}
+
+fn find_template(opened: &Opened) -> Result<Option<Template>, Failure> {
+    let Some(told) = &opened.settings.generate else { return Ok(None) };
+    let library = Library::load(&[opened.project.settings.path(Setting::Templates)]);
+    match library.find(&told.template) {
+        Ok(template) => {
+            let unknown = told.difficulties.iter().find(|tier| !template.tiers.contains_key(*tier));
+            if let Some(tier) = unknown {
+                let known: Vec<&str> = template.tiers.keys().map(String::as_str).collect();
+                let what = format!("`{}` has no tier `{}`", template.path(), text::printable(tier));
+                let problem = Problem::error(what).id(FAMILY.number(47));
+                return Err(problem.fix(format!("choose {}", text::one_of(&known))).into());
+            }
+            Ok(Some(template.clone()))
+        }
+        Err(problem) => {
+            let mut problems = vec![*problem];
+            problems.extend(library.problems.into_iter().filter(Problem::counts));
+            Err(problems.into())
+        }
+    }
+}
+
+/// What a run needs beside its log.
+struct Prepared {
+    models: Models,
+    supply: Supply,
+    plan: Plan,
+    frame: Frame,
+}
+
+/// Finds out whether everything is there that a run needs.
+fn prepare(
+    context: &Context,
+    opened: &Opened,
+    template: Option<Template>,
+    arguments: &CarryArguments,
+    run: &str,
+    tasks: &Path,
+) -> Result<Prepared, Failure> {
+    let Opened { project, settings, kind, baseline, .. } = opened;
+    let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
+    let models = models::open(context, project, &arguments.tape, RetryPolicy::default(), unpriced)?;
+    let places = planning::places(project);
+    let experiment = aec_base::name::Name::nearest(&format!("{}-{run}", kind.name()));
+    let frame = Frame {
+        experiment_id: experiment,
+        name: Some(format!("{} of {}", if *kind == Kind::Swarm { "swarm" } else { "evolution" }, baseline.manifest.name)),
+        conditions: settings.conditions(),
+        tool_version: VERSION.to_owned(),
+    };
+    let plan = frame.opening(vec![planned(&places, &settings.solver, baseline)?]);
+    let mut problems = agents::prepare(&plan, &project.root, &models.client).err().unwrap_or_default();
+    let voices = settings.evolvers.iter().chain(&settings.classifier);
+    for voice in voices {
+        if let Err(error) = models.client.model(&voice.model, None) {
+            let problem = Problem::from(error);
+            if !problems.iter().any(|known| known.what == problem.what) {
+                problems.push(problem);
+            }
+        }
+    }
+    let supply = Supply::open(
+        places.clone(),
+        settings,
+        template,
+        engines(context, &arguments.sandbox),
+        run,
+        tasks.to_owned(),
+    );
+    let supply = match supply {
+        Ok(supply) if problems.is_empty() => supply,
+        Ok(_) => return Err(problems.into()),
+        Err(found) => return Err(problems.into_iter().chain(found).collect::<Vec<_>>().into()),
+    };
+    Ok(Prepared { models, supply, plan, frame })
+}
+
+#[derive(Serialize)]
+struct Preview<'a> {
+    dry_run: bool,
+    kind: Kind,
+    workspace: PathBuf,
+    baseline: aec_base::name::Name,
+    horizon: u32,
+    needed_evidence: f64,
+    fewest_tasks: usize,
+    trials_at_most: u64,
+    settings: &'a Settings,
+}
+
+fn preview(
+    context: &Context,
+    opened: &Opened,
+    template: Option<&Template>,
+    arguments: &CarryArguments,
+    fewest: usize,
+) -> Result<Outcome, Failure> {
+    let prepared = prepare(context, opened, template.cloned(), arguments, "check", &PathBuf::new())?;
+    let settings = &opened.settings;
+    let horizon = settings.horizon();
+    let cycles = u64::from(horizon);
+    let batch = u64::from(settings.batch_size);
+    let data = Preview {
+        dry_run: true,
+        kind: opened.kind,
+        workspace: opened.workspace.path().to_owned(),
+        baseline: opened.baseline.name(),
+        horizon,
+        needed_evidence: f64::from(horizon) / settings.acceptance.error_rate,
+        fewest_tasks: fewest,
+        trials_at_most: cycles * 2 * (batch + u64::from(settings.acceptance.max_tasks)),
+        settings,
+    };
+    let outcome = Outcome::new(context.format, &data, || {
+        let solver = &settings.solver;
+        let model = solver.model.as_deref().unwrap_or("no model");
+        let mut shown = format!("workspace {} at {}\n", opened.project.shown(opened.workspace.path()).display(), data.baseline);
+        shown.push_str(&format!("solver {} with {model}; evolver {}\n", solver.harness.name(), settings.evolvers.first().map_or("none", |voice| voice.model.as_str())));
+        shown.push_str(&format!(
+            "{} of {} each, strategy {}\n",
+            text::count(horizon as usize, "cycle"),
+            text::count(settings.batch_size as usize, "task"),
+            settings.strategy.name()
+        ));
+        shown.push_str(&format!(
+            "accepted if better by more than {} at an error rate of {} over the run: evidence of {:.0} within {}; {fewest} at least\n",
+            settings.acceptance.improvement_threshold,
+            settings.acceptance.error_rate,
+            data.needed_evidence,
+            text::count(settings.acceptance.max_tasks as usize, "task"),
+        ));
+        shown.push_str(&format!("at most {} trials", data.trials_at_most));
+        shown.push_str(&match (settings.max_cost_usd, settings.max_tokens) {
+            (Some(dollars), Some(tokens)) => format!(", ${dollars} and {tokens} tokens\n"),
+            (Some(dollars), None) => format!(" and ${dollars}\n"),
+            (None, Some(tokens)) => format!(" and {tokens} tokens\n"),
+            (None, None) => ", without a budget\n".to_owned(),
+        });
+        shown
+    })?;
+    let mut problems = prepared.models.problems.clone();
+    problems.extend(prepared.supply.remarks.iter().cloned());
+    Ok(outcome.problems(problems).remark("Nothing was run and nothing was written."))
+}
+
+/// Carries a run out from wherever it is.
+fn carry_out(
+    context: &Context,
+    opened: Opened,
+    template: Option<Template>,
+    arguments: &CarryArguments,
+    (directory, carried): (RunDirectory, Carried),
+    (log, state): (Log, State),
+) -> Result<Outcome, Failure> {
+    let prepared = prepare(context, &opened, template, arguments, directory.run.as_str(), &directory.tasks())?;
+    let Prepared { models, supply, plan, frame } = prepared;
+    let Opened { project, workspace, held, settings, kind, .. } = opened;
+    let runtime = models::runtime()?;
+    let signals = {
+        let _entered = runtime.enter();
+        Signals::catch()?
+    };
+    let mut problems = models.problems.clone();
+    problems.extend(supply.remarks.iter().cloned());
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    let jobs = project.settings.path(Setting::Jobs);
+    let tape = if arguments.tape.record.is_some() {
+        "record"
+    } else if arguments.tape.replay.is_some() {
+        "replay"
+    } else if arguments.tape.cache {
+        "cache"
+    } else {
+        "live"
+    };
+    let beginning = Beginning {
+        ledger: &ledger,
+        jobs: &jobs,
+        plan: &plan,
+        shard: None,
+        extend: true,
+        models: tape,
+        named: &std::collections::BTreeSet::new(),
+    };
+    let (session, _, past) = Session::begin(&beginning)?;
+    let trials_before = past.cost_usd;
+    let spent_before = trials_before + state.voices.usd;
+    let tokens_before = past.tokens + state.voices.tokens;
+    let whole = Budget {
+        money: least(settings.max_cost_usd, project.settings.dollars(Setting::ExperimentDollars)),
+        tokens: least_of(settings.max_tokens, project.settings.tokens(Setting::ExperimentTokens)),
+    };
+    let spent = MicroDollars::from_dollars(spent_before).unwrap_or_default();
+    let left = Budget {
+        money: whole.money.map(|money| money.minus(spent)),
+        tokens: whole.tokens.map(|tokens| tokens.saturating_sub(tokens_before)),
+    };
+    let account = models.meter.open(Some(&models.run), "the run", left);
+    let evaluations = settings.eval_budget_usd.and_then(MicroDollars::from_dollars).map(|money| {
+        let spent = MicroDollars::from_dollars(trials_before).unwrap_or_default();
+        Budget::of_money(money.minus(spent))
+    });
+    let trial_account = account.open("the evaluations", evaluations.unwrap_or(Budget::UNLIMITED));
+    let control = Control::default();
+    let progress = EvolveProgress::new(context, &settings)?;
+    let shared =
+        shared_with(context, &project, &plan, (models.meter.clone(), trial_account.clone()), Vec::new(), control.clone());
+    let desk = Desk::open(DeskSetup {
+        shared,
+        ledger: ledger.clone(),
+        jobs,
+        session,
+        past,
+        concurrency: settings.concurrency as usize,
+        max_attempts: MAX_ATTEMPTS,
+        observer: Some(progress.of_trials()),
+    })?;
+    let desk = Arc::new(desk);
+    let arena = Arena {
+        desk: Arc::clone(&desk),
+        places: planning::places(&project),
+        frame,
+        solver: settings.solver.clone(),
+        client: models.client.clone(),
+        account: trial_account,
+        contents: ledger.contents(),
+    };
+    let journal = Arc::new(Journal::new(log, state, directory.path(), Some(progress.of_events())));
+    let engine = Arc::new(Engine {
+        settings,
+        directory: directory.clone(),
+        workspace,
+        supply,
+        arena,
+        client: models.client,
+        account,
+        spent_before,
+        control: control.clone(),
+        journal,
+        kept: aec_evolve::cycle::Kept::default(),
+    });
+    let ended = runtime.block_on(async {
+        tokio::spawn(listen(signals, control.clone()));
+        tokio::spawn(watch(directory.clone(), Arc::clone(&desk), control));
+        match kind {
+            Kind::Evolution => evolution::carry_out(&engine).await,
+            Kind::Swarm => swarm::carry_out(&engine).await,
+        }
+    });
+    progress.finish();
+    runtime.shutdown_timeout(Duration::from_secs(5));
+    let stopped = ended.as_ref().err().map(|unfinished| {
+        if unfinished.asked { StopReason::Asked } else { StopReason::Faults(unfinished.reason.clone()) }
+    });
+    engine.workspace.prune_trees().ok();
+    drop(engine);
+    close(desk, stopped)?;
+    drop((held, carried));
+    conclude(context, &directory, ended, problems)
+}
+
+/// The smaller of two amounts, as far as they are there.
+fn least(one: Option<f64>, other: Option<f64>) -> Option<MicroDollars> {
+    let amount = |dollars: Option<f64>| dollars.and_then(MicroDollars::from_dollars);
+    least_of(amount(one), amount(other))
+}
+
+fn least_of<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Attempts that were cancelled may take a moment to let go of the desk.
+fn close(mut desk: Arc<Desk>, stopped: Option<StopReason>) -> Result<(), Failure> {
+    for _ in 0..100 {
+        match Arc::try_unwrap(desk) {
+            Ok(only) => return Ok(Arc::new(only).close(stopped)?),
+            Err(shared) => {
+                desk = shared;
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+    // What is recorded is safe; the next session finishes what is left.
+    Ok(())
+}
+
+/// Hears what others ask for through `stop`.
+async fn watch(directory: RunDirectory, desk: Arc<Desk>, control: Control) {
+    let desk = Arc::downgrade(&{ desk });
+    loop {
+        let wish = directory.wish().max(desk.upgrade().map_or(Wish::GoOn, |desk| desk.wish()));
+        if wish > Wish::GoOn {
+            control.wish_for(wish);
+        }
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    #[serde(flatten)]
+    view: &'a View,
+    directory: PathBuf,
+}
+
+fn conclude(
+    context: &Context,
+    directory: &RunDirectory,
+    ended: Result<(), Unfinished>,
+    mut problems: Vec<Problem>,
+) -> Result<Outcome, Failure> {
+    let view = View::read(directory)?;
+    let data = Data { view: &view, directory: directory.path().to_owned() };
+    let outcome = Outcome::new(context.format, &data, || view_text(&view))?;
+    let resume = format!("go on with `aec-bench {} resume {}`", directory.kind.name(), directory.run);
+    match ended {
+        Ok(()) => Ok(outcome.problems(problems)),
+        Err(unfinished) => {
+            let stopped = Problem::error(format!("the run stopped: {}", unfinished.reason)).id(FAMILY.number(60));
+            problems.extend(unfinished.problems.into_iter().filter(|problem| problem.what != unfinished.reason));
+            problems.push(stopped.fix(resume));
+            let outcome = outcome.problems(problems);
+            Ok(if unfinished.asked { outcome.exit(Exit::Interrupted) } else { outcome })
+        }
+    }
+}

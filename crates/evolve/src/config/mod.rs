@@ -1,0 +1,180 @@
+//! The files that say what is to be improved, on which tasks, with which models, and how much it may take.
+
+mod evolution;
+mod swarm;
+
+use std::path::Path;
+
+use aec_base::document::{Document, Shared};
+use aec_base::env::Env;
+use aec_base::problem::Problem;
+use aec_base::secret::{ExpandError, expand_public};
+use aec_task::file::Quantity;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use evolution::{Evolution, EvolutionFile, Strategy, Voice};
+pub use swarm::{Swarm, SwarmFile};
+
+use crate::FAMILY;
+
+/// Tasks of an acceptance test at most, when nobody says otherwise.
+pub const DEFAULT_MAX_TASKS: u32 = 100;
+/// The error rate of a whole run, when nobody says otherwise.
+pub const DEFAULT_ERROR_RATE: f64 = 0.05;
+/// Tasks of the holdout, when nobody says otherwise.
+pub const DEFAULT_HOLDOUT: u32 = 20;
+/// Tokens of the evolver's answer, when nobody says otherwise.
+pub const DEFAULT_EVOLVER_TOKENS: u32 = 16_384;
+/// How freely the evolver draws, when nobody says otherwise.
+pub const DEFAULT_EVOLVER_TEMPERATURE: f64 = 0.7;
+/// Trials at once, when nobody says otherwise.
+pub const DEFAULT_CONCURRENCY: u32 = 4;
+
+/// Tasks that are made on the fly.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GenerateTable {
+    /// The template, as `NAME` or `DISCIPLINE/NAME`.
+    pub template: Option<String>,
+    /// Instances that are made at a time (default 5).
+    pub count: Option<Quantity>,
+    /// What all draws follow from (default 42).
+    pub seed: Option<i64>,
+    /// Tiers that take turns; all of the template when absent.
+    pub difficulties: Vec<String>,
+}
+
+/// When a candidate is accepted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AcceptanceTable {
+    /// Share of acceptances that may be wrong, over the whole run (default 0.05).
+    pub error_rate: Option<f64>,
+    /// Tasks of one test at most (default 100).
+    pub max_tasks: Option<Quantity>,
+}
+
+/// Tasks that are kept for the end.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HoldoutTable {
+    /// How many (default 20; of selected tasks, a fifth); 0 for none.
+    pub tasks: Option<u32>,
+}
+
+/// When a candidate is accepted, checked.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Acceptance {
+    /// Share of acceptances that may be wrong, over the whole run.
+    pub error_rate: f64,
+    /// Tasks of one test at most.
+    pub max_tasks: u32,
+    /// By how much a candidate must be better.
+    pub improvement_threshold: f64,
+}
+
+/// Tasks that are made on the fly, checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generate {
+    /// The template.
+    pub template: String,
+    /// Instances that are made at a time.
+    pub count: u32,
+    /// What all draws follow from.
+    pub seed: i64,
+    /// Tiers that take turns; all of the template when empty.
+    pub difficulties: Vec<String>,
+}
+
+impl GenerateTable {
+    fn check(&self, document: &Document, key: &str, problems: &mut Vec<Problem>) -> Option<Generate> {
+        let Some(template) = self.template.clone() else {
+            let key = format!("{key}.template");
+            let problem = document.problem(Shared::MissingKey, &key, format!("`{key}` is missing"));
+            problems.push(problem.fix("name a template; `aec-bench generate list-templates` lists them"));
+            return None;
+        };
+        Some(Generate {
+            template,
+            count: self.count.map_or(5, Quantity::get),
+            seed: self.seed.unwrap_or(42),
+            difficulties: self.difficulties.clone(),
+        })
+    }
+}
+
+impl AcceptanceTable {
+    fn check(
+        &self,
+        threshold: Option<f64>,
+        document: &Document,
+        keys: (&str, &str),
+        problems: &mut Vec<Problem>,
+    ) -> Acceptance {
+        let (acceptance, improvement) = keys;
+        let error_rate = self.error_rate.unwrap_or(DEFAULT_ERROR_RATE);
+        if !(error_rate > 0.0 && error_rate < 1.0) {
+            let what = format!("`{acceptance}.error_rate` must lie between 0 and 1");
+            let problem = document.problem(Shared::BadValue, &format!("{acceptance}.error_rate"), what);
+            problems.push(problem.fix("write, say, 0.05"));
+        }
+        let threshold = threshold.unwrap_or(0.02);
+        if !(0.0..1.0).contains(&threshold) {
+            let what = format!("`{improvement}` must be at least 0 and less than 1");
+            problems.push(
+                document.problem(Shared::BadValue, improvement, what).fix("write a gain in reward, say 0.01"),
+            );
+        }
+        Acceptance {
+            error_rate,
+            max_tasks: self.max_tasks.map_or(DEFAULT_MAX_TASKS, Quantity::get),
+            improvement_threshold: threshold,
+        }
+    }
+}
+
+/// Complains about an amount that is none.
+fn amount(value: Option<f64>, document: &Document, key: &str, problems: &mut Vec<Problem>) {
+    if value.is_some_and(|value| !value.is_finite() || value <= 0.0) {
+        let what = format!("`{key}` must be an amount of dollars above 0");
+        problems.push(document.problem(Shared::BadValue, key, what).fix("write, say, 5.0"));
+    }
+}
+
+/// The model that a file names, its reference filled in.
+fn model(
+    value: Option<&String>,
+    document: &Document,
+    key: &str,
+    env: &Env,
+    problems: &mut Vec<Problem>,
+) -> Option<String> {
+    match expand_public(value?, env) {
+        Ok(model) => Some(model),
+        Err(error) => {
+            let fix = match &error {
+                ExpandError::Unset(name) => format!("set {name} in the shell or in .env"),
+                ExpandError::Secret(_) => "write the model's name, or a variable that holds it".to_owned(),
+            };
+            problems.push(document.problem(Shared::BadValue, key, format!("`{key}` {error}")).fix(fix));
+            None
+        }
+    }
+}
+
+fn missing(document: &Document, key: &str, fix: &str) -> Problem {
+    document.problem(Shared::MissingKey, key, format!("`{key}` is missing")).fix(fix)
+}
+
+/// A path of a file as its author means it: below the project root.
+fn below(root: &Path, path: &str) -> std::path::PathBuf {
+    root.join(path).components().filter(|part| *part != std::path::Component::CurDir).collect()
+}
+
+/// A problem of a file's own kind.
+fn own(document: &Document, number: u32, key: &str, what: impl Into<String>) -> Problem {
+    let mut problem = document.problem(Shared::BadValue, key, what);
+    problem.id = Some(FAMILY.number(number));
+    problem
+}

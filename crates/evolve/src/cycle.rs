@@ -1,0 +1,630 @@
+//! One cycle: measure the parent, find out how it fails, make a candidate, measure it on the same tasks, test it on
+//! fresh ones, decide. Every step ends with an event, and what is to be done next follows from the events, so a cycle
+//! that was cut off goes on at the step where it was.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aec_base::digest::Digest;
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::text;
+use aec_model::client::{Client, Scope as CallScope};
+use aec_model::event::CallEvent;
+use aec_model::failure::FailureKind;
+use aec_model::message::{Message, Request, Role as Speaker, Sampling};
+use aec_model::meter::{Account, Budget};
+use aec_model::money::MicroDollars;
+use aec_report::behaviour::kind::{Label, in_order};
+use aec_report::behaviour::prompt::questions;
+use aec_report::behaviour::reply;
+use aec_run::control::{Control, Wish};
+use aec_run::event::StopReason;
+use aec_task::task::Task;
+
+use crate::FAMILY;
+use crate::analyse::{Looked, Tally};
+use crate::arena::{Arena, Halt};
+use crate::brief::{Brief, Failure, PROGRAM};
+use crate::config::{Acceptance, Voice};
+use crate::edit::{Applied, Dropped, Edit, apply, cross};
+use crate::event::{
+    Arm, CycleStarted, Decided, Event, Kind, Measured, Proposed, Purpose, Role, TaskRef, Way,
+};
+use crate::gate::{self, Bar, Rejection, Standing, Verdict};
+use crate::guard::Guard;
+use crate::journal::Journal;
+use crate::propose::{NoProposal, Proposal, ask};
+use crate::run::{RunDirectory, Settings};
+use crate::state::{Known, Open, State, Status, Test};
+use crate::strategy::Choice;
+use crate::supply::{Item, Supply};
+use crate::workspace::Workspace;
+use crate::workspace::candidate::Candidate;
+
+/// Failed trials whose turns a classifier is asked about.
+const CLASSIFIED: usize = 3;
+/// Candidates that are kept in memory.
+const KEPT: usize = 64;
+/// How much more freely the evolver draws when the search is widened.
+const WARMER: f64 = 0.3;
+
+/// What a run is carried out with.
+pub struct Engine {
+    /// What it was told.
+    pub settings: Settings,
+    /// Where it keeps what it knows.
+    pub directory: RunDirectory,
+    /// What is improved.
+    pub workspace: Workspace,
+    /// Tasks.
+    pub supply: Supply,
+    /// Candidates at work.
+    pub arena: Arena,
+    /// Calls models.
+    pub client: Client,
+    /// Who pays: for models that look on and propose directly, for trials through accounts below it.
+    pub account: Account,
+    /// Dollars that earlier sessions spent.
+    pub spent_before: f64,
+    /// Stops the run.
+    pub control: Control,
+    /// What happened, and what the run knows.
+    pub journal: Arc<Journal>,
+    /// Candidates with their files.
+    pub kept: Kept,
+}
+
+/// Candidates that were looked at lately, and the right to change the repository.
+#[derive(Default)]
+pub struct Kept {
+    candidates: Mutex<HashMap<Digest, Arc<Candidate>>>,
+    git: Mutex<()>,
+}
+
+impl Kept {
+    fn find(&self, id: Digest) -> Option<Arc<Candidate>> {
+        self.candidates.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    fn keep(&self, candidate: Candidate) -> Arc<Candidate> {
+        let candidate = Arc::new(candidate);
+        let mut kept = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(candidate.id, Arc::clone(&candidate));
+        candidate
+    }
+
+    /// One at a time changes the repository.
+    fn git(&self) -> MutexGuard<'_, ()> {
+        self.git.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Looks at what the run knows.
+    pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        self.journal.look(look)
+    }
+
+    /// Writes down that something happened. What follows from it is known when this returns.
+    pub fn tell(&self, event: Event) -> Result<(), Halt> {
+        Ok(self.journal.tell(event)?)
+    }
+
+    /// Dollars that were spent so far.
+    pub fn spent(&self) -> f64 {
+        self.spent_before + self.account.totals().all.spent.dollars()
+    }
+
+    /// Whether somebody asked to stop.
+    pub fn check(&self) -> Result<(), Halt> {
+        match self.control.wish() {
+            Wish::GoOn => Ok(()),
+            Wish::Finish => Err(Halt::Stopped(StopReason::Asked)),
+            Wish::GiveUp => Err(Halt::Stopped(StopReason::Insisted)),
+        }
+    }
+
+    /// A candidate with its files.
+    pub fn candidate(&self, id: Digest) -> Result<Arc<Candidate>, Halt> {
+        match self.kept.find(id) {
+            Some(candidate) => Ok(candidate),
+            None => Ok(self.kept.keep(self.workspace.load(id)?)),
+        }
+    }
+
+    /// Begins a cycle of an agent.
+    pub fn begin(&self, agent: &str, choice: &Choice) -> Result<(), Halt> {
+        let wanted = self.settings.batch_size as usize;
+        let (cycle, known, used) = self.look(|state| {
+            let cycle = state.lanes.get(agent).map_or(1, |lane| lane.cycle + 1);
+            (cycle, state.known_tasks(choice.parent, wanted), Arc::clone(&state.used))
+        });
+        // Where the parent was tested it need not work again. Selected tasks are divided: those of tests stay unseen.
+        let known = if self.settings.generate.is_some() { known } else { Vec::new() };
+        let fresh = self.supply.learning(&used, wanted - known.len())?;
+        let tasks: Vec<TaskRef> = known.into_iter().chain(fresh.into_iter().map(|item| item.reference)).collect();
+        self.tell(Event::CycleStarted(CycleStarted {
+            agent: agent.to_owned(),
+            cycle,
+            way: choice.way,
+            parent: choice.parent,
+            partner: choice.partner,
+            scope: choice.scope,
+            tasks,
+        }))
+    }
+
+    /// Takes the next step of a cycle that is under way.
+    pub async fn step(&self, agent: &str, open: &Open) -> Result<(), Halt> {
+        self.check()?;
+        let items = self.supply.load(&open.started.tasks)?;
+        let parent = self.candidate(open.started.parent)?;
+        let Some(learned) = &open.learned else {
+            let (_, event) = self.measure(agent, open, Purpose::Learn, &[&parent], &items).await?;
+            return self.tell(event);
+        };
+        let Some(proposed) = &open.proposed else {
+            return self.propose(agent, open, &parent, &items).await;
+        };
+        let child = self.candidate(proposed.candidate)?;
+        let Some(screened) = &open.screened else {
+            let (_, event) = self.measure(agent, open, Purpose::Screen, &[&child], &items).await?;
+            return self.tell(event);
+        };
+        match &open.test {
+            Some(test) => self.test(agent, open, &child, test).await,
+            None => self.begin_test(agent, open, &child, screened, learned),
+        }
+    }
+
+    async fn measure(
+        &self,
+        agent: &str,
+        open: &Open,
+        purpose: Purpose,
+        arms: &[&Candidate],
+        items: &[Item],
+    ) -> Result<(Vec<Vec<Looked>>, Event), Halt> {
+        let looked = self.arena.measure(arms, items).await?;
+        let event = measured_event(agent, open.started.cycle, purpose, arms, items, &looked);
+        Ok((looked, event))
+    }
+
+    /// A test begins, unless the candidate was worse than its parent where it was made.
+    fn begin_test(
+        &self,
+        agent: &str,
+        open: &Open,
+        child: &Candidate,
+        screened: &[Option<f64>],
+        learned: &[Option<f64>],
+    ) -> Result<(), Halt> {
+        let cycle = open.started.cycle;
+        let acceptance = self.settings.acceptance;
+        let pairs: Vec<_> = screened.iter().copied().zip(learned.iter().copied()).collect();
+        let told = self.journal.tell_with(|state| {
+            let against = state.champion;
+            let is_new = state.candidates.get(&child.id).is_some_and(|known| known.status == Status::Open);
+            let bar = gate::bar(
+                &acceptance,
+                state.tests,
+                u32::try_from(state.accepted.len()).unwrap_or(u32::MAX),
+                state.started.horizon,
+            );
+            let decided = |rejection, standing| {
+                Event::Decided(Decided {
+                    agent: agent.to_owned(),
+                    cycle,
+                    candidate: child.id,
+                    against: open.started.parent,
+                    rejection: Some(rejection),
+                    standing,
+                })
+            };
+            let Some(bar) = bar else {
+                return decided(Rejection::NoTestLeft, gate::standing(&no_bar(&acceptance), &pairs));
+            };
+            let screen = gate::standing(&bar, &pairs);
+            if is_new && screen.pairs > 0 && screen.difference < 0.0 {
+                return decided(Rejection::WorseThanParent, screen);
+            }
+            Event::TestStarted { agent: agent.to_owned(), cycle, candidate: child.id, against, bar }
+        });
+        Ok(told?)
+    }
+
+    /// The next look of a test, or its end.
+    async fn test(&self, agent: &str, open: &Open, child: &Candidate, test: &Test) -> Result<(), Halt> {
+        let standing = gate::standing(&test.bar, &test.pairs);
+        let rejection = match gate::verdict(&test.bar, &standing) {
+            Verdict::Accepted => None,
+            Verdict::Rejected(rejection) => Some(rejection),
+            Verdict::Open => {
+                let left = (test.bar.max_tasks as usize).saturating_sub(test.pairs.len());
+                let count = (self.settings.batch_size as usize).min(left);
+                let used = self.look(|state| Arc::clone(&state.used));
+                let items = self.supply.testing(&used, count)?;
+                let tasks: Vec<Task> = items.iter().map(|item| item.task.clone()).collect();
+                if Guard::of(&tasks).holds_answers(&child.system_prompt()) {
+                    return self.decide(agent, open, child, test, Some(Rejection::HoldsAnswers), standing);
+                }
+                let against = self.candidate(test.against)?;
+                let (_, event) =
+                    self.measure(agent, open, Purpose::Accept, &[child, &against], &items).await?;
+                return self.tell(event);
+            }
+        };
+        self.decide(agent, open, child, test, rejection, standing)
+    }
+
+    fn decide(
+        &self,
+        agent: &str,
+        open: &Open,
+        child: &Candidate,
+        test: &Test,
+        rejection: Option<Rejection>,
+        standing: Standing,
+    ) -> Result<(), Halt> {
+        self.tell(Event::Decided(Decided {
+            agent: agent.to_owned(),
+            cycle: open.started.cycle,
+            candidate: child.id,
+            against: test.against,
+            rejection,
+            standing,
+        }))?;
+        if self.look(|state| state.champion) == child.id {
+            self.publish()?;
+        }
+        Ok(())
+    }
+
+    /// Shows the best in the workspace, unless somebody changed something there by hand meanwhile.
+    pub fn publish(&self) -> Result<(), Halt> {
+        let (champion, label, ours) = self.look(|state| {
+            let known = state.candidates.get(&state.champion);
+            (state.champion, label(&self.directory, known), state.candidates.keys().copied().collect::<Vec<_>>())
+        });
+        let champion = self.candidate(champion)?;
+        let _git = self.kept.git();
+        self.workspace.label(&label, champion.id)?;
+        let here = self.workspace.here()?;
+        if here.id != champion.id && ours.contains(&here.id) {
+            self.workspace.show(&champion)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a candidate.
+    async fn propose(
+        &self,
+        agent: &str,
+        open: &Open,
+        parent: &Arc<Candidate>,
+        items: &[Item],
+    ) -> Result<(), Halt> {
+        let started = &open.started;
+        let tasks: Vec<Task> = items.iter().map(|item| item.task.clone()).collect();
+        let guard = Guard::of(&tasks);
+        let partner = started.partner.map(|id| self.candidate(id)).transpose()?;
+        let (applied, reasoning, note) = match (started.way, &partner) {
+            (Way::Crossover, Some(partner)) => {
+                let reasoning = format!("takes over skills of {}", partner.name());
+                (cross(parent, partner), reasoning, None)
+            }
+            _ => {
+                // What the parent did is recorded: nothing is run again.
+                let looked = self.arena.measure(&[parent], items).await?.into_iter().next().unwrap_or_default();
+                match self.ask(agent, open, parent, partner.as_deref(), &looked, &tasks).await? {
+                    Ok(proposal) => {
+                        let applied = apply(parent, &proposal.actions, started.scope, &guard);
+                        (applied, proposal.reasoning, proposal.note)
+                    }
+                    Err(reason) => return self.not_proposed(agent, open, reason, Vec::new()),
+                }
+            }
+        };
+        let Applied { candidate, edits, dropped } = applied;
+        if edits.is_empty() {
+            let reason = match dropped.len() {
+                0 => "nothing was proposed".to_owned(),
+                count => format!("nothing could be taken of {}", text::count(count, "proposed change")),
+            };
+            return self.not_proposed(agent, open, reason, dropped);
+        }
+        if self.look(|state| state.candidates.contains_key(&candidate.id)) {
+            let reason = format!("{} was tried before", candidate.name());
+            return self.not_proposed(agent, open, reason, dropped);
+        }
+        if guard.holds_answers(&candidate.system_prompt()) {
+            return self.not_proposed(agent, open, Rejection::HoldsAnswers.words().to_owned(), dropped);
+        }
+        let mut parents = vec![parent.id];
+        parents.extend(partner.filter(|_| started.way == Way::Crossover).map(|partner| partner.id));
+        let summary: Vec<String> = edits.iter().map(Edit::words).collect();
+        {
+            let _git = self.kept.git();
+            self.workspace.keep(&candidate, &parents, &summary.join(", "))?;
+            if self.directory.kind == Kind::Swarm {
+                let tree = self.directory.tree(agent);
+                self.workspace.add_tree(&tree)?;
+                self.workspace.show_in(&tree, &candidate)?;
+            }
+        }
+        let prompt_letters = candidate.system_prompt().chars().count();
+        let id = self.kept.keep(candidate).id;
+        self.tell(Event::Proposed(Proposed {
+            agent: agent.to_owned(),
+            cycle: started.cycle,
+            candidate: id,
+            parents,
+            edits,
+            dropped,
+            reasoning,
+            note,
+            prompt_letters,
+        }))
+    }
+
+    fn not_proposed(
+        &self,
+        agent: &str,
+        open: &Open,
+        reason: String,
+        dropped: Vec<Dropped>,
+    ) -> Result<(), Halt> {
+        let cycle = open.started.cycle;
+        self.tell(Event::NotProposed { agent: agent.to_owned(), cycle, reason, dropped })
+    }
+
+    /// Asks a model for a change. The inner error is why there is none.
+    async fn ask(
+        &self,
+        agent: &str,
+        open: &Open,
+        parent: &Candidate,
+        partner: Option<&Candidate>,
+        looked: &[Looked],
+        tasks: &[Task],
+    ) -> Result<Result<Proposal, String>, Halt> {
+        let started = &open.started;
+        let seat = self.look(|state| state.started.agents.iter().position(|name| name == agent)).unwrap_or(0);
+        let (Some(voice), nudge) =
+            (self.settings.evolvers.get(seat), self.settings.nudges.get(seat).cloned().flatten())
+        else {
+            return Err(Problem::error(format!("{agent} has no model")).into());
+        };
+        let kinds = self.classify(agent, started.cycle, looked).await?;
+        let (all, failures, notes, stuck, phase) = self.look(|state| {
+            let all = state.candidates.get(&parent.id).map(|known| known.tally.clone()).unwrap_or_default();
+            let stuck = state.lanes.get(agent).is_some_and(|lane| lane.widened || lane.way != Way::Mutation);
+            let notes: Vec<String> = state
+                .notes
+                .iter()
+                .filter(|note| note.agent != agent)
+                .map(|note| format!("{}: {}", note.agent, note.text))
+                .collect();
+            (all, failures(state), notes, stuck, state.phase)
+        });
+        let outcome = |candidate: &Candidate| {
+            self.look(|state| {
+                let known = state.candidates.get(&candidate.id);
+                known.map_or_else(String::new, |known| outcome_words(known))
+            })
+        };
+        let all: Tally = all;
+        let brief = Brief {
+            cycle: (started.cycle, self.settings.max_cycles),
+            parent,
+            batch: looked,
+            tasks,
+            all: &all,
+            kinds: &kinds,
+            scope: started.scope,
+            way: started.way,
+            rescued: partner.map(|partner| (partner, outcome(partner))),
+            failures: &failures,
+            notes: &notes,
+            nudge: nudge.as_deref(),
+            stuck,
+            phase,
+        }
+        .to_text();
+        let model = self.client.model(&voice.model, None).map_err(Problem::from)?;
+        let temperature = if stuck { (voice.temperature + WARMER).min(voice.temperature.max(1.0)) } else { voice.temperature };
+        let program = parent.program.as_deref().unwrap_or(PROGRAM);
+        let (scope, account) = self.scope(agent, started.cycle, Role::Evolver, &voice.model, "propose");
+        let answer = ask(&model, voice, temperature, program, &brief, &scope).await;
+        self.answered(agent, started.cycle, Role::Evolver, &account)?;
+        match answer {
+            Ok(proposal) => Ok(Ok(proposal)),
+            Err(NoProposal::Unreadable(why)) => Ok(Err(format!("the evolver's answers cannot be read: {why}"))),
+            Err(NoProposal::Model(failure)) => match failure.kind {
+                FailureKind::Budget => Err(Halt::Stopped(StopReason::Budget(failure.message))),
+                FailureKind::Overlong | FailureKind::ContentFilter | FailureKind::Truncated => {
+                    Ok(Err(format!("the evolver gave no answer: {failure}")))
+                }
+                _ => {
+                    self.check()?;
+                    let problem = Problem::error(format!("the evolver failed: {failure}")).id(FAMILY.number(50));
+                    Err(problem.fix("check the model with `aec-bench models check`, then resume").into())
+                }
+            },
+        }
+    }
+
+    /// What a classifier makes of the turns of failed trials. It is a second opinion: what it does not say is done without.
+    async fn classify(&self, agent: &str, cycle: u32, looked: &[Looked]) -> Result<Vec<String>, Halt> {
+        let failed = looked.iter().filter(|looked| {
+            looked.seen.reward.is_some_and(|reward| !aec_report::selection::is_full(reward))
+        });
+        let mut told = Vec::new();
+        for (at, looked) in failed.take(CLASSIFIED).enumerate() {
+            let Some(trace) = looked.trace.as_ref().filter(|trace| !trace.turns.is_empty()) else { continue };
+            let mut labels: Vec<Label> = looked.labels.clone();
+            if let Some(voice) = &self.settings.classifier {
+                let wanted: Vec<u32> = trace.turns.iter().map(|turn| turn.index).collect();
+                for question in questions(trace, &wanted) {
+                    let asked = (question.system.clone(), question.user.clone());
+                    let label = format!("classify-{at}");
+                    if let Some(answer) = self.opinion(agent, cycle, voice, asked, &label).await? {
+                        for label in reply::parse(&answer, &question).labels {
+                            labels.retain(|known| known.turn_index != label.turn_index);
+                            labels.push(label);
+                        }
+                    }
+                }
+            }
+            let letters: Vec<String> = in_order(trace, labels)
+                .into_iter()
+                .map(|label| label.map_or_else(|| "?".to_owned(), |label| label.kind.letter().to_string()))
+                .collect();
+            told.push(letters.join("-"));
+        }
+        Ok(told)
+    }
+
+    async fn opinion(
+        &self,
+        agent: &str,
+        cycle: u32,
+        voice: &Voice,
+        (system, user): (String, String),
+        label: &str,
+    ) -> Result<Option<String>, Halt> {
+        let model = self.client.model(&voice.model, None).map_err(Problem::from)?;
+        let (scope, account) = self.scope(agent, cycle, Role::Classifier, &voice.model, label);
+        let request = Request {
+            messages: vec![Message::text(Speaker::System, system), Message::text(Speaker::User, user)],
+            sampling: Sampling {
+                temperature: Some(voice.temperature),
+                max_tokens: Some(voice.max_tokens),
+                ..Sampling::default()
+            },
+            ..Request::default()
+        };
+        let outcome = model.call(&request, &scope).await.outcome;
+        self.answered(agent, cycle, Role::Classifier, &account)?;
+        match outcome {
+            Ok(reply) => Ok(Some(reply.text())),
+            Err(failure) if failure.kind == FailureKind::Budget => {
+                Err(Halt::Stopped(StopReason::Budget(failure.message)))
+            }
+            Err(failure) => {
+                tracing::debug!(%failure, "a classifier gave no opinion");
+                Ok(None)
+            }
+        }
+    }
+
+    /// On whose behalf a model is asked: an account of its own, and every attempt written down before it is sent.
+    fn scope(&self, agent: &str, cycle: u32, role: Role, model: &str, label: &str) -> (CallScope, Account) {
+        let account = self.account.open("a question", Budget::UNLIMITED);
+        let label = format!("{}/{agent}/cycle-{cycle}/{label}", self.directory.kind.name());
+        let mut scope = CallScope::new(label, account.clone());
+        let (journal, agent, model) = (Arc::clone(&self.journal), agent.to_owned(), model.to_owned());
+        scope.observer = Some(Arc::new(move |event: &CallEvent| {
+            if let CallEvent::Attempt { at_most, .. } = event {
+                journal.note(Event::Asked {
+                    agent: agent.clone(),
+                    cycle,
+                    role,
+                    model: model.clone(),
+                    at_most_usd: at_most.and_then(|bound| bound.cost).map(MicroDollars::dollars),
+                    at_most_tokens: at_most.map_or(0, |bound| bound.tokens),
+                });
+            }
+        }));
+        (scope, account)
+    }
+
+    fn answered(&self, agent: &str, cycle: u32, role: Role, account: &Account) -> Result<(), Halt> {
+        let all = account.totals().all;
+        self.tell(Event::Answered {
+            agent: agent.to_owned(),
+            cycle,
+            role,
+            cost_usd: (all.unpriced_calls == 0).then(|| all.spent.dollars()),
+            tokens: all.tokens(),
+        })
+    }
+}
+
+/// What was seen of candidates on tasks, as the log keeps it.
+pub(crate) fn measured_event(
+    agent: &str,
+    cycle: u32,
+    purpose: Purpose,
+    arms: &[&Candidate],
+    items: &[Item],
+    looked: &[Vec<Looked>],
+) -> Event {
+    Event::Measured(Measured {
+        agent: agent.to_owned(),
+        cycle,
+        purpose,
+        tasks: items.iter().map(|item| item.reference.clone()).collect(),
+        arms: arms
+            .iter()
+            .zip(looked)
+            .map(|(candidate, looked)| Arm {
+                candidate: candidate.id,
+                seen: looked.iter().map(|looked| looked.seen.clone()).collect(),
+            })
+            .collect(),
+    })
+}
+
+/// The label of a candidate that was the best.
+pub(crate) fn label(directory: &RunDirectory, known: Option<&Known>) -> Name {
+    let experiment = directory.experiment();
+    let place = match known {
+        Some(known) if directory.kind == Kind::Swarm && known.cycle > 0 => {
+            format!("{}-{}", known.agent, known.cycle)
+        }
+        Some(known) => known.cycle.to_string(),
+        None => "0".to_owned(),
+    };
+    Name::nearest(&format!("{experiment}-{place}"))
+}
+
+/// Changes that failed, oldest first.
+fn failures(state: &State) -> Vec<Failure> {
+    let known = |candidate: &Digest| state.candidates.get(candidate);
+    state
+        .buried
+        .iter()
+        .filter_map(known)
+        .map(|known| Failure { summary: summary(known), outcome: outcome_words(known) })
+        .collect()
+}
+
+/// What was changed in a candidate, in a line.
+pub(crate) fn summary(known: &Known) -> String {
+    let words: Vec<String> = known.edits.iter().map(Edit::words).collect();
+    words.join(", ")
+}
+
+fn outcome_words(known: &Known) -> String {
+    match known.standing {
+        Some(standing) => {
+            format!("{} ({:+.3} over {})", known.status.words(), standing.difference, text::count(standing.pairs, "task"))
+        }
+        None => known.status.words().to_owned(),
+    }
+}
+
+/// What stands are measured by when there is no test any more.
+fn no_bar(acceptance: &Acceptance) -> Bar {
+    Bar {
+        test: 0,
+        needed: f64::INFINITY,
+        threshold: acceptance.improvement_threshold,
+        max_tasks: acceptance.max_tasks,
+    }
+}

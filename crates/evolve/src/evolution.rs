@@ -1,0 +1,177 @@
+//! A run of cycles: one agent after the other cycle, until all are used, nothing is found any more, or somebody stops
+//! it; then the tasks that were kept for the end, once.
+
+use aec_base::problem::Problem;
+use aec_report::stats::{Bounds, Cluster, Confidence, paired_difference};
+use aec_run::event::StopReason;
+
+use crate::arena::Halt;
+use crate::cycle::{Engine, measured_event};
+use crate::event::{Ending, Event, Kind, Phase, Purpose};
+use crate::run::EVOLVER;
+use crate::strategy::{Next, next};
+
+/// How an agent's work ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaneEnd {
+    /// All its cycles are used.
+    Finished,
+    /// Nothing was accepted for too long.
+    Stagnated,
+    /// Nothing new is begun any more.
+    NothingNew,
+}
+
+/// Why a run did not come to its end, in words and as problems.
+#[derive(Debug)]
+pub struct Unfinished {
+    /// Why.
+    pub reason: String,
+    /// Whether somebody asked for it.
+    pub asked: bool,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}
+
+/// Carries an evolution out. Whatever stops it is written down, and it can go on from there.
+pub async fn carry_out(engine: &Engine) -> Result<(), Unfinished> {
+    let carried = async {
+        engine.publish()?;
+        let ending = match lane(engine, EVOLVER).await? {
+            LaneEnd::Stagnated => Ending::Stagnated,
+            LaneEnd::NothingNew => Ending::Budget,
+            LaneEnd::Finished => Ending::Finished,
+        };
+        finish(engine, ending).await
+    };
+    let carried = carried.await;
+    carried.map_err(|halt| stop(engine, halt))
+}
+
+/// Writes down why a run stops.
+pub(crate) fn stop(engine: &Engine, halt: Halt) -> Unfinished {
+    let unfinished = match halt {
+        Halt::Problems(problems) => {
+            let reason = problems.first().map_or_else(String::new, |problem| problem.what.clone());
+            Unfinished { reason, asked: false, problems }
+        }
+        Halt::Stopped(reason) => {
+            let asked = matches!(reason, StopReason::Asked | StopReason::Insisted);
+            Unfinished { reason: reason_words(&reason), asked, problems: Vec::new() }
+        }
+    };
+    // Where even this cannot be written, the reason is told all the same.
+    if let Err(Halt::Problems(problems)) = engine.tell(Event::Stopped { reason: unfinished.reason.clone() }) {
+        return Unfinished { problems, ..unfinished };
+    }
+    unfinished
+}
+
+fn reason_words(reason: &StopReason) -> String {
+    match reason {
+        StopReason::Asked | StopReason::Insisted => "somebody stopped it".to_owned(),
+        StopReason::Budget(message) => format!("the budget is used up: {message}"),
+        StopReason::Time => "the time is over".to_owned(),
+        StopReason::Faults(message) | StopReason::Storage(message) => message.clone(),
+    }
+}
+
+/// The cycles of one agent, from wherever it is.
+pub(crate) async fn lane(engine: &Engine, agent: &str) -> Result<LaneEnd, Halt> {
+    loop {
+        engine.check()?;
+        let open = engine.look(|state| state.lanes.get(agent).and_then(|lane| lane.open.clone()));
+        if let Some(open) = open {
+            engine.step(agent, &open).await?;
+            continue;
+        }
+        phase(engine)?;
+        match engine.look(|state| next(state, &engine.settings, agent)) {
+            Next::Cycle(choice) => engine.begin(agent, &choice)?,
+            Next::Widen => {
+                let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.cycle));
+                engine.tell(Event::Widened { agent: agent.to_owned(), cycle })?;
+            }
+            Next::Pivot(way, parent) => {
+                let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.cycle));
+                engine.tell(Event::Pivoted { agent: agent.to_owned(), cycle, way, parent })?;
+            }
+            Next::Stagnated => return Ok(LaneEnd::Stagnated),
+            Next::Finished => return Ok(LaneEnd::Finished),
+            Next::NothingNew => return Ok(LaneEnd::NothingNew),
+        }
+    }
+}
+
+/// Writes down when the money of a swarm reaches another phase. It never goes back.
+pub(crate) fn phase(engine: &Engine) -> Result<(), Halt> {
+    let settings = &engine.settings;
+    let (Kind::Swarm, Some(most)) = (engine.directory.kind, settings.max_cost_usd) else { return Ok(()) };
+    let share = engine.spent() / most;
+    let phase = match share {
+        share if share >= 1.0 => Phase::Exhausted,
+        share if share >= settings.final_threshold => Phase::Final,
+        share if share >= settings.wind_down_threshold => Phase::WindingDown,
+        _ => Phase::Exploring,
+    };
+    if phase > engine.look(|state| state.phase) {
+        engine.tell(Event::PhaseChanged { phase })?;
+    }
+    Ok(())
+}
+
+/// The end of a run: the tasks that were kept for it, once, and then nothing more.
+pub(crate) async fn finish(engine: &Engine, ending: Ending) -> Result<(), Halt> {
+    match holdout(engine).await {
+        // What is left of the budget may not be enough for it; the run is over all the same.
+        Ok(()) | Err(Halt::Stopped(StopReason::Budget(_))) => {}
+        Err(halt) => return Err(halt),
+    }
+    engine.tell(Event::Ended { reason: ending })
+}
+
+async fn holdout(engine: &Engine) -> Result<(), Halt> {
+    let (baseline, best, done, used) = engine.look(|state| {
+        let used = std::sync::Arc::clone(&state.used);
+        (state.started.baseline, state.champion, state.holdout.is_some(), used)
+    });
+    // What did not change needs no tasks to show it: they stay unseen.
+    if done || baseline == best {
+        return Ok(());
+    }
+    let items = engine.supply.holdout(&used)?;
+    if items.is_empty() {
+        return Ok(());
+    }
+    let (first, last) = (engine.candidate(baseline)?, engine.candidate(best)?);
+    let arms = [first.as_ref(), last.as_ref()];
+    let looked = engine.arena.measure(&arms, &items).await?;
+    engine.tell(measured_event("", 0, Purpose::Holdout, &arms, &items, &looked))?;
+    let pairs: Vec<(f64, f64)> = looked[1]
+        .iter()
+        .zip(&looked[0])
+        .filter_map(|(best, baseline)| Some((best.seen.reward?, baseline.seen.reward?)))
+        .collect();
+    let cluster = |value: f64| -> Cluster { std::iter::once(value).collect() };
+    let clusters: Vec<(Cluster, Cluster)> =
+        pairs.iter().map(|(best, baseline)| (cluster(*best), cluster(*baseline))).collect();
+    let estimate = paired_difference(&clusters, Bounds::REWARD, Confidence::default());
+    let interval = estimate.and_then(|estimate| estimate.interval);
+    engine.tell(Event::HoldoutMeasured {
+        baseline,
+        best,
+        pairs: pairs.len(),
+        left_out: items.len() - pairs.len(),
+        baseline_mean: mean(pairs.iter().map(|(_, baseline)| *baseline)),
+        best_mean: mean(pairs.iter().map(|(best, _)| *best)),
+        difference: estimate.map(|estimate| estimate.mean),
+        low: interval.map(|interval| interval.low),
+        high: interval.map(|interval| interval.high),
+    })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a holdout is small")]
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
+    let count = values.len();
+    (count > 0).then(|| values.sum::<f64>() / count as f64)
+}

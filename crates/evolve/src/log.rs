@@ -1,0 +1,214 @@
+//! The log of a run: one JSON object a line, appended and made durable before anything follows from it. Half a line,
+//! left by a process that was killed while it wrote, is taken away before the next is written.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use aec_base::problem::Problem;
+use aec_base::secret::Redactor;
+use aec_base::text;
+use aec_base::timestamp::Timestamp;
+
+use crate::FAMILY;
+use crate::event::{Entry, Event, LOG_VERSION};
+
+/// The file's name in the directory of a run.
+pub const LOG_FILE: &str = "events.jsonl";
+/// A longer log is a mistake or an attack.
+const LOG_LIMIT: u64 = 2 * 1024 * 1024 * 1024;
+
+/// A log that is written to.
+pub struct Log {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    redactor: Redactor,
+}
+
+impl Log {
+    /// Begins a log. There must be none.
+    pub fn create(directory: &Path, redactor: Redactor) -> io::Result<Self> {
+        let path = directory.join(LOG_FILE);
+        let file = File::options().append(true).create_new(true).open(&path)?;
+        File::open(directory)?.sync_all()?;
+        Ok(Self { file, path, next: 0, redactor })
+    }
+
+    /// Goes on with a log: what it holds, and the log to be written to.
+    pub fn resume(directory: &Path, redactor: Redactor) -> Result<(Self, Vec<Entry>), Vec<Problem>> {
+        let path = directory.join(LOG_FILE);
+        let Read { entries, whole } = read(&path)?;
+        let open = || {
+            let mut file = File::options().read(true).write(true).open(&path)?;
+            file.set_len(whole)?;
+            file.seek(io::SeekFrom::End(0))?;
+            file.sync_all()?;
+            Ok::<_, io::Error>(file)
+        };
+        let file = open().map_err(|error| vec![unwritable(&path, &error)])?;
+        let next = entries.last().map_or(0, |entry| entry.sequence + 1);
+        Ok((Self { file, path, next, redactor }, entries))
+    }
+
+    /// Adds an event. When this returns, it is durable.
+    pub fn add(&mut self, event: Event) -> io::Result<Entry> {
+        let entry = Entry { sequence: self.next, at: Timestamp::now_in_milliseconds(), event };
+        let mut value = serde_json::to_value(&entry)?;
+        self.redactor.scrub_value(&mut value);
+        let line = format!("{value}\n");
+        let before = self.file.metadata()?.len();
+        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            // A full disk must not leave half a line in the middle of the log.
+            self.file.set_len(before).and_then(|()| self.file.seek(io::SeekFrom::End(0)))?;
+            return Err(io::Error::new(error.kind(), format!("{}: {error}", self.path.display())));
+        }
+        self.next += 1;
+        Ok(entry)
+    }
+}
+
+/// What a log holds.
+struct Read {
+    entries: Vec<Entry>,
+    /// Bytes up to the end of the last whole line.
+    whole: u64,
+}
+
+/// Everything that a log holds.
+pub fn entries(directory: &Path) -> Result<Vec<Entry>, Vec<Problem>> {
+    read(&directory.join(LOG_FILE)).map(|read| read.entries)
+}
+
+fn read(path: &Path) -> Result<Read, Vec<Problem>> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        let problem = Problem::error(format!("the log of the run cannot be read: {error}"));
+        vec![problem.id(FAMILY.number(30)).fix("name a run of `history`").in_file(path)]
+    };
+    let (file, _) = aec_base::file::open_regular(path, LOG_LIMIT, aec_base::file::Links::Refuse)
+        .map_err(|error| unreadable(&error))?;
+    let mut bytes = Vec::new();
+    file.take(LOG_LIMIT).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    let mut entries = Vec::new();
+    let mut whole = 0;
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        let entry: Entry = serde_json::from_slice(line)
+            .map_err(|error| vec![damaged(path, entries.len() + 1, &error.to_string())])?;
+        if entry.sequence != entries.len() as u64 {
+            return Err(vec![damaged(path, entries.len() + 1, "lines are missing or stand twice")]);
+        }
+        whole += line.len() as u64;
+        entries.push(entry);
+    }
+    match entries.first().map(|entry| &entry.event) {
+        Some(Event::RunStarted(started)) if started.schema_version == LOG_VERSION => {
+            Ok(Read { entries, whole })
+        }
+        Some(Event::RunStarted(started)) => {
+            let what = format!(
+                "the log has version {}, this program reads version {LOG_VERSION}",
+                started.schema_version
+            );
+            let problem = Problem::error(what).id(FAMILY.number(31));
+            Err(vec![problem.fix("use the program that made it").in_file(path)])
+        }
+        _ => Err(vec![damaged(path, 1, "it does not begin with the start of a run")]),
+    }
+}
+
+fn damaged(path: &Path, line: usize, why: &str) -> Problem {
+    let mut problem = Problem::error("the log of the run is damaged")
+        .id(FAMILY.number(32))
+        .why(text::printable(why).into_owned())
+        .fix("restore it from a copy; nothing was changed")
+        .in_file(path);
+    problem.line = u32::try_from(line).ok();
+    problem
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Problem {
+    Problem::error(format!("the log of the run cannot be written: {error}"))
+        .id(FAMILY.number(33))
+        .fix("check the directory, its permissions and the free space")
+        .in_file(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use aec_base::digest::Digest;
+    use aec_base::name::Name;
+
+    use super::*;
+    use crate::event::{Kind, RunStarted};
+
+    fn started() -> Event {
+        let name = |text: &str| Name::parse(text).unwrap();
+        Event::RunStarted(Box::new(RunStarted {
+            schema_version: LOG_VERSION,
+            run: name("a-1"),
+            kind: Kind::Evolution,
+            experiment: name("evolve-a-1"),
+            workspace: "workspaces/a".to_owned(),
+            workspace_name: name("a"),
+            baseline: Digest::of(b"a"),
+            prompt_letters: 10,
+            agents: vec!["evolve".to_owned()],
+            horizon: 10,
+            settings: serde_json::json!({}),
+            tool_version: "0".to_owned(),
+        }))
+    }
+
+    #[test]
+    fn half_a_line_is_taken_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = Log::create(directory.path(), Redactor::default()).unwrap();
+        log.add(started()).unwrap();
+        log.add(Event::Resumed { tool_version: "1".to_owned() }).unwrap();
+        let path = directory.path().join(LOG_FILE);
+        let whole = fs_err::read(&path).unwrap();
+        for cut in [whole.len() + 1, whole.len() + 20] {
+            let mut bytes = whole.clone();
+            bytes.extend_from_slice(&b"{\"sequence\":2,\"at\":\"2026-01-01"[..cut - whole.len()]);
+            fs_err::write(&path, &bytes).unwrap();
+            assert_eq!(entries(directory.path()).unwrap().len(), 2);
+            let (mut log, read) = Log::resume(directory.path(), Redactor::default()).unwrap();
+            assert_eq!(read.len(), 2);
+            assert_eq!(log.add(Event::Resumed { tool_version: "2".to_owned() }).unwrap().sequence, 2);
+            assert_eq!(entries(directory.path()).unwrap().len(), 3);
+        }
+        assert!(Log::create(directory.path(), Redactor::default()).is_err(), "one is there");
+    }
+
+    #[test]
+    fn damage_is_named_and_nothing_is_changed() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut log = Log::create(directory.path(), Redactor::default()).unwrap();
+        log.add(started()).unwrap();
+        log.add(Event::Resumed { tool_version: "1".to_owned() }).unwrap();
+        let path = directory.path().join(LOG_FILE);
+        let text = fs_err::read_to_string(&path).unwrap();
+        let second = text.lines().nth(1).unwrap().to_owned();
+        let first = text.lines().next().unwrap().to_owned();
+        for (broken, id) in [
+            (String::new(), "X032"),
+            ("\u{0}\n".to_owned(), "X032"),
+            (format!("{second}\n"), "X032"),
+            (format!("{first}\n{second}\n{second}\n"), "X032"),
+            (format!("{first}\nnot json\n{second}\n"), "X032"),
+            (format!("{}\n", first.replace("\"schema_version\":1", "\"schema_version\":2")), "X031"),
+            (format!("{first}\n{}\n", second.replace("resumed", "unheard_of")), "X032"),
+        ] {
+            fs_err::write(&path, &broken).unwrap();
+            let problem = Log::resume(directory.path(), Redactor::default()).err().unwrap().remove(0);
+            assert_eq!(problem.id.as_deref(), Some(id), "{broken}");
+            assert_eq!(fs_err::read_to_string(&path).unwrap(), broken);
+        }
+        fs_err::remove_file(&path).unwrap();
+        assert_eq!(entries(directory.path()).unwrap_err()[0].id.as_deref(), Some("X030"));
+    }
+}

@@ -1,0 +1,456 @@
+//! A workspace: a directory with `manifest.yaml`, `prompts/system.md` and `skills/`, versioned with git.
+//!
+//! Every candidate is a commit under a reference of its own, named by the digest of its files, and its parents are the
+//! commits of the candidates that it was made from: the history of the repository is the lineage. Nothing that a run
+//! leaves lies in the workspace, so a candidate is nothing but what an agent is told.
+
+pub mod candidate;
+pub mod diff;
+pub mod git;
+pub mod manifest;
+pub mod skill;
+mod tree;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aec_base::digest::Digest;
+use aec_base::file::write_atomic;
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::text;
+use aec_run::experiment::Harness;
+use serde::Serialize;
+
+use self::candidate::{Candidate, Files};
+use self::git::{Git, GitProgram, IDENTITY};
+use self::manifest::{MANIFEST_FILE, Manifest};
+use crate::FAMILY;
+
+/// Where references of candidates are.
+const CANDIDATES: &str = "refs/aec-bench/candidates/";
+/// The branch whose candidate the working tree shows.
+const MAIN: &str = "refs/heads/main";
+/// Says which candidate is being written to the working tree.
+const TARGET_FILE: &str = "aec-bench-target";
+/// Held by whoever changes the workspace.
+const LOCK_FILE: &str = "aec-bench-lock";
+/// Between the parts of an answer.
+const SEPARATOR: char = '\u{1f}';
+
+/// The prompt of a new workspace.
+const FIRST_PROMPT: &str = "You are an experienced engineer. Solve the task carefully: read everything that is given, keep track of units, show the governing equations to yourself before you use them, check the result for plausibility, and hand in the answer in exactly the form that is asked for.\n";
+
+/// A workspace on disk.
+#[derive(Debug)]
+pub struct Workspace {
+    path: PathBuf,
+    git: Git,
+}
+
+/// A candidate as the history tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Version {
+    /// Digest of its files.
+    pub candidate: Digest,
+    /// How people name it.
+    pub name: Name,
+    /// Its commit.
+    pub revision: String,
+    /// The candidates that it was made from.
+    pub parents: Vec<Digest>,
+    /// Labels that stick to it.
+    pub labels: Vec<String>,
+    /// When it was committed, in seconds.
+    pub committed_at: u64,
+    /// In a line, what is new in it.
+    pub summary: String,
+}
+
+/// Held by whoever changes a workspace.
+#[derive(Debug)]
+pub struct Held {
+    _lock: File,
+}
+
+impl Workspace {
+    /// Makes a new workspace. Nothing may be in its place.
+    pub fn init(
+        program: GitProgram,
+        path: &Path,
+        name: &Name,
+        harness: Harness,
+    ) -> Result<Self, Vec<Problem>> {
+        if path.join(MANIFEST_FILE).symlink_metadata().is_ok() {
+            let problem = Problem::error("there is a workspace already").id(FAMILY.number(10));
+            return Err(vec![problem.fix("choose another directory").in_file(path)]);
+        }
+        if tree::read(path).map_err(|error| broken(path, &error))?.iter().next().is_some() {
+            let problem = Problem::error("the directory is not empty").id(FAMILY.number(10));
+            return Err(vec![problem.fix("choose another directory").in_file(path)]);
+        }
+        let files: Files = [
+            (MANIFEST_FILE.to_owned(), Manifest::new_text(name, harness).into_bytes()),
+            (candidate::PROMPT_FILE.to_owned(), FIRST_PROMPT.as_bytes().to_vec()),
+        ]
+        .into();
+        let workspace = Self { git: Git::new(program, path), path: path.to_owned() };
+        let candidate = Candidate::read(files, path)?;
+        let made = fs_err::create_dir_all(path.join("skills"))
+            .and_then(|()| tree::write(path, &Files::new(), &candidate.files))
+            .and_then(|()| workspace.git.init(path))
+            .and_then(|()| workspace.keep(&candidate, &[], "the beginning"))
+            .and_then(|_| workspace.show(&candidate));
+        made.map_err(|error| broken(path, &error))?;
+        Ok(workspace)
+    }
+
+    /// Opens a workspace. One that is not versioned yet is versioned from now on.
+    pub fn open(program: GitProgram, path: &Path) -> Result<Self, Vec<Problem>> {
+        if !path.join(MANIFEST_FILE).is_file() {
+            let problem = Problem::error("this is no workspace").id(FAMILY.number(11));
+            let why = format!("there is no {MANIFEST_FILE}");
+            let fix = "make one with `aec-bench evolve init`";
+            return Err(vec![problem.why(why).fix(fix).in_file(path)]);
+        }
+        let workspace = Self { git: Git::new(program, path), path: path.to_owned() };
+        if workspace.git.directory().symlink_metadata().is_err() {
+            workspace.git.init(path).map_err(|error| broken(path, &error))?;
+        }
+        Ok(workspace)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps others from changing it. What was cut off while the working tree was written is finished first.
+    pub fn hold(&self) -> Result<Held, Vec<Problem>> {
+        let open = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(self.git.directory().join(LOCK_FILE));
+        let lock = open.map_err(|error| broken(&self.path, &error))?;
+        if lock.try_lock().is_err() {
+            let problem = Problem::error("the workspace is in use").id(FAMILY.number(12));
+            let why = "an evolution, a swarm or a rollback is changing it";
+            return Err(vec![problem.why(why).fix("wait for it, or stop it").in_file(&self.path)]);
+        }
+        self.finish_show().map_err(|error| broken(&self.path, &error))?;
+        Ok(Held { _lock: lock })
+    }
+
+    /// The candidate that lies in the working tree.
+    pub fn here(&self) -> Result<Candidate, Vec<Problem>> {
+        let files = tree::read(&self.path).map_err(|error| broken(&self.path, &error))?;
+        Candidate::read(files, &self.path)
+    }
+
+    /// The candidate that lies in the working tree, kept if it is not known yet: what people changed by hand is a
+    /// candidate like others.
+    pub fn keep_here(&self) -> Result<Candidate, Vec<Problem>> {
+        let here = self.here()?;
+        let kept = self.revision(here.id).and_then(|known| match known {
+            Some(_) => Ok(()),
+            None => {
+                let before: Vec<Digest> = self.main()?.into_iter().collect();
+                self.keep(&here, &before, "changed by hand").map(drop)
+            }
+        });
+        kept.and_then(|()| self.point_main(here.id)).map_err(|error| broken(&self.path, &error))?;
+        Ok(here)
+    }
+
+    /// Keeps a candidate with its lineage. One that is known already stays as it was kept first.
+    pub fn keep(&self, candidate: &Candidate, parents: &[Digest], summary: &str) -> io::Result<String> {
+        if let Some(revision) = self.revision(candidate.id)? {
+            return Ok(revision);
+        }
+        let reference = format!("{CANDIDATES}{}", candidate.id.hex());
+        let mut stream = Vec::new();
+        let (name, email) = IDENTITY;
+        let now = aec_base::timestamp::Timestamp::now().to_milliseconds() / 1000;
+        let summary = text::printable(summary).replace('\n', " ");
+        let message = format!("{}: {summary}\n\nCandidate: {}\n", candidate.name(), candidate.id);
+        stream.extend_from_slice(format!("commit {reference}\n").as_bytes());
+        for who in ["author", "committer"] {
+            stream.extend_from_slice(format!("{who} {name} <{email}> {now} +0000\n").as_bytes());
+        }
+        data(&mut stream, message.as_bytes());
+        for (at, parent) in parents.iter().enumerate() {
+            let word = if at == 0 { "from" } else { "merge" };
+            let revision = self.revision(*parent)?.ok_or_else(|| {
+                io::Error::other(format!("the parent {} is not kept here", candidate::name(*parent)))
+            })?;
+            stream.extend_from_slice(format!("{word} {revision}\n").as_bytes());
+        }
+        stream.extend_from_slice(b"deleteall\n");
+        for (path, content) in &candidate.files {
+            stream.extend_from_slice(format!("M 100644 inline {}\n", quoted(path)).as_bytes());
+            data(&mut stream, content);
+        }
+        stream.extend_from_slice(b"done\n");
+        self.git.tell(["fast-import", "--quiet", "--done", "--date-format=raw"], &stream)?;
+        self.revision(candidate.id)?.ok_or_else(|| io::Error::other("git did not keep the candidate"))
+    }
+
+    /// A candidate that was kept.
+    pub fn load(&self, id: Digest) -> Result<Candidate, Vec<Problem>> {
+        let unknown = || {
+            let problem = Problem::error(format!("the candidate {} is not kept here", candidate::name(id)));
+            vec![problem.id(FAMILY.number(13)).fix("see `aec-bench evolve history`").in_file(&self.path)]
+        };
+        let revision = self.revision(id).map_err(|error| broken(&self.path, &error))?.ok_or_else(unknown)?;
+        let files = self.files_of(&revision).map_err(|error| broken(&self.path, &error))?;
+        let candidate = Candidate::read(files, &self.path)?;
+        if candidate.id == id {
+            return Ok(candidate);
+        }
+        let what = format!("the candidate {} is not what it was when it was kept", candidate::name(id));
+        let problem = Problem::error(what).id(FAMILY.number(14));
+        Err(vec![problem.fix("restore the repository of the workspace from a copy").in_file(&self.path)])
+    }
+
+    /// Every candidate that was kept, oldest first, parents before children.
+    pub fn history(&self) -> Result<Vec<Version>, Vec<Problem>> {
+        let versions = self.versions().map_err(|error| broken(&self.path, &error))?;
+        Ok(in_order(versions))
+    }
+
+    /// The candidate that a name, a beginning of its digits or a label stands for.
+    pub fn find(&self, word: &str) -> Result<Digest, Vec<Problem>> {
+        let versions = self.versions().map_err(|error| broken(&self.path, &error))?;
+        let labelled = versions.iter().find(|version| version.labels.iter().any(|label| label == word));
+        if let Some(version) = labelled {
+            return Ok(version.candidate);
+        }
+        let digits = word.strip_prefix("sha256:").or_else(|| word.strip_prefix("c-")).unwrap_or(word);
+        let fitting: Vec<&Version> = versions
+            .iter()
+            .filter(|version| digits.len() >= 4 && version.candidate.hex().starts_with(digits))
+            .collect();
+        if let [only] = fitting.as_slice() {
+            return Ok(only.candidate);
+        }
+        let what = if fitting.is_empty() { "is no candidate and no label" } else { "fits several candidates" };
+        let problem = Problem::error(format!("`{}` {what} of this workspace", text::printable(word)));
+        Err(vec![problem.id(FAMILY.number(13)).fix("see `aec-bench evolve history`").in_file(&self.path)])
+    }
+
+    /// Puts a label on a candidate. A label sticks: it never moves to another one.
+    pub fn label(&self, label: &Name, id: Digest) -> io::Result<()> {
+        let Some(revision) = self.revision(id)? else {
+            return Err(io::Error::other("a label needs a candidate that is kept"));
+        };
+        let reference = format!("refs/tags/{label}");
+        match self.resolve(&reference)? {
+            Some(found) if found == revision => Ok(()),
+            Some(_) => Err(io::Error::other(format!("the label {label} is on another candidate"))),
+            // All zeros: only if there is none yet.
+            None => {
+                let none = "0".repeat(revision.len());
+                self.git.ask(["update-ref", &reference, &revision, &none]).map(drop)
+            }
+        }
+    }
+
+    /// Shows a candidate in the working tree: exactly its files, and nothing else. What lies there now must be kept.
+    pub fn show(&self, candidate: &Candidate) -> io::Result<()> {
+        write_atomic(&self.git.directory().join(TARGET_FILE), candidate.id.hex().as_bytes())?;
+        let before = tree::read(&self.path)?;
+        tree::write(&self.path, &before, &candidate.files)?;
+        self.point_main(candidate.id)?;
+        fs_err::remove_file(self.git.directory().join(TARGET_FILE))
+    }
+
+    /// Makes a working tree of its own for somebody, without files.
+    pub fn add_tree(&self, path: &Path) -> io::Result<()> {
+        if path.join(".git").is_file() {
+            return Ok(());
+        }
+        let place = path.to_string_lossy();
+        let head = self.resolve(MAIN)?.ok_or_else(|| io::Error::other("nothing is kept yet"))?;
+        self.git.ask(["worktree", "prune"])?;
+        self.git
+            .ask(["worktree", "add", "-q", "--detach", "--no-checkout", "-f", &place, &head])
+            .map(drop)
+    }
+
+    /// Shows a candidate in a working tree of its own.
+    pub fn show_in(&self, path: &Path, candidate: &Candidate) -> io::Result<()> {
+        let Some(revision) = self.revision(candidate.id)? else {
+            return Err(io::Error::other("only what is kept can be shown"));
+        };
+        let before = tree::read(path)?;
+        tree::write(path, &before, &candidate.files)?;
+        self.git.ask_in(path, ["update-ref", "--no-deref", "HEAD", &revision])?;
+        self.git.ask_in(path, ["read-tree", &revision]).map(drop)
+    }
+
+    /// Takes working trees away whose directories are gone.
+    pub fn prune_trees(&self) -> io::Result<()> {
+        self.git.ask(["worktree", "prune"]).map(drop)
+    }
+
+    fn finish_show(&self) -> io::Result<()> {
+        let Ok(hex) = fs_err::read_to_string(self.git.directory().join(TARGET_FILE)) else { return Ok(()) };
+        let Ok(id) = format!("sha256:{}", hex.trim()).parse::<Digest>() else { return Ok(()) };
+        match self.load(id) {
+            Ok(candidate) => self.show(&candidate),
+            Err(problems) => Err(io::Error::other(
+                problems.first().map(|problem| problem.what.clone()).unwrap_or_default(),
+            )),
+        }
+    }
+
+    fn point_main(&self, id: Digest) -> io::Result<()> {
+        let Some(revision) = self.revision(id)? else {
+            return Err(io::Error::other("only what is kept can be shown"));
+        };
+        if self.resolve(MAIN)?.as_deref() != Some(&revision) {
+            self.git.ask(["update-ref", MAIN, &revision])?;
+        }
+        self.git.ask(["read-tree", &revision]).map(drop)
+    }
+
+    fn main(&self) -> io::Result<Option<Digest>> {
+        let Some(head) = self.resolve(MAIN)? else { return Ok(None) };
+        let versions = self.versions()?;
+        Ok(versions.into_iter().find(|version| version.revision == head).map(|version| version.candidate))
+    }
+
+    fn revision(&self, id: Digest) -> io::Result<Option<String>> {
+        self.resolve(&format!("{CANDIDATES}{}", id.hex()))
+    }
+
+    /// Loose references are files, and reading a file is a hundred times cheaper than asking.
+    fn resolve(&self, reference: &str) -> io::Result<Option<String>> {
+        match fs_err::read_to_string(self.git.directory().join(reference)) {
+            Ok(revision) => return Ok(Some(revision.trim().to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        if !self.git.directory().join("packed-refs").is_file() {
+            return Ok(None);
+        }
+        let answer = self.git.ask(["for-each-ref", "--format=%(objectname)", reference])?;
+        let revision = String::from_utf8_lossy(&answer).trim().to_owned();
+        Ok((!revision.is_empty()).then_some(revision))
+    }
+
+    fn files_of(&self, revision: &str) -> io::Result<Files> {
+        let listed = self.git.ask(["ls-tree", "-r", "-z", revision])?;
+        let mut blobs = Vec::new();
+        for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
+            let line = String::from_utf8_lossy(line);
+            let (facts, path) =
+                line.split_once('\t').ok_or_else(|| io::Error::other("git lists a tree oddly"))?;
+            let blob = facts.split(' ').nth(2).unwrap_or_default();
+            blobs.push((blob.to_owned(), path.to_owned()));
+        }
+        let asked: String = blobs.iter().map(|(blob, _)| format!("{blob}\n")).collect();
+        let answer = self.git.tell(["cat-file", "--batch"], asked.as_bytes())?;
+        let mut rest = answer.as_slice();
+        let mut files = Files::new();
+        for (_, path) in blobs {
+            let odd = || io::Error::other("git gives a file oddly");
+            let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
+            let head = String::from_utf8_lossy(&rest[..end]).into_owned();
+            let size: usize = head.rsplit(' ').next().and_then(|size| size.parse().ok()).ok_or_else(odd)?;
+            let content = rest.get(end + 1..end + 1 + size).ok_or_else(odd)?;
+            files.insert(path, content.to_vec());
+            rest = rest.get(end + 2 + size..).ok_or_else(odd)?;
+        }
+        Ok(files)
+    }
+
+    fn versions(&self) -> io::Result<Vec<Version>> {
+        let parts = [
+            "%(refname)",
+            "%(objectname)",
+            "%(parent)",
+            "%(committerdate:unix)",
+            "%(contents:subject)",
+        ];
+        let format = format!("--format={}", parts.join("%1f"));
+        let text = self.git.ask(["for-each-ref", &format, CANDIDATES, "refs/tags/"])?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let mut labels: HashMap<String, Vec<String>> = HashMap::new();
+        let mut found = Vec::new();
+        for line in text.lines() {
+            let parts: Vec<&str> = line.split(SEPARATOR).collect();
+            let [reference, revision, parents, moment, subject] = parts.as_slice() else { continue };
+            if let Some(label) = reference.strip_prefix("refs/tags/") {
+                labels.entry((*revision).to_owned()).or_default().push(label.to_owned());
+            } else if let Some(hex) = reference.strip_prefix(CANDIDATES)
+                && let Ok(candidate) = format!("sha256:{hex}").parse::<Digest>()
+            {
+                let summary = subject.split_once(": ").map_or(*subject, |(_, summary)| summary);
+                found.push((candidate, *revision, *parents, *moment, summary));
+            }
+        }
+        let by_revision: HashMap<&str, Digest> =
+            found.iter().map(|(candidate, revision, ..)| (*revision, *candidate)).collect();
+        Ok(found
+            .iter()
+            .map(|(candidate, revision, parents, moment, summary)| Version {
+                candidate: *candidate,
+                name: candidate::name(*candidate),
+                revision: (*revision).to_owned(),
+                parents: parents.split(' ').filter_map(|parent| by_revision.get(parent).copied()).collect(),
+                labels: labels.get(*revision).cloned().unwrap_or_default(),
+                committed_at: moment.parse().unwrap_or(0),
+                summary: (*summary).to_owned(),
+            })
+            .collect())
+    }
+}
+
+/// Oldest first, parents before children.
+fn in_order(mut versions: Vec<Version>) -> Vec<Version> {
+    versions.sort_by_key(|version| (version.committed_at, version.candidate));
+    let mut waiting: BTreeMap<usize, Version> = versions.into_iter().enumerate().collect();
+    let mut ordered: Vec<Version> = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let ready = waiting.iter().find(|(_, version)| {
+            !version.parents.iter().any(|parent| waiting.values().any(|other| other.candidate == *parent))
+        });
+        // Git has no circles; if there were one, its first member would come first.
+        let Some(at) = ready.or_else(|| waiting.iter().next()).map(|(at, _)| *at) else { break };
+        ordered.extend(waiting.remove(&at));
+    }
+    ordered
+}
+
+fn data(stream: &mut Vec<u8>, bytes: &[u8]) {
+    stream.extend_from_slice(format!("data {}\n", bytes.len()).as_bytes());
+    stream.extend_from_slice(bytes);
+    stream.push(b'\n');
+}
+
+/// A path as `fast-import` reads it.
+fn quoted(path: &str) -> String {
+    let mut quoted = String::with_capacity(path.len() + 2);
+    quoted.push('"');
+    for letter in path.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '\n' => quoted.push_str("\\n"),
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn broken(path: &Path, error: &io::Error) -> Vec<Problem> {
+    let problem = Problem::error(format!("the workspace cannot be used: {error}")).id(FAMILY.number(15));
+    vec![problem.fix("check the directory and its git repository").in_file(path)]
+}
+
+#[cfg(test)]
+mod tests;
