@@ -26,17 +26,18 @@ use crate::FAMILY;
 use crate::analyse::{Looked, Tally};
 use crate::arena::{Arena, Halt};
 use crate::brief::{Brief, Failure, PROGRAM};
-use crate::config::{Acceptance, Voice};
+use crate::config::Voice;
 use crate::edit::{Applied, Dropped, Edit, apply, cross};
 use crate::event::{
     Arm, CycleStarted, Decided, Event, Kind, Measured, Proposed, Purpose, Role, TaskRef, Way,
 };
-use crate::gate::{self, Bar, Rejection, Standing, Verdict};
+use crate::gate::{self, Rejection, Standing};
 use crate::guard::Guard;
 use crate::journal::Journal;
 use crate::propose::{NoProposal, Proposal, ask};
 use crate::run::{RunDirectory, Settings};
-use crate::state::{Known, Open, State, Status, Test};
+use crate::state::{Known, Open, State};
+use crate::step::{Todo, enter_test, todo};
 use crate::strategy::Choice;
 use crate::supply::{Item, Supply};
 use crate::workspace::Workspace;
@@ -80,6 +81,7 @@ pub struct Engine {
 pub struct Kept {
     candidates: Mutex<HashMap<Digest, Arc<Candidate>>>,
     git: Mutex<()>,
+    beginning: Mutex<()>,
 }
 
 impl Kept {
@@ -139,6 +141,8 @@ impl Engine {
     /// Begins a cycle of an agent.
     pub fn begin(&self, agent: &str, choice: &Choice) -> Result<(), Halt> {
         let wanted = self.settings.batch_size as usize;
+        // One at a time: what one agent takes to learn from, no other does.
+        let _beginning = self.kept.beginning.lock().unwrap_or_else(PoisonError::into_inner);
         let (cycle, known, used) = self.look(|state| {
             let cycle = state.lanes.get(agent).map_or(1, |lane| lane.cycle + 1);
             (cycle, state.known_tasks(choice.parent, wanted), Arc::clone(&state.used))
@@ -161,23 +165,35 @@ impl Engine {
     /// Takes the next step of a cycle that is under way.
     pub async fn step(&self, agent: &str, open: &Open) -> Result<(), Halt> {
         self.check()?;
-        let items = self.supply.load(&open.started.tasks)?;
-        let parent = self.candidate(open.started.parent)?;
-        let Some(learned) = &open.learned else {
-            let (_, event) = self.measure(agent, open, Purpose::Learn, &[&parent], &items).await?;
-            return self.tell(event);
+        let started = &open.started;
+        let child = match &open.proposed {
+            Some(proposed) => Some(self.candidate(proposed.candidate)?),
+            None => None,
         };
-        let Some(proposed) = &open.proposed else {
-            return self.propose(agent, open, &parent, &items).await;
-        };
-        let child = self.candidate(proposed.candidate)?;
-        let Some(screened) = &open.screened else {
-            let (_, event) = self.measure(agent, open, Purpose::Screen, &[&child], &items).await?;
-            return self.tell(event);
-        };
-        match &open.test {
-            Some(test) => self.test(agent, open, &child, test).await,
-            None => self.begin_test(agent, open, &child, screened, learned),
+        match (todo(open, &self.settings), child) {
+            (Todo::Learn, _) => {
+                let items = self.supply.load(&started.tasks)?;
+                let parent = self.candidate(started.parent)?;
+                self.measure(agent, open, Purpose::Learn, &[&parent], &items).await
+            }
+            // Whatever comes later has a candidate.
+            (Todo::Propose, _) | (_, None) => {
+                let items = self.supply.load(&started.tasks)?;
+                let parent = self.candidate(started.parent)?;
+                self.propose(agent, open, &parent, &items).await
+            }
+            (Todo::Screen, Some(child)) => {
+                let items = self.supply.load(&started.tasks)?;
+                self.measure(agent, open, Purpose::Screen, &[&child], &items).await
+            }
+            (Todo::EnterTest, Some(child)) => {
+                let acceptance = self.settings.acceptance;
+                Ok(self.journal.tell_with(|state| enter_test(state, &acceptance, open, child.id))?)
+            }
+            (Todo::Look(count), Some(child)) => self.look_again(agent, open, &child, count).await,
+            (Todo::Decide(rejection, standing), Some(child)) => {
+                self.decide(agent, open, &child, rejection, standing)
+            }
         }
     }
 
@@ -188,77 +204,29 @@ impl Engine {
         purpose: Purpose,
         arms: &[&Candidate],
         items: &[Item],
-    ) -> Result<(Vec<Vec<Looked>>, Event), Halt> {
+    ) -> Result<(), Halt> {
         let looked = self.arena.measure(arms, items).await?;
-        let event = measured_event(agent, open.started.cycle, purpose, arms, items, &looked);
-        Ok((looked, event))
+        self.tell(measured_event(agent, open.started.cycle, purpose, arms, items, &looked))
     }
 
-    /// A test begins, unless the candidate was worse than its parent where it was made.
-    fn begin_test(
+    /// Lets both sides of a test work on fresh tasks.
+    async fn look_again(
         &self,
         agent: &str,
         open: &Open,
         child: &Candidate,
-        screened: &[Option<f64>],
-        learned: &[Option<f64>],
+        count: usize,
     ) -> Result<(), Halt> {
-        let cycle = open.started.cycle;
-        let acceptance = self.settings.acceptance;
-        let pairs: Vec<_> = screened.iter().copied().zip(learned.iter().copied()).collect();
-        let told = self.journal.tell_with(|state| {
-            let against = state.champion;
-            let is_new = state.candidates.get(&child.id).is_some_and(|known| known.status == Status::Open);
-            let bar = gate::bar(
-                &acceptance,
-                state.tests,
-                u32::try_from(state.accepted.len()).unwrap_or(u32::MAX),
-                state.started.horizon,
-            );
-            let decided = |rejection, standing| {
-                Event::Decided(Decided {
-                    agent: agent.to_owned(),
-                    cycle,
-                    candidate: child.id,
-                    against: open.started.parent,
-                    rejection: Some(rejection),
-                    standing,
-                })
-            };
-            let Some(bar) = bar else {
-                return decided(Rejection::NoTestLeft, gate::standing(&no_bar(&acceptance), &pairs));
-            };
-            let screen = gate::standing(&bar, &pairs);
-            if is_new && screen.pairs > 0 && screen.difference < 0.0 {
-                return decided(Rejection::WorseThanParent, screen);
-            }
-            Event::TestStarted { agent: agent.to_owned(), cycle, candidate: child.id, against, bar }
-        });
-        Ok(told?)
-    }
-
-    /// The next look of a test, or its end.
-    async fn test(&self, agent: &str, open: &Open, child: &Candidate, test: &Test) -> Result<(), Halt> {
-        let standing = gate::standing(&test.bar, &test.pairs);
-        let rejection = match gate::verdict(&test.bar, &standing) {
-            Verdict::Accepted => None,
-            Verdict::Rejected(rejection) => Some(rejection),
-            Verdict::Open => {
-                let left = (test.bar.max_tasks as usize).saturating_sub(test.pairs.len());
-                let count = (self.settings.batch_size as usize).min(left);
-                let used = self.look(|state| Arc::clone(&state.used));
-                let items = self.supply.testing(&used, count)?;
-                let tasks: Vec<Task> = items.iter().map(|item| item.task.clone()).collect();
-                if Guard::of(&tasks).holds_answers(&child.system_prompt()) {
-                    return self.decide(agent, open, child, test, Some(Rejection::HoldsAnswers), standing);
-                }
-                let against = self.candidate(test.against)?;
-                let (_, event) =
-                    self.measure(agent, open, Purpose::Accept, &[child, &against], &items).await?;
-                return self.tell(event);
-            }
-        };
-        self.decide(agent, open, child, test, rejection, standing)
+        let Some(test) = &open.test else { return Ok(()) };
+        let used = self.look(|state| Arc::clone(&state.used));
+        let items = self.supply.testing(&used, count)?;
+        let tasks: Vec<Task> = items.iter().map(|item| item.task.clone()).collect();
+        if Guard::of(&tasks).holds_answers(&child.system_prompt()) {
+            let standing = gate::standing(&test.bar, &test.pairs);
+            return self.decide(agent, open, child, Some(Rejection::HoldsAnswers), standing);
+        }
+        let against = self.candidate(test.against)?;
+        self.measure(agent, open, Purpose::Accept, &[child, &against], &items).await
     }
 
     fn decide(
@@ -266,10 +234,10 @@ impl Engine {
         agent: &str,
         open: &Open,
         child: &Candidate,
-        test: &Test,
         rejection: Option<Rejection>,
         standing: Standing,
     ) -> Result<(), Halt> {
+        let Some(test) = &open.test else { return Ok(()) };
         self.tell(Event::Decided(Decided {
             agent: agent.to_owned(),
             cycle: open.started.cycle,
@@ -338,8 +306,7 @@ impl Engine {
             return self.not_proposed(agent, open, reason, dropped);
         }
         if self.look(|state| state.candidates.contains_key(&candidate.id)) {
-            let reason = format!("{} was tried before", candidate.name());
-            return self.not_proposed(agent, open, reason, dropped);
+            return self.not_proposed(agent, open, tried_before(&candidate), dropped);
         }
         if guard.holds_answers(&candidate.system_prompt()) {
             return self.not_proposed(agent, open, Rejection::HoldsAnswers.words().to_owned(), dropped);
@@ -357,18 +324,27 @@ impl Engine {
             }
         }
         let prompt_letters = candidate.system_prompt().chars().count();
-        let id = self.kept.keep(candidate).id;
-        self.tell(Event::Proposed(Proposed {
-            agent: agent.to_owned(),
-            cycle: started.cycle,
-            candidate: id,
-            parents,
-            edits,
-            dropped,
-            reasoning,
-            note,
-            prompt_letters,
-        }))
+        let candidate = self.kept.keep(candidate);
+        let (agent, cycle) = (agent.to_owned(), started.cycle);
+        // Another agent may have made the same one meanwhile.
+        let told = self.journal.tell_with(|state| {
+            if state.candidates.contains_key(&candidate.id) {
+                let reason = tried_before(&candidate);
+                return Event::NotProposed { agent, cycle, reason, dropped };
+            }
+            Event::Proposed(Proposed {
+                agent,
+                cycle,
+                candidate: candidate.id,
+                parents,
+                edits,
+                dropped,
+                reasoning,
+                note,
+                prompt_letters,
+            })
+        });
+        Ok(told?)
     }
 
     fn not_proposed(
@@ -555,6 +531,10 @@ impl Engine {
     }
 }
 
+fn tried_before(candidate: &Candidate) -> String {
+    format!("{} was tried before", candidate.name())
+}
+
 /// What was seen of candidates on tasks, as the log keeps it.
 pub(crate) fn measured_event(
     agent: &str,
@@ -616,15 +596,5 @@ fn outcome_words(known: &Known) -> String {
             format!("{} ({:+.3} over {})", known.status.words(), standing.difference, text::count(standing.pairs, "task"))
         }
         None => known.status.words().to_owned(),
-    }
-}
-
-/// What stands are measured by when there is no test any more.
-fn no_bar(acceptance: &Acceptance) -> Bar {
-    Bar {
-        test: 0,
-        needed: f64::INFINITY,
-        threshold: acceptance.improvement_threshold,
-        max_tasks: acceptance.max_tasks,
     }
 }

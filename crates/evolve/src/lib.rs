@@ -11,7 +11,7 @@
 //! - [`archive`], [`gate`], [`strategy`]: what is kept of many candidates, what makes one the best, where to go on.
 //! - [`edit`], [`guard`], [`analyse`], [`brief`], [`propose`]: from failures to a new candidate.
 //! - [`supply`], [`arena`]: tasks that nobody has seen, and agents at work on them.
-//! - [`cycle`], [`evolution`], [`swarm`]: one cycle, a run of cycles, many agents at once.
+//! - [`step`], [`cycle`], [`evolution`], [`swarm`]: what a cycle needs next, one cycle, a run of cycles, many agents at once.
 //! - [`view`]: a run as it is shown.
 
 pub mod analyse;
@@ -30,6 +30,7 @@ pub mod log;
 pub mod propose;
 pub mod run;
 pub mod state;
+pub mod step;
 pub mod strategy;
 pub mod supply;
 pub mod swarm;

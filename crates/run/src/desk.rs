@@ -66,6 +66,8 @@ pub struct Desk {
     session: Mutex<Session>,
     writer: Arc<Writer>,
     known: Mutex<HashMap<Name, PastTrial>>,
+    /// Trials under way: two steps may ask for the same one, which is run once.
+    under_way: Mutex<HashMap<Name, Arc<tokio::sync::Mutex<()>>>>,
     places: Semaphore,
     max_attempts: u32,
     observer: Option<Observer>,
@@ -114,6 +116,7 @@ impl Desk {
             session: Mutex::new(session),
             writer: Arc::new(writer),
             known: Mutex::new(past.trials),
+            under_way: Mutex::default(),
             places: Semaphore::new(concurrency.max(1)),
             max_attempts: max_attempts.max(1),
             observer,
@@ -191,8 +194,33 @@ impl Desk {
         prepared.map_err(|problem| DeskError::Problem(Box::new(problem)))
     }
 
-    /// The record of a trial: the one that it has, or that of an attempt made now.
+    /// The record of a trial: the one that it has, or that of an attempt made now. Whoever asks for a trial that is
+    /// under way waits for its record.
     async fn trial(
+        &self,
+        shared: &Arc<Shared>,
+        trial: PlannedTrial,
+        task: &Arc<PreparedTask>,
+        halt: &AtomicBool,
+    ) -> Result<TrialRecord, DeskError> {
+        let id = trial.id.clone();
+        let turn = {
+            let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(under_way.entry(id.clone()).or_default())
+        };
+        let made = {
+            let _turn = turn.lock().await;
+            self.trial_in_turn(shared, trial, task, halt).await
+        };
+        drop(turn);
+        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if under_way.get(&id).is_some_and(|turn| Arc::strong_count(turn) == 1) {
+            under_way.remove(&id);
+        }
+        made
+    }
+
+    async fn trial_in_turn(
         &self,
         shared: &Arc<Shared>,
         trial: PlannedTrial,

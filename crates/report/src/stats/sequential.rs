@@ -12,7 +12,7 @@ use super::real;
 /// Gamblers, each of whom always bets the same share of what can be bet. Together they do well whatever the mean is.
 const STAKES: usize = 20;
 /// Halvings of an interval, after which its end is known to every digit that is shown.
-const HALVINGS: usize = 60;
+const HALVINGS: usize = 40;
 
 /// Evidence that a mean lies above a value.
 #[derive(Clone, Debug)]
