@@ -9,7 +9,6 @@ use aec_base::text::{self, printable};
 use aec_evolve::event::{Entry, Event, Kind, Purpose};
 use aec_evolve::gate::Standing;
 use aec_evolve::journal::Observer;
-use aec_evolve::run::Settings;
 use aec_evolve::state::State;
 use aec_evolve::workspace::candidate::name;
 use aec_run::desk;
@@ -36,7 +35,7 @@ struct Shared {
 
 impl EvolveProgress {
     /// Begins.
-    pub(crate) fn new(context: &Context, settings: &Settings) -> Result<Self, Failure> {
+    pub(crate) fn new(context: &Context) -> Result<Self, Failure> {
         let mode = Mode::choose(Wanted {
             quiet: context.quiet,
             full_screen: false,
@@ -59,9 +58,8 @@ impl EvolveProgress {
             running: AtomicUsize::new(0),
             ended: AtomicUsize::new(0),
         };
-        let progress = Self { shared: Arc::new(shared) };
-        progress.shared.status(settings.concurrency as usize);
-        Ok(progress)
+        shared.status();
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Hears of trials.
@@ -76,7 +74,7 @@ impl EvolveProgress {
                 }
                 _ => return,
             }
-            shared.status(0);
+            shared.status();
         })
     }
 
@@ -108,7 +106,7 @@ impl Shared {
         }
     }
 
-    fn status(&self, _concurrency: usize) {
+    fn status(&self) {
         if let Some(bar) = &self.bar {
             let (running, ended) = (self.running.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed));
             bar.set_message(format!("{} under way, {ended} done", text::count(running, "trial")));

@@ -8,7 +8,7 @@ use aec_task::task::Task;
 
 use crate::analyse::{Looked, Tally};
 use crate::edit::{LONGEST_DESCRIPTION, LONGEST_PROMPT, LONGEST_SKILL, Scope};
-use crate::event::{Phase, Way};
+use crate::event::Phase;
 use crate::workspace::candidate::Candidate;
 use crate::workspace::manifest::Layer;
 
@@ -48,8 +48,6 @@ pub struct Brief<'a> {
     pub kinds: &'a [String],
     /// How much may be changed.
     pub scope: Scope,
-    /// How the new candidate comes to be.
-    pub way: Way,
     /// The failure that is to be looked at again, with its files.
     pub rescued: Option<(&'a Candidate, String)>,
     /// Changes that failed lately.
@@ -84,7 +82,8 @@ impl Brief<'_> {
         for looked in self.batch {
             batch.add(&looked.seen);
         }
-        let mean = |tally: &Tally| tally.mean().map_or_else(|| "unknown".to_owned(), |mean| format!("{mean:.3}"));
+        let mean =
+            |tally: &Tally| tally.mean().map_or_else(|| "unknown".to_owned(), |mean| format!("{mean:.3}"));
         text.push_str(&format!(
             "Mean reward on this batch of {}: {}. On all {} so far: {}.\n",
             text::count(self.batch.len(), "task"),
@@ -100,7 +99,10 @@ impl Brief<'_> {
             for (discipline, rewards) in disciplines {
                 #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
                 let mean = rewards.iter().sum::<f64>() / rewards.len().max(1) as f64;
-                text.push_str(&format!("- {discipline}: {mean:.3} over {}\n", text::count(rewards.len(), "task")));
+                text.push_str(&format!(
+                    "- {discipline}: {mean:.3} over {}\n",
+                    text::count(rewards.len(), "task")
+                ));
             }
         }
         text.push('\n');
@@ -127,7 +129,9 @@ impl Brief<'_> {
             text.push_str(&format!("- the agent {} in {}\n", sign.words(), text::count(*count, "trial")));
         }
         for kinds in self.kinds.iter().take(TOLD) {
-            text.push_str(&format!("- turns of a failed trial: {kinds} (E executes, V verifies, D deliberates, X explores)\n"));
+            text.push_str(&format!(
+                "- turns of a failed trial: {kinds} (E executes, V verifies, D deliberates, X explores)\n"
+            ));
         }
         text.push('\n');
     }
@@ -137,7 +141,8 @@ impl Brief<'_> {
             looked.seen.reward.is_some_and(|reward| !aec_report::selection::is_full(reward))
         });
         for (_, task) in failed.take(SHOWN_TASKS) {
-            let shown: String = masked(&task.instruction().unwrap_or_default()).chars().take(SHOWN_LETTERS).collect();
+            let shown: String =
+                masked(&task.instruction().unwrap_or_default()).chars().take(SHOWN_LETTERS).collect();
             text.push_str(&format!(
                 "## A task that it failed, numbers masked\n\n<task>\n{}\n</task>\n\n",
                 printable(shown.trim())
@@ -146,7 +151,10 @@ impl Brief<'_> {
     }
 
     fn present(&self, text: &mut String) {
-        text.push_str(&format!("## The prompt now\n\n<prompt>\n{}\n</prompt>\n\n", self.parent.prompt.trim()));
+        text.push_str(&format!(
+            "## The prompt now\n\n<prompt>\n{}\n</prompt>\n\n",
+            self.parent.prompt.trim()
+        ));
         text.push_str("## The skills now\n\n");
         if self.parent.skills.is_empty() {
             text.push_str("None.\n\n");
@@ -188,7 +196,9 @@ impl Brief<'_> {
             text.push_str(&format!("Look at this in particular: {}\n", printable(nudge)));
         }
         if self.stuck {
-            text.push_str("Nothing helped for a while: do something fundamentally different from what was tried.\n");
+            text.push_str(
+                "Nothing helped for a while: do something fundamentally different from what was tried.\n",
+            );
         }
         if self.phase >= Phase::WindingDown {
             text.push_str("The budget is nearly used up: propose the one change that you are surest of.\n");
@@ -205,7 +215,9 @@ impl Brief<'_> {
         text.push_str("{\"actions\": [\n");
         if manifest.allows(Layer::Skills) {
             text.push_str("  {\"type\": \"write_skill\", \"name\": \"small-letters\", \"description\": \"when to use it\", \"body\": \"markdown\"},\n");
-            text.push_str("  {\"type\": \"modify_skill\", \"name\": \"…\", \"body\": \"the whole new text\"},\n");
+            text.push_str(
+                "  {\"type\": \"modify_skill\", \"name\": \"…\", \"body\": \"the whole new text\"},\n",
+            );
             text.push_str("  {\"type\": \"delete_skill\", \"name\": \"…\"},\n");
         }
         if manifest.allows(Layer::Prompts) {
@@ -221,9 +233,8 @@ pub fn masked(text: &str) -> String {
     let mut in_number = false;
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
-        let goes_on = in_number
-            && matches!(letter, '.' | ',')
-            && letters.peek().is_some_and(char::is_ascii_digit);
+        let goes_on =
+            in_number && matches!(letter, '.' | ',') && letters.peek().is_some_and(char::is_ascii_digit);
         if letter.is_ascii_digit() || goes_on {
             if !in_number {
                 masked.push('#');
@@ -261,7 +272,6 @@ mod tests {
             all: &all,
             kinds: &["E-E-V".to_owned()],
             scope: Scope::Targeted,
-            way: Way::Mutation,
             rescued: None,
             failures: &failures,
             notes: &["watch the sign".to_owned()],

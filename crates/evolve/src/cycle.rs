@@ -2,7 +2,7 @@
 //! fresh ones, decide. Every step ends with an event, and what is to be done next follows from the events, so a cycle
 //! that was cut off goes on at the step where it was.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aec_base::digest::Digest;
@@ -21,6 +21,7 @@ use aec_report::behaviour::reply;
 use aec_run::control::{Control, Wish};
 use aec_run::event::StopReason;
 use aec_task::task::Task;
+use tokio::task::block_in_place;
 
 use crate::FAMILY;
 use crate::analyse::{Looked, Tally};
@@ -148,9 +149,14 @@ impl Engine {
             (cycle, state.known_tasks(choice.parent, wanted), Arc::clone(&state.used))
         });
         // Where the parent was tested it need not work again. Selected tasks are divided: those of tests stay unseen.
-        let known = if self.settings.generate.is_some() { known } else { Vec::new() };
-        let fresh = self.supply.learning(&used, wanted - known.len())?;
-        let tasks: Vec<TaskRef> = known.into_iter().chain(fresh.into_iter().map(|item| item.reference)).collect();
+        let mut known = if self.settings.generate.is_some() { known } else { Vec::new() };
+        if self.settings.tasks.is_some() {
+            // Selected tasks are to be learned from as well.
+            known.truncate(wanted / 2);
+        }
+        let fresh = block_in_place(|| self.supply.learning(&used, wanted - known.len()))?;
+        let tasks: Vec<TaskRef> =
+            known.into_iter().chain(fresh.into_iter().map(|item| item.reference)).collect();
         self.tell(Event::CycleStarted(CycleStarted {
             agent: agent.to_owned(),
             cycle,
@@ -206,6 +212,18 @@ impl Engine {
         items: &[Item],
     ) -> Result<(), Halt> {
         let looked = self.arena.measure(arms, items).await?;
+        // Without a single reward there is nothing to learn and nothing to decide; asking models would be a waste.
+        if looked.iter().any(|arm| arm.iter().all(|looked| looked.seen.reward.is_none())) {
+            let outcomes: BTreeSet<&str> =
+                looked.iter().flatten().map(|looked| looked.seen.outcome.name()).collect();
+            let outcomes: Vec<&str> = outcomes.into_iter().collect();
+            let problem =
+                Problem::error(format!("no trial of a batch has a reward: {}", outcomes.join(", ")));
+            let why = "this says nothing about the candidates";
+            let fix =
+                format!("see `aec-bench ledger list -e {}`, then resume", self.arena.frame.experiment_id);
+            return Err(problem.id(FAMILY.number(51)).why(why).fix(fix).into());
+        }
         self.tell(measured_event(agent, open.started.cycle, purpose, arms, items, &looked))
     }
 
@@ -219,7 +237,7 @@ impl Engine {
     ) -> Result<(), Halt> {
         let Some(test) = &open.test else { return Ok(()) };
         let used = self.look(|state| Arc::clone(&state.used));
-        let items = self.supply.testing(&used, count)?;
+        let items = block_in_place(|| self.supply.testing(&used, count))?;
         let tasks: Vec<Task> = items.iter().map(|item| item.task.clone()).collect();
         if Guard::of(&tasks).holds_answers(&child.system_prompt()) {
             let standing = gate::standing(&test.bar, &test.pairs);
@@ -256,16 +274,22 @@ impl Engine {
     pub fn publish(&self) -> Result<(), Halt> {
         let (champion, label, ours) = self.look(|state| {
             let known = state.candidates.get(&state.champion);
-            (state.champion, label(&self.directory, known), state.candidates.keys().copied().collect::<Vec<_>>())
+            (
+                state.champion,
+                label(&self.directory, known),
+                state.candidates.keys().copied().collect::<Vec<_>>(),
+            )
         });
         let champion = self.candidate(champion)?;
         let _git = self.kept.git();
-        self.workspace.label(&label, champion.id)?;
-        let here = self.workspace.here()?;
-        if here.id != champion.id && ours.contains(&here.id) {
-            self.workspace.show(&champion)?;
-        }
-        Ok(())
+        block_in_place(|| {
+            self.workspace.label(&label, champion.id)?;
+            let here = self.workspace.here()?;
+            if here.id != champion.id && ours.contains(&here.id) {
+                self.workspace.show(&champion)?;
+            }
+            Ok(())
+        })
     }
 
     /// Makes a candidate.
@@ -287,7 +311,8 @@ impl Engine {
             }
             _ => {
                 // What the parent did is recorded: nothing is run again.
-                let looked = self.arena.measure(&[parent], items).await?.into_iter().next().unwrap_or_default();
+                let looked =
+                    self.arena.measure(&[parent], items).await?.into_iter().next().unwrap_or_default();
                 match self.ask(agent, open, parent, partner.as_deref(), &looked, &tasks).await? {
                     Ok(proposal) => {
                         let applied = apply(parent, &proposal.actions, started.scope, &guard);
@@ -316,12 +341,15 @@ impl Engine {
         let summary: Vec<String> = edits.iter().map(Edit::words).collect();
         {
             let _git = self.kept.git();
-            self.workspace.keep(&candidate, &parents, &summary.join(", "))?;
-            if self.directory.kind == Kind::Swarm {
-                let tree = self.directory.tree(agent);
-                self.workspace.add_tree(&tree)?;
-                self.workspace.show_in(&tree, &candidate)?;
-            }
+            block_in_place(|| {
+                self.workspace.keep(&candidate, &parents, &summary.join(", "))?;
+                if self.directory.kind == Kind::Swarm {
+                    let tree = self.directory.tree(agent);
+                    self.workspace.add_tree(&tree)?;
+                    self.workspace.show_in(&tree, &candidate)?;
+                }
+                std::io::Result::Ok(())
+            })?;
         }
         let prompt_letters = candidate.system_prompt().chars().count();
         let candidate = self.kept.keep(candidate);
@@ -402,7 +430,6 @@ impl Engine {
             all: &all,
             kinds: &kinds,
             scope: started.scope,
-            way: started.way,
             rescued: partner.map(|partner| (partner, outcome(partner))),
             failures: &failures,
             notes: &notes,
@@ -412,14 +439,24 @@ impl Engine {
         }
         .to_text();
         let model = self.client.model(&voice.model, None).map_err(Problem::from)?;
-        let temperature = if stuck { (voice.temperature + WARMER).min(voice.temperature.max(1.0)) } else { voice.temperature };
+        let temperature = if stuck {
+            (voice.temperature + WARMER).min(voice.temperature.max(1.0))
+        } else {
+            voice.temperature
+        };
         let program = parent.program.as_deref().unwrap_or(PROGRAM);
         let (scope, account) = self.scope(agent, started.cycle, Role::Evolver, &voice.model, "propose");
-        let answer = ask(&model, voice, temperature, program, &brief, &scope).await;
+        let answer = tokio::select! {
+            answer = ask(&model, voice, temperature, program, &brief, &scope) => Some(answer),
+            () = self.control.reached(Wish::GiveUp) => None,
+        };
         self.answered(agent, started.cycle, Role::Evolver, &account)?;
+        let Some(answer) = answer else { return Err(Halt::Stopped(StopReason::Insisted)) };
         match answer {
             Ok(proposal) => Ok(Ok(proposal)),
-            Err(NoProposal::Unreadable(why)) => Ok(Err(format!("the evolver's answers cannot be read: {why}"))),
+            Err(NoProposal::Unreadable(why)) => {
+                Ok(Err(format!("the evolver's answers cannot be read: {why}")))
+            }
             Err(NoProposal::Model(failure)) => match failure.kind {
                 FailureKind::Budget => Err(Halt::Stopped(StopReason::Budget(failure.message))),
                 FailureKind::Overlong | FailureKind::ContentFilter | FailureKind::Truncated => {
@@ -427,7 +464,8 @@ impl Engine {
                 }
                 _ => {
                     self.check()?;
-                    let problem = Problem::error(format!("the evolver failed: {failure}")).id(FAMILY.number(50));
+                    let problem =
+                        Problem::error(format!("the evolver failed: {failure}")).id(FAMILY.number(50));
                     Err(problem.fix("check the model with `aec-bench models check`, then resume").into())
                 }
             },
@@ -484,8 +522,12 @@ impl Engine {
             },
             ..Request::default()
         };
-        let outcome = model.call(&request, &scope).await.outcome;
+        let called = tokio::select! {
+            called = model.call(&request, &scope) => Some(called.outcome),
+            () = self.control.reached(Wish::GiveUp) => None,
+        };
         self.answered(agent, cycle, Role::Classifier, &account)?;
+        let Some(outcome) = called else { return Err(Halt::Stopped(StopReason::Insisted)) };
         match outcome {
             Ok(reply) => Ok(Some(reply.text())),
             Err(failure) if failure.kind == FailureKind::Budget => {
@@ -593,7 +635,12 @@ pub(crate) fn summary(known: &Known) -> String {
 fn outcome_words(known: &Known) -> String {
     match known.standing {
         Some(standing) => {
-            format!("{} ({:+.3} over {})", known.status.words(), standing.difference, text::count(standing.pairs, "task"))
+            format!(
+                "{} ({:+.3} over {})",
+                known.status.words(),
+                standing.difference,
+                text::count(standing.pairs, "task")
+            )
         }
         None => known.status.words().to_owned(),
     }

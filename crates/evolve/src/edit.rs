@@ -196,9 +196,8 @@ pub fn cross(parent: &Candidate, partner: &Candidate) -> Applied {
 }
 
 fn read(value: &Value) -> Result<Action, String> {
-    serde_json::from_value(value.clone()).map_err(|error| {
-        format!("it is no action that exists: {}", text::printable(&error.to_string()))
-    })
+    serde_json::from_value(value.clone())
+        .map_err(|error| format!("it is no action that exists: {}", text::printable(&error.to_string())))
 }
 
 fn one(
@@ -396,7 +395,8 @@ mod tests {
             assert_eq!((applied.edits.len(), applied.dropped.len()), (count, 20 - count));
         }
         let full: Vec<(String, String)> = (0..10).map(|at| (format!("s{at}"), BODY.to_owned())).collect();
-        let full: Vec<(&str, &str)> = full.iter().map(|(name, body)| (name.as_str(), body.as_str())).collect();
+        let full: Vec<(&str, &str)> =
+            full.iter().map(|(name, body)| (name.as_str(), body.as_str())).collect();
         let parent = candidate("Solve the task with care.", &full);
         let applied = apply(&parent, &[skill("one-more", BODY)], Scope::Minimal, &Guard::default());
         assert!(applied.dropped[0].why.contains("10 skills"), "{:?}", applied.dropped);
@@ -404,7 +404,10 @@ mod tests {
         fixed.manifest.layers = vec![Layer::Skills];
         let prompt = json!({ "type": "modify_prompt", "content": "Do something else altogether." });
         assert!(apply(&fixed, &[prompt], Scope::Minimal, &Guard::default()).edits.is_empty());
-        assert_eq!([0.95, 0.85, 0.2].map(Scope::for_score), [Scope::Minimal, Scope::Targeted, Scope::Comprehensive]);
+        assert_eq!(
+            [0.95, 0.85, 0.2].map(Scope::for_score),
+            [Scope::Minimal, Scope::Targeted, Scope::Comprehensive]
+        );
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! A run of cycles: one agent after the other cycle, until all are used, nothing is found any more, or somebody stops
 //! it; then the tasks that were kept for the end, once.
 
+use std::sync::Arc;
+
 use aec_base::problem::Problem;
 use aec_report::stats::{Bounds, Cluster, Confidence, paired_difference};
 use aec_run::event::StopReason;
+use tokio::task::block_in_place;
 
 use crate::arena::Halt;
 use crate::cycle::{Engine, measured_event};
@@ -131,27 +134,27 @@ pub(crate) async fn finish(engine: &Engine, ending: Ending) -> Result<(), Halt> 
 }
 
 async fn holdout(engine: &Engine) -> Result<(), Halt> {
-    let (baseline, best, done, used) = engine.look(|state| {
-        let used = std::sync::Arc::clone(&state.used);
-        (state.started.baseline, state.champion, state.holdout.is_some(), used)
-    });
+    let (baseline, best, done) =
+        engine.look(|state| (state.started.baseline, state.champion, state.holdout.is_some()));
     // What did not change needs no tasks to show it: they stay unseen.
     if done || baseline == best {
         return Ok(());
     }
-    let items = engine.supply.holdout(&used)?;
-    if items.is_empty() {
-        return Ok(());
+    // A process that was killed right after they were used has used them.
+    if engine.look(|state| state.holdout_rewards.is_none()) {
+        let used = engine.look(|state| Arc::clone(&state.used));
+        let items = block_in_place(|| engine.supply.holdout(&used))?;
+        if items.is_empty() {
+            return Ok(());
+        }
+        let (first, last) = (engine.candidate(baseline)?, engine.candidate(best)?);
+        let arms = [first.as_ref(), last.as_ref()];
+        let looked = engine.arena.measure(&arms, &items).await?;
+        engine.tell(measured_event("", 0, Purpose::Holdout, &arms, &items, &looked))?;
     }
-    let (first, last) = (engine.candidate(baseline)?, engine.candidate(best)?);
-    let arms = [first.as_ref(), last.as_ref()];
-    let looked = engine.arena.measure(&arms, &items).await?;
-    engine.tell(measured_event("", 0, Purpose::Holdout, &arms, &items, &looked))?;
-    let pairs: Vec<(f64, f64)> = looked[1]
-        .iter()
-        .zip(&looked[0])
-        .filter_map(|(best, baseline)| Some((best.seen.reward?, baseline.seen.reward?)))
-        .collect();
+    let Some((first, last)) = engine.look(|state| state.holdout_rewards.clone()) else { return Ok(()) };
+    let pairs: Vec<(f64, f64)> =
+        last.iter().zip(&first).filter_map(|(best, baseline)| Some(((*best)?, (*baseline)?))).collect();
     let cluster = |value: f64| -> Cluster { std::iter::once(value).collect() };
     let clusters: Vec<(Cluster, Cluster)> =
         pairs.iter().map(|(best, baseline)| (cluster(*best), cluster(*baseline))).collect();
@@ -161,7 +164,7 @@ async fn holdout(engine: &Engine) -> Result<(), Halt> {
         baseline,
         best,
         pairs: pairs.len(),
-        left_out: items.len() - pairs.len(),
+        left_out: last.len() - pairs.len(),
         baseline_mean: mean(pairs.iter().map(|(_, baseline)| *baseline)),
         best_mean: mean(pairs.iter().map(|(best, _)| *best)),
         difference: estimate.map(|estimate| estimate.mean),

@@ -65,11 +65,14 @@ pub async fn ask(
         match parse(&reply) {
             Ok(proposal) => return Ok(proposal),
             Err(reason) => {
-                let said = if reply.trim().is_empty() { "(nothing)".to_owned() } else { clipped(&reply, 4_000) };
+                let said =
+                    if reply.trim().is_empty() { "(nothing)".to_owned() } else { clipped(&reply, 4_000) };
                 messages.push(Message::text(Role::Assistant, said));
                 messages.push(Message::text(
                     Role::User,
-                    format!("That cannot be read: {reason}. Answer with the one JSON object that was asked for."),
+                    format!(
+                        "That cannot be read: {reason}. Answer with the one JSON object that was asked for."
+                    ),
                 ));
                 why = reason;
             }
@@ -145,7 +148,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_found_wherever_it_stands() {
-        let object = r#"{"actions": [{"type": "delete_skill", "name": "a"}], "reasoning": "r", "note": " n "}"#;
+        let object =
+            r#"{"actions": [{"type": "delete_skill", "name": "a"}], "reasoning": "r", "note": " n "}"#;
         for reply in [
             object.to_owned(),
             format!("```json\n{object}\n```"),

@@ -90,13 +90,15 @@ pub struct Settings {
 
 impl Settings {
     /// What an evolution is told. `backend` is the project's, for a file that names none.
-    pub fn of_evolution(told: &Evolution, manifest: &Manifest, backend: Backend, sandbox: SandboxChoice) -> Self {
+    pub fn of_evolution(
+        told: &Evolution,
+        manifest: &Manifest,
+        backend: Backend,
+        sandbox: SandboxChoice,
+    ) -> Self {
         let limits = &told.limits;
         Self {
-            solver: told
-                .solver
-                .clone()
-                .unwrap_or_else(|| usual_solver(manifest, told.evolver.model.clone())),
+            solver: told.solver.clone().unwrap_or_else(|| usual_solver(manifest, told.evolver.model.clone())),
             generate: told.generate.clone(),
             tasks: told.tasks.clone(),
             backend: told.backend.unwrap_or(backend),

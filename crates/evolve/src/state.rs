@@ -11,8 +11,8 @@ use crate::analyse::{Tally, behaviour};
 use crate::archive::{Archive, Elite};
 use crate::edit::Edit;
 use crate::event::{
-    Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, Role, RunStarted, TaskRef,
-    Way,
+    Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, Role, RunStarted,
+    TaskRef, Way,
 };
 use crate::gate::{Bar, Rejection, Standing};
 
@@ -45,7 +45,9 @@ pub struct State {
     pub trials: Spend,
     /// Where the money of a swarm stands.
     pub phase: Phase,
-    /// The tasks kept for the end, once they were used.
+    /// Rewards on the tasks kept for the end, first candidate and best, once they were used.
+    pub holdout_rewards: Option<(Vec<Option<f64>>, Vec<Option<f64>>)>,
+    /// What they say.
     pub holdout: Option<Event>,
     /// Why it is over.
     pub ending: Option<Ending>,
@@ -256,6 +258,7 @@ impl State {
             voices: Spend::default(),
             trials: Spend::default(),
             phase: Phase::Exploring,
+            holdout_rewards: None,
             holdout: None,
             ending: None,
             stopped: None,
@@ -410,6 +413,7 @@ impl State {
                 for task in &measured.tasks {
                     self.use_task(UsedFor::Holdout, task);
                 }
+                self.holdout_rewards = Some((rewards(measured.arms.first()), rewards(measured.arms.get(1))));
             }
         }
     }
@@ -506,7 +510,9 @@ impl State {
                 return;
             }
             self.champion = candidate;
-            for parent in self.candidates.get(&candidate).map(|known| known.parents.clone()).unwrap_or_default() {
+            for parent in
+                self.candidates.get(&candidate).map(|known| known.parents.clone()).unwrap_or_default()
+            {
                 self.archive.note_improved(parent);
             }
         } else {
@@ -550,10 +556,7 @@ impl State {
 
     /// What everything took.
     pub fn spend(&self) -> Spend {
-        Spend {
-            usd: self.voices.usd + self.trials.usd,
-            tokens: self.voices.tokens + self.trials.tokens,
-        }
+        Spend { usd: self.voices.usd + self.trials.usd, tokens: self.voices.tokens + self.trials.tokens }
     }
 
     /// Tasks that a candidate was tested on and that nobody has learned from yet: there it need not work again.
@@ -563,15 +566,14 @@ impl State {
 
     /// The failed candidate that came nearest.
     pub fn nearest_miss(&self) -> Option<Digest> {
-        let difference = |candidate: &Digest| {
-            self.candidates.get(candidate)?.standing.map(|standing| standing.difference)
-        };
+        let difference =
+            |candidate: &Digest| self.candidates.get(candidate)?.standing.map(|standing| standing.difference);
         self.buried
             .iter()
             .filter(|candidate| {
-                self.candidates.get(candidate).is_some_and(|known| {
-                    !matches!(known.status, Status::Rejected(Rejection::HoldsAnswers))
-                })
+                self.candidates
+                    .get(candidate)
+                    .is_some_and(|known| !matches!(known.status, Status::Rejected(Rejection::HoldsAnswers)))
             })
             .filter_map(|candidate| Some((*candidate, difference(candidate)?)))
             .max_by(|one, other| one.1.total_cmp(&other.1).then_with(|| other.0.cmp(&one.0)))

@@ -53,13 +53,8 @@ fn after_look(test: &Test, settings: &Settings) -> Todo {
 /// needs depends on what the run knows at this moment.
 pub fn enter_test(state: &State, acceptance: &Acceptance, open: &Open, candidate: Digest) -> Event {
     let started = &open.started;
-    let pairs: Vec<_> = open
-        .screened
-        .iter()
-        .flatten()
-        .copied()
-        .zip(open.learned.iter().flatten().copied())
-        .collect();
+    let pairs: Vec<_> =
+        open.screened.iter().flatten().copied().zip(open.learned.iter().flatten().copied()).collect();
     let accepted = u32::try_from(state.accepted.len()).unwrap_or(u32::MAX);
     let reject = |rejection, standing| {
         Event::Decided(Decided {

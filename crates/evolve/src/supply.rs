@@ -105,7 +105,9 @@ impl Supply {
         }
         if supply.made.is_none() && supply.learning.is_empty() {
             let problem = Problem::error("no task is selected").id(FAMILY.number(40));
-            return Err(vec![problem.fix("loosen `tasks`, or add `generate`; `aec-bench task list` shows what there is")]);
+            return Err(vec![
+                problem.fix("loosen `tasks`, or add `generate`; `aec-bench task list` shows what there is"),
+            ]);
         }
         Ok(supply)
     }
@@ -228,9 +230,8 @@ impl Supply {
             return Ok(Vec::new());
         }
         let memory = Memory::default();
-        let times = |task: &Task| {
-            used.times.get(&(used_for, task.id.as_str().to_owned())).copied().unwrap_or(0)
-        };
+        let times =
+            |task: &Task| used.times.get(&(used_for, task.id.as_str().to_owned())).copied().unwrap_or(0);
         let mut times: Vec<u32> = tasks.iter().map(times).collect();
         let mut items = Vec::with_capacity(count);
         for _ in 0..count {

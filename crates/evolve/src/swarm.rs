@@ -39,9 +39,8 @@ pub async fn carry_out(engine: &Arc<Engine>) -> Result<(), Unfinished> {
 async fn work(engine: &Arc<Engine>) -> Result<(), Halt> {
     engine.publish()?;
     let agents: Vec<String> = engine.look(|state| {
-        let works = |(name, lane): (&String, &crate::state::Lane)| {
-            lane.retired.is_none().then(|| name.clone())
-        };
+        let works =
+            |(name, lane): (&String, &crate::state::Lane)| lane.retired.is_none().then(|| name.clone());
         state.lanes.iter().filter_map(works).collect()
     });
     let mut running: JoinSet<(String, Result<Ended, Halt>)> = JoinSet::new();

@@ -378,7 +378,8 @@ fn cycles(state: &State) -> Vec<CycleView> {
 }
 
 fn candidates(state: &State) -> Vec<CandidateView> {
-    let mut ordered: Vec<(Digest, &Known)> = state.candidates.iter().map(|(id, known)| (*id, known)).collect();
+    let mut ordered: Vec<(Digest, &Known)> =
+        state.candidates.iter().map(|(id, known)| (*id, known)).collect();
     let order: Vec<Digest> = state.cycles.iter().filter_map(|cycle| cycle.candidate).collect();
     let place = |id: &Digest| order.iter().position(|other| other == id);
     ordered.sort_by_key(|(id, known)| match known.status {
@@ -442,17 +443,17 @@ fn archive(state: &State) -> Vec<EliteView> {
 
 fn holdout(state: &State) -> Option<HoldoutView> {
     match state.holdout.as_ref()? {
-        Event::HoldoutMeasured { pairs, left_out, baseline_mean, best_mean, difference, low, high, .. } => {
-            Some(HoldoutView {
-                pairs: *pairs,
-                left_out: *left_out,
-                baseline_mean: *baseline_mean,
-                best_mean: *best_mean,
-                difference: *difference,
-                low: *low,
-                high: *high,
-            })
-        }
+        Event::HoldoutMeasured {
+            pairs, left_out, baseline_mean, best_mean, difference, low, high, ..
+        } => Some(HoldoutView {
+            pairs: *pairs,
+            left_out: *left_out,
+            baseline_mean: *baseline_mean,
+            best_mean: *best_mean,
+            difference: *difference,
+            low: *low,
+            high: *high,
+        }),
         _ => None,
     }
 }

@@ -73,8 +73,6 @@ pub(crate) struct CarryArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) concurrency: Option<u32>,
     #[command(flatten)]
-    pub(crate) sandbox: SandboxArgument,
-    #[command(flatten)]
     pub(crate) tape: TapeArguments,
     #[command(flatten)]
     pub(crate) budget: BudgetArguments,
@@ -95,6 +93,8 @@ pub(crate) struct EvolveRunArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
+    pub(crate) sandbox: SandboxArgument,
+    #[command(flatten)]
     pub(crate) carry: CarryArguments,
 }
 
@@ -109,6 +109,8 @@ pub(crate) struct SwarmRunArguments {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgument,
     #[command(flatten)]
     pub(crate) carry: CarryArguments,
 }

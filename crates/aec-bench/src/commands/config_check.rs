@@ -7,6 +7,7 @@ use aec_base::project::{PROJECT_FILE, Project, ProjectFile, find_root};
 use aec_base::settings::{Origin, Setting};
 use aec_base::text;
 use aec_base::user::UserConfig;
+use aec_evolve::config::{Evolution, Swarm};
 use aec_model::price::PriceList;
 use aec_model::registry::Registry;
 use aec_model::routing::Routes;
@@ -101,6 +102,12 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
                 findings.problems.extend(problems);
             }
         }
+        for file in matching(&base, |name| is_yaml(name) && name.contains("evolution")) {
+            findings.add(&file, "evolution", Evolution::read(&file, &base, &env));
+        }
+        for file in matching(&base, |name| is_yaml(name) && name.contains("swarm")) {
+            findings.add(&file, "swarm", Swarm::read(&file, &base, &env));
+        }
         // Only a readable project says where its tasks are.
         if let Ok(project) = project {
             let tasks = project.settings.path(Setting::Tasks);
@@ -121,7 +128,7 @@ pub(crate) fn check(context: &Context, arguments: &ConfigCheckArguments) -> Resu
         }
     } else {
         for file in &arguments.files {
-            check_file(&context.absolute(file)?, &env, &mut findings)?;
+            check_file(&context.absolute(file)?, &base, &env, &mut findings)?;
         }
     }
     let Findings { files, problems } = findings;
@@ -166,7 +173,12 @@ fn unroutable(experiment: &Experiment, file: &Path, routes: &Routes) -> Vec<Prob
     errors.collect()
 }
 
-fn check_file(file: &Path, env: &aec_base::env::Env, findings: &mut Findings) -> Result<(), Failure> {
+fn check_file(
+    file: &Path,
+    root: &Path,
+    env: &aec_base::env::Env,
+    findings: &mut Findings,
+) -> Result<(), Failure> {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let extension = file.extension().map(|extension| extension.to_string_lossy().into_owned());
     match (name.as_str(), extension.as_deref()) {
@@ -191,6 +203,12 @@ fn check_file(file: &Path, env: &aec_base::env::Env, findings: &mut Findings) ->
         (_, Some("toml")) => {
             findings.add(file, "suite", SuiteFile::read(file));
         }
+        (name, Some("yaml" | "yml")) if name.contains("evolution") => {
+            findings.add(file, "evolution", Evolution::read(file, root, env));
+        }
+        (name, Some("yaml" | "yml")) if name.contains("swarm") => {
+            findings.add(file, "swarm", Swarm::read(file, root, env));
+        }
         (_, Some("yaml" | "yml")) => {
             findings.add(file, "experiment", Experiment::read(file, env));
         }
@@ -207,13 +225,16 @@ fn check_file(file: &Path, env: &aec_base::env::Env, findings: &mut Findings) ->
     Ok(())
 }
 
+fn is_yaml(name: &str) -> bool {
+    name.ends_with(".yaml") || name.ends_with(".yml")
+}
+
 fn suites_in(root: &Path) -> Vec<PathBuf> {
     matching(root, |name| name.ends_with(".toml") && name.contains("suite"))
 }
 
 /// Experiments lie beside the project file or in `experiments/`.
 fn experiments_in(root: &Path) -> Vec<PathBuf> {
-    let is_yaml = |name: &str| name.ends_with(".yaml") || name.ends_with(".yml");
     let mut files = matching(root, |name| is_yaml(name) && name.contains("experiment"));
     files.extend(matching(&root.join("experiments"), is_yaml));
     files

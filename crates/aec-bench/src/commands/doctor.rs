@@ -3,6 +3,7 @@
 use aec_base::env::{Env, EnvOrigin};
 use aec_base::problem::Problem;
 use aec_base::project::Project;
+use aec_evolve::workspace::git::GitProgram;
 use aec_sandbox::Hold;
 use aec_sandbox::host::{self, Trial};
 use aec_sandbox::python;
@@ -78,6 +79,7 @@ pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
     let project = context.project(Vec::new());
     let mut checks = vec![project_check(project.as_ref())];
     checks.push(python_check(context));
+    checks.push(git_check(context));
     checks.extend(isolation_checks());
     let env = match &project {
         Ok(project) => project.env.clone(),
@@ -113,6 +115,17 @@ fn project_check(project: Result<&Project, &Failure>) -> Check {
         }
     };
     Check { name: "project", status, detail, fix }
+}
+
+fn git_check(context: &Context) -> Check {
+    let (status, detail, fix) = match GitProgram::find(context.search_path()) {
+        Ok(git) => (Status::Ok, git.path().display().to_string(), None),
+        Err(_) => {
+            let detail = "there is no git on PATH; `evolve` and `swarm` need it".to_owned();
+            (Status::Limited, detail, Some("install git".to_owned()))
+        }
+    };
+    Check { name: "git", status, detail, fix }
 }
 
 fn python_check(context: &Context) -> Check {

@@ -6,6 +6,7 @@ use aec_base::digest::Digest;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
+use aec_base::text;
 use aec_evolve::FAMILY;
 use aec_evolve::event::Kind;
 use aec_evolve::run::RunDirectory;
@@ -52,11 +53,24 @@ pub(crate) fn run(project: &Project, kind: Kind, word: &str) -> Result<RunDirect
     Ok(RunDirectory::find(&feedback(project), kind, word)?)
 }
 
-/// The run that a word stands for, of either kind.
+/// The run that a word stands for, of either kind. Runs of both kinds may have the same id: then the kind stands before it.
 pub(crate) fn any_run(project: &Project, word: &str) -> Result<RunDirectory, Failure> {
-    match RunDirectory::find(&feedback(project), Kind::Evolution, word) {
-        Ok(found) => Ok(found),
-        Err(problem) => Ok(RunDirectory::find(&feedback(project), Kind::Swarm, word).map_err(|_| problem)?),
+    let feedback = feedback(project);
+    for kind in [Kind::Evolution, Kind::Swarm] {
+        if let Some(run) = word.strip_prefix(kind.name()).and_then(|rest| rest.strip_prefix('/')) {
+            return Ok(RunDirectory::find(&feedback, kind, run)?);
+        }
+    }
+    let evolution = RunDirectory::find(&feedback, Kind::Evolution, word);
+    let swarm = RunDirectory::find(&feedback, Kind::Swarm, word);
+    match (evolution, swarm) {
+        (Ok(one), Ok(other)) => {
+            let what = format!("`{}` is an evolution and a swarm", text::printable(word));
+            let problem = Problem::error(what).id(FAMILY.number(34));
+            Err(problem.fix(format!("write evolve/{} or swarm/{}", one.run, other.run)).into())
+        }
+        (Ok(one), _) | (_, Ok(one)) => Ok(one),
+        (Err(problem), _) => Err(problem.into()),
     }
 }
 

@@ -41,7 +41,7 @@ use aec_task::selection::SelectionTable;
 use serde::Serialize;
 
 use crate::arguments::{
-    CarryArguments, EvolveResumeArguments, EvolveRunArguments, SandboxLevel, SwarmRunArguments,
+    CarryArguments, EvolveResumeArguments, EvolveRunArguments, SandboxArgument, SandboxLevel, SwarmRunArguments,
 };
 use crate::commands::evolve::{feedback, git, run as find_run};
 use crate::commands::evolve_report::view_text;
@@ -77,7 +77,7 @@ pub(crate) fn evolve(context: &Context, arguments: &EvolveRunArguments) -> Resul
     let workspace = Workspace::open(git(context)?, &told.workspace)?;
     let held = workspace.hold()?;
     let baseline = first(&workspace, arguments.dry_run)?;
-    let sandbox = sandbox(&arguments.carry);
+    let sandbox = sandbox(&arguments.sandbox);
     let backend = planning::backend(&project);
     let settings = Settings::of_evolution(&told, &baseline.manifest, backend, sandbox);
     let opened = Opened { project, workspace, held, settings, kind: Kind::Evolution, baseline };
@@ -92,7 +92,7 @@ pub(crate) fn swarm(context: &Context, arguments: &SwarmRunArguments) -> Result<
     let held = workspace.hold()?;
     let baseline = first(&workspace, arguments.dry_run)?;
     let tasks = told.task_path.as_deref().map(|path| below_tasks(&project, path)).transpose()?;
-    let sandbox = sandbox(&arguments.carry);
+    let sandbox = sandbox(&arguments.sandbox);
     let backend = planning::backend(&project);
     let settings = Settings::of_swarm(&told, &baseline.manifest, tasks, backend, sandbox);
     let opened = Opened { project, workspace, held, settings, kind: Kind::Swarm, baseline };
@@ -114,11 +114,20 @@ fn open_project(context: &Context, arguments: &CarryArguments) -> Result<Project
     models::project_with(context, &arguments.endpoints, &crate::arguments::BudgetArguments::default(), overrides)
 }
 
-fn sandbox(arguments: &CarryArguments) -> SandboxChoice {
-    match arguments.sandbox.sandbox {
+fn sandbox(argument: &SandboxArgument) -> SandboxChoice {
+    match argument.sandbox {
         SandboxLevel::Namespaces => SandboxChoice::Namespaces,
         SandboxLevel::None => SandboxChoice::None,
     }
+}
+
+/// Engines are kept apart as trials are.
+fn as_argument(sandbox: SandboxChoice) -> SandboxArgument {
+    let sandbox = match sandbox {
+        SandboxChoice::Namespaces => SandboxLevel::Namespaces,
+        SandboxChoice::None => SandboxLevel::None,
+    };
+    SandboxArgument { sandbox }
 }
 
 /// What lies in the workspace. A run keeps it; somebody who only looks does not.
@@ -297,7 +306,7 @@ fn prepare(
         places.clone(),
         settings,
         template,
-        engines(context, &arguments.sandbox),
+        engines(context, &as_argument(settings.sandbox)),
         run,
         tasks.to_owned(),
     );
@@ -436,7 +445,7 @@ fn carry_out(
     });
     let trial_account = account.open("the evaluations", evaluations.unwrap_or(Budget::UNLIMITED));
     let control = Control::default();
-    let progress = EvolveProgress::new(context, &settings)?;
+    let progress = EvolveProgress::new(context)?;
     let shared =
         shared_with(context, &project, &plan, (models.meter.clone(), trial_account.clone()), Vec::new(), control.clone());
     let desk = Desk::open(DeskSetup {

@@ -104,3 +104,33 @@ fn everything_of_the_ledger_is_documented() {
         assert!(page.contains(&format!("`{name}`")), "{name}");
     }
 }
+
+#[test]
+fn every_problem_and_key_of_evolution_is_documented() {
+    let page = document("docs/evolution.md");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let mut sources = crate::template::walk(&root.join("../evolve/src"));
+    sources.extend(
+        crate::template::walk(&root.join("src/commands"))
+            .into_iter()
+            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("evolve"))),
+    );
+    let mut found = 0;
+    for path in sources {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for number in problem_numbers(&text) {
+            found += 1;
+            // Ranges name their ends.
+            let told = (30..=33).contains(&number) || page.contains(&format!("`X{number:03}`"));
+            assert!(told, "X{number:03} of {}", path.display());
+        }
+    }
+    assert!(found > 20, "{found}");
+    for noun in ["evolution", "swarm", "workspace"] {
+        let env = crate::world();
+        let schema = env.run(["--json", "schema", noun]).data();
+        for key in schema["properties"].as_object().unwrap().keys() {
+            assert!(page.contains(key.as_str()), "{noun}: {key}");
+        }
+    }
+}

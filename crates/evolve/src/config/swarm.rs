@@ -191,16 +191,20 @@ impl Swarm {
             problems.push(problem.fix("name a task, a directory of tasks, or a template"));
         }
         let count = agents.count.map_or(4, Quantity::get);
-        for (key, length) in
-            [("agents.count", count), ("agents.models", length(&agents.models)), ("agents.nudges", length(&agents.nudges))]
-        {
+        for (key, length) in [
+            ("agents.count", count),
+            ("agents.models", length(&agents.models)),
+            ("agents.nudges", length(&agents.nudges)),
+        ] {
             let most = if key == "agents.count" { MOST_AGENTS } else { count };
             if length > most {
                 let what = format!("`{key}` is more than {most}");
-                problems.push(document.problem(Shared::BadValue, key, what).fix("have fewer, or more agents"));
+                problems
+                    .push(document.problem(Shared::BadValue, key, what).fix("have fewer, or more agents"));
             }
         }
-        let default = model(agents.default_model.as_ref(), &document, "agents.default_model", env, &mut problems);
+        let default =
+            model(agents.default_model.as_ref(), &document, "agents.default_model", env, &mut problems);
         let named: Vec<Option<String>> = agents
             .models
             .iter()
@@ -214,7 +218,9 @@ impl Swarm {
         {
             let what = "`budget.eval_budget_usd` is more than `budget.max_cost_usd`, of which it is a part";
             problems.push(
-                document.problem(Shared::Conflict, "budget.eval_budget_usd", what).fix("lower it, or leave it out"),
+                document
+                    .problem(Shared::Conflict, "budget.eval_budget_usd", what)
+                    .fix("lower it, or leave it out"),
             );
         }
         let wind_down = budget.wind_down_threshold.unwrap_or(0.8);
@@ -224,8 +230,7 @@ impl Swarm {
             let problem = document.problem(Shared::BadValue, "budget.wind_down_threshold", what);
             problems.push(problem.fix("write, say, 0.8 and 0.95"));
         }
-        let solver =
-            file.solver.as_ref().and_then(|table| read_solver(table, &document, env, &mut problems));
+        let solver = file.solver.as_ref().and_then(|table| read_solver(table, &document, env, &mut problems));
         let generate = file
             .task
             .generate

@@ -51,9 +51,8 @@ impl Candidate {
                     Some(Err(_)) => format!("{path} is not text"),
                 };
                 let problem = Problem::error(what).id(FAMILY.id(Shared::Unreadable));
-                problems.push(
-                    problem.fix("`aec-bench evolve init` makes a workspace").in_file(place.join(path)),
-                );
+                problems
+                    .push(problem.fix("`aec-bench evolve init` makes a workspace").in_file(place.join(path)));
                 None
             }
         };
@@ -166,7 +165,8 @@ pub(crate) mod tests {
         ]
         .into();
         for (name, body) in skills {
-            let skill = Skill { description: format!("About {name}"), discipline: None, body: (*body).into() };
+            let skill =
+                Skill { description: format!("About {name}"), discipline: None, body: (*body).into() };
             files.insert(Skill::path(name), skill.to_text(name).into_bytes());
         }
         Candidate::read(files, Path::new("w")).unwrap()
@@ -203,10 +203,10 @@ pub(crate) mod tests {
         };
         assert!(problems(&|files| drop(files.remove(PROMPT_FILE))).contains("no prompts/system.md"));
         assert!(problems(&|files| drop(files.insert(PROMPT_FILE.into(), b" \n".to_vec()))).contains("empty"));
+        assert!(problems(&|files| drop(files.insert(PROMPT_FILE.into(), vec![0xff]))).contains("not text"));
         assert!(
-            problems(&|files| drop(files.insert(PROMPT_FILE.into(), vec![0xff]))).contains("not text")
+            problems(&|files| drop(files.insert("skills/a/SKILL.md".into(), b"x".to_vec()))).contains("head")
         );
-        assert!(problems(&|files| drop(files.insert("skills/a/SKILL.md".into(), b"x".to_vec()))).contains("head"));
         assert!(
             problems(&|files| drop(files.insert("skills/A b/SKILL.md".into(), b"x".to_vec())))
                 .contains("skill's name")

@@ -18,13 +18,16 @@ pub fn diff(before: &Candidate, after: &Candidate) -> String {
         if old == new {
             continue;
         }
-        let name = |there: bool, side: &str| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
+        let name =
+            |there: bool, side: &str| if there { format!("{side}/{path}") } else { "/dev/null".to_owned() };
         let from = name(before.files.contains_key(path), "a");
         let to = name(after.files.contains_key(path), "b");
         match (old, new) {
             (Some(old), Some(new)) => {
                 let difference = TextDiff::from_lines(old, new);
-                text.push_str(&difference.unified_diff().context_radius(AROUND).header(&from, &to).to_string());
+                text.push_str(
+                    &difference.unified_diff().context_radius(AROUND).header(&from, &to).to_string(),
+                );
             }
             _ => text.push_str(&format!("--- {from}\n+++ {to}\nfiles that are not text differ\n")),
         }

@@ -27,6 +27,11 @@ impl GitProgram {
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no git on the search path"))?;
         Ok(Self { program, search_path })
     }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.program
+    }
 }
 
 /// The repository of a workspace.

@@ -84,11 +84,12 @@ impl Manifest {
         // Workspaces of the first kind say `version: 0.1.0` and mean the same.
         let version = file.schema_version.unwrap_or(MANIFEST_VERSION);
         if version != MANIFEST_VERSION {
-            let what = format!(
-                "the workspace has version {version}, this program reads version {MANIFEST_VERSION}"
-            );
+            let what =
+                format!("the workspace has version {version}, this program reads version {MANIFEST_VERSION}");
             problems.push(
-                document.problem(Shared::BadValue, "schema_version", what).fix("use the program that made it"),
+                document
+                    .problem(Shared::BadValue, "schema_version", what)
+                    .fix("use the program that made it"),
             );
         }
         if file.schema_version.is_some() && file.version.is_some() {

@@ -11,7 +11,7 @@ pub mod manifest;
 pub mod skill;
 mod tree;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -236,7 +236,8 @@ impl Workspace {
         if let [only] = fitting.as_slice() {
             return Ok(only.candidate);
         }
-        let what = if fitting.is_empty() { "is no candidate and no label" } else { "fits several candidates" };
+        let what =
+            if fitting.is_empty() { "is no candidate and no label" } else { "fits several candidates" };
         let problem = Problem::error(format!("`{}` {what} of this workspace", text::printable(word)));
         Err(vec![problem.id(FAMILY.number(13)).fix("see `aec-bench evolve history`").in_file(&self.path)])
     }
@@ -275,9 +276,7 @@ impl Workspace {
         let place = path.to_string_lossy();
         let head = self.resolve(MAIN)?.ok_or_else(|| io::Error::other("nothing is kept yet"))?;
         self.git.ask(["worktree", "prune"])?;
-        self.git
-            .ask(["worktree", "add", "-q", "--detach", "--no-checkout", "-f", &place, &head])
-            .map(drop)
+        self.git.ask(["worktree", "add", "-q", "--detach", "--no-checkout", "-f", &place, &head]).map(drop)
     }
 
     /// Shows a candidate in a working tree of its own.
@@ -369,13 +368,8 @@ impl Workspace {
     }
 
     fn versions(&self) -> io::Result<Vec<Version>> {
-        let parts = [
-            "%(refname)",
-            "%(objectname)",
-            "%(parent)",
-            "%(committerdate:unix)",
-            "%(contents:subject)",
-        ];
+        let parts =
+            ["%(refname)", "%(objectname)", "%(parent)", "%(committerdate:unix)", "%(contents:subject)"];
         let format = format!("--format={}", parts.join("%1f"));
         let text = self.git.ask(["for-each-ref", &format, CANDIDATES, "refs/tags/"])?;
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -413,15 +407,25 @@ impl Workspace {
 /// Oldest first, parents before children.
 fn in_order(mut versions: Vec<Version>) -> Vec<Version> {
     versions.sort_by_key(|version| (version.committed_at, version.candidate));
-    let mut waiting: BTreeMap<usize, Version> = versions.into_iter().enumerate().collect();
-    let mut ordered: Vec<Version> = Vec::with_capacity(waiting.len());
-    while !waiting.is_empty() {
-        let ready = waiting.iter().find(|(_, version)| {
-            !version.parents.iter().any(|parent| waiting.values().any(|other| other.candidate == *parent))
-        });
-        // Git has no circles; if there were one, its first member would come first.
-        let Some(at) = ready.or_else(|| waiting.iter().next()).map(|(at, _)| *at) else { break };
-        ordered.extend(waiting.remove(&at));
+    let mut placed: HashSet<Digest> = HashSet::with_capacity(versions.len());
+    let mut ordered: Vec<Version> = Vec::with_capacity(versions.len());
+    // Times are whole seconds, so children may come before their parents; a few rounds put them right.
+    while !versions.is_empty() {
+        let before = ordered.len();
+        let mut waiting = Vec::new();
+        for version in versions {
+            if version.parents.iter().all(|parent| placed.contains(parent)) {
+                placed.insert(version.candidate);
+                ordered.push(version);
+            } else {
+                waiting.push(version);
+            }
+        }
+        // Git has no circles; if there were one, its members would come last.
+        if ordered.len() == before {
+            ordered.append(&mut waiting);
+        }
+        versions = waiting;
     }
     ordered
 }

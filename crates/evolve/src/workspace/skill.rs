@@ -145,7 +145,10 @@ mod tests {
         };
         assert_eq!(first("").0, "X002");
         assert_eq!(first("---\nname: units\n").0, "X002");
-        assert_eq!(first("---\nname: units\ndescription: d\ncolour: red\n---\nb"), ("X003".to_owned(), Some(4)));
+        assert_eq!(
+            first("---\nname: units\ndescription: d\ncolour: red\n---\nb"),
+            ("X003".to_owned(), Some(4))
+        );
         assert_eq!(first("---\nname: other\ndescription: d\n---\nb").0, "X007");
         assert_eq!(first("---\nname: units\ndescription: ' '\n---\nb").0, "X006");
         assert_eq!(first("---\nname: units\ndescription: d\n---\n \n").0, "X005");

@@ -10,8 +10,7 @@ fn program() -> GitProgram {
 fn workspace() -> (tempfile::TempDir, Workspace) {
     let directory = tempfile::tempdir().unwrap();
     let name = Name::parse("test").unwrap();
-    let workspace =
-        Workspace::init(program(), &directory.path().join("w"), &name, Harness::Sim).unwrap();
+    let workspace = Workspace::init(program(), &directory.path().join("w"), &name, Harness::Sim).unwrap();
     (directory, workspace)
 }
 

@@ -2,23 +2,15 @@
 //! knows. What is claimed of the error rate and of finding improvements is measured here.
 
 use aec_base::digest::{Digest, Hasher};
-use aec_base::name::Name;
-use aec_base::settings::Backend;
-use aec_evolve::config::{Acceptance, Strategy, Voice};
+use aec_evolve::config::Strategy;
 use aec_evolve::edit::Scope;
-use aec_evolve::event::{
-    Arm, CycleStarted, Decided, Event, Kind, LOG_VERSION, Measured, Proposed, Purpose, RunStarted, Seen, TaskRef, Way,
-};
+use aec_evolve::event::{Arm, CycleStarted, Decided, Event, Kind, Measured, Purpose, Way};
 use aec_evolve::run::Settings;
 use aec_evolve::state::State;
 use aec_evolve::step::{Todo, enter_test, todo};
 use aec_evolve::strategy::{Choice, Next, next};
-use aec_judge::verdict::Outcome;
-use aec_run::experiment::{Agent, Harness};
-use aec_run::plan::SandboxChoice;
-use indexmap::IndexMap;
 
-const AGENT: &str = "evolve";
+use crate::world::{AGENT, proposed, seen, settings, started, tasks};
 
 /// `SplitMix64`: luck that is the same everywhere.
 struct Luck(u64);
@@ -75,89 +67,17 @@ impl World {
         let seen = (0..tasks)
             .map(|_| {
                 self.trials += 1;
-                Seen {
-                    trial: Name::parse(&format!("t-{}", self.trials)).unwrap(),
-                    outcome: Outcome::Scored,
-                    reward: Some(self.luck.reward(skill, self.whole)),
-                    wrong: Vec::new(),
-                    signs: Vec::new(),
-                    turns: 0,
-                    calls: 0,
-                    checks: 0,
-                    tokens: 0,
-                    cost_usd: None,
-                }
+                let reward = self.luck.reward(skill, self.whole);
+                seen(self.trials, Some(reward))
             })
             .collect();
         Arm { candidate, seen }
     }
 }
 
-fn tasks(state: &State, count: usize) -> Vec<TaskRef> {
-    let first = state.used.revisions.len();
-    (first..first + count)
-        .map(|number| TaskRef {
-            task_id: format!("civil/t{number}"),
-            task_path: String::new(),
-            revision: Digest::of(&number.to_le_bytes()),
-            repetition: 1,
-        })
-        .collect()
-}
-
-fn settings(strategy: Strategy) -> Settings {
-    Settings {
-        solver: Agent {
-            name: Name::parse("solver").unwrap(),
-            harness: Harness::Sim,
-            model: None,
-            client: None,
-            parameters: IndexMap::new(),
-            system_prompt_file: None,
-        },
-        generate: None,
-        tasks: None,
-        backend: Backend::Local,
-        sandbox: SandboxChoice::Namespaces,
-        timeout_override: None,
-        memory_mb: None,
-        batch_size: 5,
-        max_cycles: 10,
-        stagnation_window: Some(5),
-        pivot_after: None,
-        strategy,
-        acceptance: Acceptance { error_rate: 0.05, max_tasks: 100, improvement_threshold: 0.01 },
-        holdout: None,
-        max_cost_usd: None,
-        eval_budget_usd: None,
-        max_tokens: None,
-        wind_down_threshold: 1.0,
-        final_threshold: 1.0,
-        max_restarts: 0,
-        concurrency: 1,
-        evolvers: vec![Voice { model: "m".to_owned(), temperature: 0.7, max_tokens: 100 }],
-        nudges: vec![None],
-        classifier: None,
-    }
-}
-
 /// A whole run; what it knows in the end.
 fn run(world: &mut World, settings: &Settings) -> State {
-    let name = |text: &str| Name::parse(text).unwrap();
-    let mut state = State::new(RunStarted {
-        schema_version: LOG_VERSION,
-        run: name("w-1"),
-        kind: Kind::Evolution,
-        experiment: name("evolve-w-1"),
-        workspace: "w".to_owned(),
-        workspace_name: name("w"),
-        baseline: Digest::of(b"baseline"),
-        prompt_letters: 100,
-        agents: vec![AGENT.to_owned()],
-        horizon: settings.horizon(),
-        settings: serde_json::Value::Null,
-        tool_version: "0".to_owned(),
-    });
+    let mut state = State::new(started(Kind::Evolution, &[AGENT], settings.horizon()));
     loop {
         let open = state.lanes[AGENT].open.clone();
         let event = match open {
@@ -179,23 +99,17 @@ fn run(world: &mut World, settings: &Settings) -> State {
                 let measured = |purpose, tasks, arms| {
                     Event::Measured(Measured { agent: AGENT.to_owned(), cycle, purpose, tasks, arms })
                 };
-                let candidate = open.proposed.as_ref().map_or(open.started.parent, |proposed| proposed.candidate);
+                let candidate =
+                    open.proposed.as_ref().map_or(open.started.parent, |proposed| proposed.candidate);
                 match todo(&open, settings) {
                     Todo::Learn => {
                         let arm = world.arm(open.started.parent, open.started.tasks.len());
                         measured(Purpose::Learn, open.started.tasks.clone(), vec![arm])
                     }
-                    Todo::Propose => Event::Proposed(Proposed {
-                        agent: AGENT.to_owned(),
-                        cycle,
-                        candidate: world.child(open.started.parent),
-                        parents: vec![open.started.parent],
-                        edits: Vec::new(),
-                        dropped: Vec::new(),
-                        reasoning: String::new(),
-                        note: None,
-                        prompt_letters: 100,
-                    }),
+                    Todo::Propose => {
+                        let child = world.child(open.started.parent);
+                        Event::Proposed(proposed(AGENT, cycle, child, open.started.parent))
+                    }
                     Todo::Screen => {
                         let arm = world.arm(candidate, open.started.tasks.len());
                         measured(Purpose::Screen, open.started.tasks.clone(), vec![arm])
