@@ -228,10 +228,10 @@ fn one(
             None => Err("there is no such skill".to_owned()),
         },
         Action::WriteSkill { name, description, body, discipline } => {
-            write(skills, manifest.skill_budget, name, Some(description), body, discipline, guard)
+            write(skills, manifest.skill_budget, name, Some(description), &body, discipline, guard)
         }
         Action::ModifySkill { name, description, body, discipline } => {
-            write(skills, manifest.skill_budget, name, description, body, discipline, guard)
+            write(skills, manifest.skill_budget, name, description, &body, discipline, guard)
         }
     }
 }
@@ -241,7 +241,7 @@ fn write(
     budget: usize,
     name: String,
     description: Option<String>,
-    body: String,
+    body: &str,
     discipline: Option<String>,
     guard: &Guard,
 ) -> Result<Edit, String> {
@@ -400,7 +400,7 @@ mod tests {
         let parent = candidate("Solve the task with care.", &full);
         let applied = apply(&parent, &[skill("one-more", BODY)], Scope::Minimal, &Guard::default());
         assert!(applied.dropped[0].why.contains("10 skills"), "{:?}", applied.dropped);
-        let mut fixed = parent.clone();
+        let mut fixed = parent;
         fixed.manifest.layers = vec![Layer::Skills];
         let prompt = json!({ "type": "modify_prompt", "content": "Do something else altogether." });
         assert!(apply(&fixed, &[prompt], Scope::Minimal, &Guard::default()).edits.is_empty());

@@ -35,6 +35,7 @@ pub mod strategy;
 pub mod supply;
 pub mod swarm;
 pub mod view;
+mod voices;
 pub mod workspace;
 
 use aec_base::document::Family;

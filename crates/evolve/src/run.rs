@@ -279,7 +279,7 @@ impl RunDirectory {
                 runs.push(Self { run, kind, path: entry.path() });
             }
         }
-        runs.sort_by(|one, other| natural(one.run.as_str()).cmp(&natural(other.run.as_str())));
+        runs.sort_by_key(|directory| natural(directory.run.as_str()));
         Ok(runs)
     }
 

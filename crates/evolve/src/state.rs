@@ -46,7 +46,7 @@ pub struct State {
     /// Where the money of a swarm stands.
     pub phase: Phase,
     /// Rewards on the tasks kept for the end, first candidate and best, once they were used.
-    pub holdout_rewards: Option<(Vec<Option<f64>>, Vec<Option<f64>>)>,
+    pub holdout_rewards: Option<(Rewards, Rewards)>,
     /// What they say.
     pub holdout: Option<Event>,
     /// Why it is over.
@@ -62,6 +62,9 @@ pub struct State {
 }
 
 type TaskKey = (String, Digest, u32);
+
+/// Rewards task by task; absent where a trial says nothing about the agent.
+pub type Rewards = Vec<Option<f64>>;
 
 /// What a task is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,11 +210,11 @@ pub struct Open {
     /// How it began.
     pub started: CycleStarted,
     /// Rewards of the parent, task by task, once it was measured.
-    pub learned: Option<Vec<Option<f64>>>,
+    pub learned: Option<Rewards>,
     /// The new candidate.
     pub proposed: Option<Proposed>,
     /// Rewards of the new candidate on the tasks of its parent, once it was measured.
-    pub screened: Option<Vec<Option<f64>>>,
+    pub screened: Option<Rewards>,
     /// The test under way.
     pub test: Option<Test>,
 }
@@ -386,7 +389,7 @@ impl State {
         for arm in &measured.arms {
             self.tally(arm, measured);
         }
-        let rewards = |arm: Option<&Arm>| -> Vec<Option<f64>> {
+        let rewards = |arm: Option<&Arm>| -> Rewards {
             arm.map(|arm| arm.seen.iter().map(|seen| seen.reward).collect()).unwrap_or_default()
         };
         match measured.purpose {

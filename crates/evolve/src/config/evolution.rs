@@ -280,7 +280,7 @@ fn borrow_from(
         problems.push(own(document, 20, "harness_config", what).fix("write, say, experiment.yaml"));
         return None;
     }
-    let place = path.parent().unwrap_or(Path::new(".")).join(name);
+    let place = path.parent().unwrap_or_else(|| Path::new(".")).join(name);
     match Experiment::read(&place, env) {
         Ok(experiment) => {
             if experiment.agents.first().is_some_and(|agent| agent.system_prompt_file.is_some()) {

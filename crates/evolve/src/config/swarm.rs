@@ -211,25 +211,7 @@ impl Swarm {
             .map(|name| model(Some(name), &document, "agents.models", env, &mut problems))
             .collect();
         let budget = &file.budget;
-        amount(budget.max_cost_usd, &document, "budget.max_cost_usd", &mut problems);
-        amount(budget.eval_budget_usd, &document, "budget.eval_budget_usd", &mut problems);
-        if let (Some(all), Some(part)) = (budget.max_cost_usd, budget.eval_budget_usd)
-            && part > all
-        {
-            let what = "`budget.eval_budget_usd` is more than `budget.max_cost_usd`, of which it is a part";
-            problems.push(
-                document
-                    .problem(Shared::Conflict, "budget.eval_budget_usd", what)
-                    .fix("lower it, or leave it out"),
-            );
-        }
-        let wind_down = budget.wind_down_threshold.unwrap_or(0.8);
-        let last = budget.final_threshold.unwrap_or(0.95);
-        if !(wind_down > 0.0 && wind_down <= last && last <= 1.0) {
-            let what = "`wind_down_threshold` and `final_threshold` are shares, in this order";
-            let problem = document.problem(Shared::BadValue, "budget.wind_down_threshold", what);
-            problems.push(problem.fix("write, say, 0.8 and 0.95"));
-        }
+        let (wind_down, last) = check_budget(budget, &document, &mut problems);
         let solver = file.solver.as_ref().and_then(|table| read_solver(table, &document, env, &mut problems));
         let generate = file
             .task
@@ -273,6 +255,30 @@ impl Swarm {
             holdout: file.holdout.tasks,
         })
     }
+}
+
+/// Checks what a swarm may take. Its two thresholds.
+fn check_budget(budget: &SwarmBudgetTable, document: &Document, problems: &mut Vec<Problem>) -> (f64, f64) {
+    amount(budget.max_cost_usd, document, "budget.max_cost_usd", problems);
+    amount(budget.eval_budget_usd, document, "budget.eval_budget_usd", problems);
+    if let (Some(all), Some(part)) = (budget.max_cost_usd, budget.eval_budget_usd)
+        && part > all
+    {
+        let what = "`budget.eval_budget_usd` is more than `budget.max_cost_usd`, of which it is a part";
+        problems.push(
+            document
+                .problem(Shared::Conflict, "budget.eval_budget_usd", what)
+                .fix("lower it, or leave it out"),
+        );
+    }
+    let wind_down = budget.wind_down_threshold.unwrap_or(0.8);
+    let last = budget.final_threshold.unwrap_or(0.95);
+    if !(wind_down > 0.0 && wind_down <= last && last <= 1.0) {
+        let what = "`wind_down_threshold` and `final_threshold` are shares, in this order";
+        let problem = document.problem(Shared::BadValue, "budget.wind_down_threshold", what);
+        problems.push(problem.fix("write, say, 0.8 and 0.95"));
+    }
+    (wind_down, last)
 }
 
 fn length<T>(list: &[T]) -> u32 {

@@ -91,6 +91,7 @@ impl Candidate {
     }
 
     /// The same workspace with another prompt and other skills; every other file stays.
+    #[must_use]
     pub fn with(&self, prompt: &str, skills: &BTreeMap<String, Skill>) -> Self {
         let mut files = self.files.clone();
         for name in self.skills.keys().filter(|name| !skills.contains_key(*name)) {

@@ -351,8 +351,8 @@ impl Workspace {
             let blob = facts.split(' ').nth(2).unwrap_or_default();
             blobs.push((blob.to_owned(), path.to_owned()));
         }
-        let asked: String = blobs.iter().map(|(blob, _)| format!("{blob}\n")).collect();
-        let answer = self.git.tell(["cat-file", "--batch"], asked.as_bytes())?;
+        let asked: Vec<&str> = blobs.iter().map(|(blob, _)| blob.as_str()).collect();
+        let answer = self.git.tell(["cat-file", "--batch"], format!("{}\n", asked.join("\n")).as_bytes())?;
         let mut rest = answer.as_slice();
         let mut files = Files::new();
         for (_, path) in blobs {

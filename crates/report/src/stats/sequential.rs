@@ -27,7 +27,7 @@ pub struct Wager {
 impl Wager {
     /// Bets that the mean of values within the bounds lies above `null`. `None` unless that is possible at all.
     pub fn above(null: f64, bounds: Bounds) -> Option<Self> {
-        (null > bounds.low && null < bounds.high).then(|| Self {
+        (null > bounds.low && null < bounds.high).then_some(Self {
             reach: null - bounds.low,
             bounds,
             capitals: [0.0; STAKES],
