@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 14] = [
+const ROOMS: [&str; 15] = [
     "aec-base",
     "aec-sandbox",
     "aec-rlm",
@@ -18,6 +18,7 @@ const ROOMS: [&str; 14] = [
     "aec-report",
     "aec-prime",
     "aec-eval",
+    "aec-evolve",
     "aec-web",
     "aec-bench",
 ];
