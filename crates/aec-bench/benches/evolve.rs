@@ -51,8 +51,10 @@ fn evolver(place: &Place, file: &str, word: &str, cycles: usize) {
                 "body": format!("In case {cycle} of {word} write down every assumption before you begin."),
             });
             // Skills make room for each other.
-            let removed = json!({ "type": "delete_skill", "name": format!("{word}-{}", cycle.saturating_sub(5)) });
-            let text = json!({ "actions": [action, removed], "reasoning": "to have something to measure" }).to_string();
+            let removed =
+                json!({ "type": "delete_skill", "name": format!("{word}-{}", cycle.saturating_sub(5)) });
+            let text = json!({ "actions": [action, removed], "reasoning": "to have something to measure" })
+                .to_string();
             json!({ "when": format!("# Cycle {cycle} of"), "replies": [{ "text": text }] })
         })
         .collect();
@@ -79,7 +81,8 @@ fn bookkeeping() {
     const CYCLES: usize = 20;
     let place = project("evolve-books", "direct");
     evolver(&place, "evolver.json", "skill", CYCLES);
-    std::fs::write(place.path().join("solver.json"), json!({ "replies": [{ "text": "{}" }] }).to_string()).unwrap();
+    std::fs::write(place.path().join("solver.json"), json!({ "replies": [{ "text": "{}" }] }).to_string())
+        .unwrap();
     let solver = json!({ "name": "solver", "harness": "direct", "model": "offline/scripted:solver.json" });
     evolution(&place, &solver, CYCLES, 1, 40);
     let start = place.median(5, |_| "evolve run -c evolution.yaml --dry-run".to_owned());
@@ -118,7 +121,11 @@ fn swarm(cycles: usize) {
                 format!("offline/scripted:{file}")
             })
             .collect();
-        std::fs::write(place.path().join("solver.json"), json!({ "replies": [{ "text": "{}" }] }).to_string()).unwrap();
+        std::fs::write(
+            place.path().join("solver.json"),
+            json!({ "replies": [{ "text": "{}" }] }).to_string(),
+        )
+        .unwrap();
         let file = json!({
             "task": { "workspace": "workspaces/w", "generate": { "template": "voltage-drop", "count": 100, "seed": 3, "difficulties": ["easy"] } },
             "agents": { "count": 8, "default_model": models[0], "models": models },
@@ -160,7 +167,13 @@ fn noise(runs: usize) {
     let (mut accepting, mut trials) = (0, 0);
     let started = std::time::Instant::now();
     for seed in 0..runs {
-        evolution(&place, &json!({ "name": "solver", "harness": "sim", "parameters": { "skill": 0.5, "seed": seed } }), CYCLES, seed, 40);
+        evolution(
+            &place,
+            &json!({ "name": "solver", "harness": "sim", "parameters": { "skill": 0.5, "seed": seed } }),
+            CYCLES,
+            seed,
+            40,
+        );
         place.run("evolve run -c evolution.yaml --quiet");
         let state = state(&place.path().join(format!("artefacts/feedback/evolve/w-{}", seed + 1)));
         accepting += usize::from(!state.accepted.is_empty());

@@ -12,9 +12,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::arguments::{
-    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, EnvCommand, EvalCommand, EvolveCommand, ExportCommand,
-    GatewayCommand, GenerateCommand, LedgerCommand, LibraryCommand, ModelsCommand, PrimeCommand,
-    ReportCommand, RunsCommand, SwarmCommand, TaskCommand, TemplateCommand,
+    Arguments, Command, ConfigCommand, DatasetCommand, DevCommand, EnvCommand, EvalCommand, EvolveCommand,
+    ExportCommand, GatewayCommand, GenerateCommand, LedgerCommand, LibraryCommand, ModelsCommand,
+    PrimeCommand, ReportCommand, RunsCommand, SwarmCommand, TaskCommand, TemplateCommand,
 };
 use crate::commands;
 use crate::context::Context;

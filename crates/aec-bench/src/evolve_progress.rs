@@ -47,7 +47,8 @@ impl EvolveProgress {
             _ => None,
         };
         let bar = (mode == Mode::Bars).then(|| {
-            let style = ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let style = ProgressStyle::with_template("{spinner} {msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_spinner());
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
@@ -122,15 +123,20 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
     };
     Some(match &entry.event {
         Event::CycleStarted(started) => {
-            let partner = started.partner.map_or_else(String::new, |partner| format!(" with {}", name(partner)));
+            let partner =
+                started.partner.map_or_else(String::new, |partner| format!(" with {}", name(partner)));
             let (cycle, way) = (of(&started.agent, started.cycle), started.way.name());
             format!("{cycle}: {way} of {}{partner}", name(started.parent))
         }
         Event::Measured(measured) => {
             let cycle = of(&measured.agent, measured.cycle);
             let mean = |at: usize| {
-                let rewards: Vec<f64> =
-                    measured.arms.get(at).into_iter().flat_map(|arm| arm.seen.iter().filter_map(|seen| seen.reward)).collect();
+                let rewards: Vec<f64> = measured
+                    .arms
+                    .get(at)
+                    .into_iter()
+                    .flat_map(|arm| arm.seen.iter().filter_map(|seen| seen.reward))
+                    .collect();
                 #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
                 let mean = rewards.iter().sum::<f64>() / rewards.len().max(1) as f64;
                 mean
@@ -140,7 +146,9 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
             match measured.purpose {
                 Purpose::Learn => format!("{cycle}: {id} {:.3} on {tasks}", mean(0)),
                 Purpose::Screen => format!("{cycle}: {id} {:.3} on the same tasks", mean(0)),
-                Purpose::Accept => format!("{cycle}: {id} {:.3} against {:.3} on {tasks} nobody has seen", mean(0), mean(1)),
+                Purpose::Accept => {
+                    format!("{cycle}: {id} {:.3} against {:.3} on {tasks} nobody has seen", mean(0), mean(1))
+                }
                 Purpose::Holdout => format!("holdout: {:.3} against {:.3} on {tasks}", mean(1), mean(0)),
             }
         }
@@ -150,7 +158,12 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
                 0 => String::new(),
                 count => format!(" ({} not taken)", text::count(count, "change")),
             };
-            format!("{}: {} {}{dropped}", of(&proposed.agent, proposed.cycle), name(proposed.candidate), edits.join(", "))
+            format!(
+                "{}: {} {}{dropped}",
+                of(&proposed.agent, proposed.cycle),
+                name(proposed.candidate),
+                edits.join(", ")
+            )
         }
         Event::NotProposed { agent, cycle, reason, .. } => {
             format!("{}: no candidate: {}", of(agent, *cycle), printable(reason))
@@ -160,14 +173,23 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
                 None => "accepted".to_owned(),
                 Some(rejection) => format!("rejected, {}", rejection.words()),
             };
-            format!("{}: {} {what} {}", of(&decided.agent, decided.cycle), name(decided.candidate), stands(&decided.standing))
+            format!(
+                "{}: {} {what} {}",
+                of(&decided.agent, decided.cycle),
+                name(decided.candidate),
+                stands(&decided.standing)
+            )
         }
-        Event::Widened { cycle, .. } => format!("after cycle {cycle}: nothing accepted for a while, the search is widened"),
+        Event::Widened { cycle, .. } => {
+            format!("after cycle {cycle}: nothing accepted for a while, the search is widened")
+        }
         Event::Pivoted { agent, cycle, way, parent } => {
             format!("{agent} {cycle}: no progress, goes on with {} of {}", way.name(), name(*parent))
         }
         Event::PhaseChanged { phase } => format!("budget: {}", phase.name()),
-        Event::AgentFailed { agent, error, failures } => format!("{agent}: failure {failures}: {}", printable(error)),
+        Event::AgentFailed { agent, error, failures } => {
+            format!("{agent}: failure {failures}: {}", printable(error))
+        }
         Event::AgentRetired { agent, reason } => format!("{agent}: retired: {}", printable(reason)),
         Event::Stopped { reason } => format!("stopped: {}", printable(reason)),
         Event::Ended { reason } => format!("over: {}", reason.words()),
@@ -181,5 +203,10 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
 }
 
 fn stands(standing: &Standing) -> String {
-    format!("({:+.3} over {}, evidence {:.1})", standing.difference, text::count(standing.pairs, "task"), standing.evidence)
+    format!(
+        "({:+.3} over {}, evidence {:.1})",
+        standing.difference,
+        text::count(standing.pairs, "task"),
+        standing.evidence
+    )
 }

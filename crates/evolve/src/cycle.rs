@@ -297,7 +297,8 @@ impl Engine {
                 let looked =
                     self.arena.measure(&[parent], items).await?.into_iter().next().unwrap_or_default();
                 match self.ask(agent, open, parent, partner.as_deref(), &looked, &tasks).await? {
-                    Ok(proposal) => {
+                    Ok(mut proposal) => {
+                        self.journal.scrub(&mut proposal);
                         let applied = apply(parent, &proposal.actions, started.scope, &guard);
                         (applied, proposal.reasoning, proposal.note)
                     }

@@ -8,6 +8,7 @@ use aec_base::file::write_atomic;
 
 use crate::event::{Entry, Event};
 use crate::log::Log;
+use crate::propose::Proposal;
 use crate::run::ARCHIVE_FILE;
 use crate::state::State;
 
@@ -42,6 +43,17 @@ impl Journal {
     /// Looks at what the run knows.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.inner().state)
+    }
+
+    /// Takes known secrets out of what a model says, before it becomes part of a candidate or reaches other models.
+    pub fn scrub(&self, proposal: &mut Proposal) {
+        let inner = self.inner();
+        let redactor = inner.log.redactor();
+        for action in &mut proposal.actions {
+            redactor.scrub_value(action);
+        }
+        proposal.reasoning = redactor.scrub(std::mem::take(&mut proposal.reasoning));
+        redactor.scrub_some(&mut proposal.note);
     }
 
     /// Writes down that something happened.

@@ -51,6 +51,11 @@ impl Log {
         Ok((Self { file, path, next, redactor }, entries))
     }
 
+    /// What takes known secrets out of texts.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
     /// Adds an event. When this returns, it is durable.
     pub fn add(&mut self, event: Event) -> io::Result<Entry> {
         let entry = Entry { sequence: self.next, at: Timestamp::now_in_milliseconds(), event };

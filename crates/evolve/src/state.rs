@@ -288,7 +288,10 @@ impl State {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::RunStarted(_) => {}
-            Event::Resumed { .. } => self.stopped = None,
+            Event::Resumed { .. } => {
+                self.stopped = None;
+                self.settle_open_calls();
+            }
             Event::CycleStarted(started) => self.begin_cycle(started),
             Event::Measured(measured) => self.measured(measured),
             Event::Asked { agent, role, at_most_usd, at_most_tokens, .. } => {
@@ -339,8 +342,8 @@ impl State {
         }
     }
 
-    /// Calls that were under way when a process was killed will not be heard of again: their bounds are spent. Called
-    /// when nobody else can be asking.
+    /// Calls that were under way when a process was killed will not be heard of again: their bounds are spent. When a run
+    /// is resumed nobody else can be asking.
     pub fn settle_open_calls(&mut self) {
         for open in std::mem::take(&mut self.open_calls).into_values() {
             self.voices.usd += open.usd;

@@ -104,10 +104,15 @@ impl Supply {
             supply.divide(selected, settings.holdout);
         }
         if supply.made.is_none() && supply.learning.is_empty() {
-            let problem = Problem::error("no task is selected").id(FAMILY.number(40));
-            return Err(vec![
-                problem.fix("loosen `tasks`, or add `generate`; `aec-bench task list` shows what there is"),
-            ]);
+            let (what, fix) = if supply.holdout.is_empty() {
+                (
+                    "no task is selected",
+                    "loosen `tasks`, or add `generate`; `aec-bench task list` shows what there is",
+                )
+            } else {
+                ("every selected task is kept for the end", "lower `holdout.tasks`, or select more tasks")
+            };
+            return Err(vec![Problem::error(what).id(FAMILY.number(40)).fix(fix)]);
         }
         Ok(supply)
     }

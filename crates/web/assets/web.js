@@ -43,6 +43,26 @@ function liveRun(box) {
   listen(box.dataset.stream, { progress: show, end: () => location.reload() });
 }
 
+function liveEvolution(box) {
+  const counts = document.getElementById("live-counts");
+  const agents = document.getElementById("live-agents");
+  const more = document.getElementById("live-more");
+  const shown = Number(box.dataset.cycles);
+  const show = (progress) => {
+    counts.textContent = visible(progress.counts);
+    agents.replaceChildren(...progress.agents.map((agent) => {
+      const item = document.createElement("li");
+      item.textContent = visible(`${agent.name}, cycle ${agent.cycle}: ${agent.doing}`);
+      return item;
+    }));
+    // The page itself stays as somebody reads it until they want another.
+    const fresh = progress.cycles - shown;
+    if (fresh > 0) more.textContent = `Show ${count(fresh)} new cycle${fresh === 1 ? "" : "s"}`;
+    box.dataset.events = String(Number(box.dataset.events || 0) + 1);
+  };
+  listen(box.dataset.stream, { progress: show, end: () => location.reload() });
+}
+
 function reader(box) {
   const entries = JSON.parse(document.getElementById("entries").textContent);
   let element = traceReader(entries);
@@ -99,6 +119,8 @@ document.getElementById("theme").addEventListener("click", theme);
 addEventListener("keydown", onKey);
 const run = document.getElementById("live-run");
 if (run) liveRun(run);
+const evolution = document.getElementById("live-evolution");
+if (evolution) liveEvolution(evolution);
 const trace = document.getElementById("reader");
 if (trace) reader(trace);
 document.documentElement.dataset.ready = "yes";

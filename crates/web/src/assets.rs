@@ -32,10 +32,12 @@ impl Asset {
     }
 }
 
+/// The look of what reports do not have.
+pub(crate) const WEB_STYLE: &str = include_str!("../assets/web.css");
+
 /// The look of reports, and what only pages of this server have.
-pub(crate) static STYLES: LazyLock<Asset> = LazyLock::new(|| {
-    Asset::new("web.css", "text/css; charset=utf-8", [STYLE, include_str!("../assets/web.css")].concat())
-});
+pub(crate) static STYLES: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("web.css", "text/css; charset=utf-8", [STYLE, WEB_STYLE].concat()));
 
 /// Runs before the page is drawn.
 pub(crate) static THEME: LazyLock<Asset> = LazyLock::new(|| {

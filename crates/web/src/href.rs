@@ -31,6 +31,19 @@ impl Href {
         self
     }
 
+    /// A place of the same page.
+    pub(crate) fn here(place: &str) -> Self {
+        Self(String::new()).at(place)
+    }
+
+    /// The same at a place of the page. It comes after every parameter.
+    #[must_use]
+    pub(crate) fn at(mut self, place: &str) -> Self {
+        self.0.push('#');
+        self.0.push_str(&percent_encoded(place));
+        self
+    }
+
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -133,6 +146,8 @@ mod tests {
         assert_eq!(asked.segments, ["trial", "a b", "é/%"]);
         assert_eq!(asked.get("q"), Some("x&y=z +1"));
         assert_eq!(asked.without("q").as_str(), path);
+        assert_eq!(address.at("é\"").as_str(), "/trial/a%20b/%C3%A9%2F%25?q=x%26y%3Dz%20%2B1#%C3%A9%22");
+        assert_eq!(Href::here("c-1").as_str(), "#c-1");
         assert_eq!(Asked::read("/", None).unwrap().segments, Vec::<String>::new());
     }
 

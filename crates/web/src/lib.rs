@@ -6,6 +6,7 @@
 mod assets;
 mod cache;
 mod connections;
+mod evolutions;
 mod guard;
 mod href;
 mod html;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aec_base::name::Name;
+use aec_evolve::run::RunDirectory;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::stem;
 use aec_ledger::read::RecordFile;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 
+use crate::evolutions::{self, look};
 use crate::records::Progress;
 use crate::respond::{Answer, Trouble, stream};
 use crate::site::{STREAMS, Site};
@@ -143,6 +145,53 @@ impl Look for RunLook {
 pub(crate) fn run(site: &Arc<Site>, experiment: Name) -> Result<Answer, Trouble> {
     let (listener, taken) = Listener::open(site)?;
     tokio::spawn(listener.follow(RUN_PAUSE, RunLook { experiment, told: None }));
+    Ok(stream(taken))
+}
+
+/// A log that took long to read is left alone for so many times as long.
+const REST: u32 = 10;
+
+struct EvolutionLook {
+    directory: RunDirectory,
+    /// The state of the log that was told.
+    state: Option<u64>,
+    told: Option<evolutions::Progress>,
+    rest_until: Instant,
+}
+
+impl Look for EvolutionLook {
+    const BETWEEN: Duration = RUN_PAUSE;
+
+    fn look(&mut self, site: &Site) -> Next {
+        let goes_on = self.told.as_ref().is_some_and(|told| told.state == "running");
+        // What cannot be read now may be readable in a moment.
+        let Ok(looked) = look(&self.directory) else { return Next::Nothing };
+        let state = looked.state;
+        if self.state == Some(state) && !goes_on {
+            return Next::End(json(&self.told));
+        }
+        let began = Instant::now();
+        if self.state == Some(state) || began < self.rest_until {
+            return Next::Nothing;
+        }
+        let Ok(view) = site.evolution(&self.directory) else { return Next::Nothing };
+        self.rest_until = began + began.elapsed() * (1 + REST);
+        self.state = Some(state);
+        let progress = evolutions::Progress::of(&view);
+        if self.told.as_ref() == Some(&progress) {
+            return Next::Nothing;
+        }
+        let data = json(&progress);
+        self.told = Some(progress);
+        Next::Event { name: "progress", id: None, data }
+    }
+}
+
+/// Follows a run of evolution or a swarm.
+pub(crate) fn evolution(site: &Arc<Site>, directory: RunDirectory) -> Result<Answer, Trouble> {
+    let (listener, taken) = Listener::open(site)?;
+    let look = EvolutionLook { directory, state: None, told: None, rest_until: Instant::now() };
+    tokio::spawn(listener.follow(RUN_PAUSE, look));
     Ok(stream(taken))
 }
 

@@ -85,6 +85,8 @@ async fn route(site: Arc<Site>, asked: Asked, resume: Option<u64>, head: bool) -
         ["datasets"] => |site, asked| Ok(pages::datasets::list(site, asked)),
         ["datasets", _] => pages::datasets::dataset,
         ["audits"] => pages::audits::page,
+        ["evolution"] => pages::evolution::list,
+        ["evolution", _, _] => pages::evolution::page,
         ["search"] => pages::search::page,
         ["asset", name] => return assets::find(name).ok_or_else(no_page),
         ["favicon.ico"] => return Ok(assets::icon()),
@@ -99,6 +101,15 @@ async fn route(site: Arc<Site>, asked: Asked, resume: Option<u64>, head: bool) -
                 Ok(respond::page(StatusCode::OK, String::new()))
             } else {
                 live::run(&site, known)
+            };
+        }
+        ["live", "evolution", kind, run] => {
+            let (kind, run) = ((*kind).to_owned(), (*run).to_owned());
+            let known = Arc::clone(&site).work(move |site| site.evolution_run(&kind, &run)).await??;
+            return if head {
+                Ok(respond::page(StatusCode::OK, String::new()))
+            } else {
+                live::evolution(&site, known)
             };
         }
         ["live", "trial", experiment, stem] => {

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use aec_author::library::Library;
+use aec_evolve::view::View;
+use aec_evolve::workspace::git::GitProgram;
 use aec_ledger::layout::Ledger;
 use aec_report::compare::Comparison;
 use aec_report::leaderboard::Leaderboard;
@@ -12,6 +14,7 @@ use aec_task::catalogue::Catalogue;
 use tokio::sync::{Semaphore, watch};
 
 use crate::cache::Cache;
+use crate::evolutions::Line;
 use crate::records::{Evaluated, Overall, Snapshot};
 use crate::respond::Trouble;
 use crate::trace::TraceMap;
@@ -53,6 +56,10 @@ pub struct Places {
     pub datasets: PathBuf,
     /// What audits found.
     pub audits: PathBuf,
+    /// Runs of evolution and swarms.
+    pub feedback: PathBuf,
+    /// The git command, which reads what workspaces hold; without it, changes of candidates are not shown.
+    pub git: Option<GitProgram>,
 }
 
 /// What the pages are made from.
@@ -68,6 +75,10 @@ pub(crate) struct Site {
     /// Every `EXPERIMENT/AGENT`.
     pub(crate) sides: Cache<Vec<String>>,
     pub(crate) traces: Cache<TraceMap>,
+    pub(crate) evolutions: Cache<View>,
+    pub(crate) evolution_lines: Cache<Line>,
+    /// What tells candidates from their parents.
+    pub(crate) differences: Cache<String>,
     pub(crate) catalogue: Timed<Catalogue>,
     pub(crate) library: Timed<Library>,
     pub(crate) workers: Arc<Semaphore>,
@@ -90,6 +101,9 @@ impl Site {
             comparisons: Cache::new(16),
             sides: Cache::new(1),
             traces: Cache::new(256),
+            evolutions: Cache::new(4),
+            evolution_lines: Cache::new(1024),
+            differences: Cache::new(512),
             catalogue: Timed::new(TASKS_AGE),
             library: Timed::new(TEMPLATES_AGE),
             workers: Arc::new(Semaphore::new(WORKERS)),

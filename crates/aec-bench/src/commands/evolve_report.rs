@@ -88,7 +88,8 @@ pub(crate) fn best(context: &Context, arguments: &SwarmBestArguments) -> Result<
         let candidate = workspace.load(view.best_candidate)?;
         directory = Some(write_files(context, path, &candidate)?);
     }
-    let mean = view.candidates.iter().find(|candidate| candidate.name == view.best).and_then(|best| best.mean);
+    let mean =
+        view.candidates.iter().find(|candidate| candidate.name == view.best).and_then(|best| best.mean);
     let data = Best {
         run: view.run.clone(),
         best: view.best.clone(),
@@ -106,7 +107,8 @@ pub(crate) fn best(context: &Context, arguments: &SwarmBestArguments) -> Result<
 }
 
 fn head(view: &View) -> String {
-    let reason = view.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", text::printable(reason)));
+    let reason =
+        view.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", text::printable(reason)));
     let mut shown = format!("{STRONG}{}{STRONG:#}  {}{reason}\n", view.run, view.state.name());
     let best = view.candidates.iter().find(|candidate| candidate.name == view.best);
     shown.push_str(&format!(
@@ -159,16 +161,20 @@ fn score(candidate: &CandidateView) -> String {
 pub(crate) fn view_text(view: &View) -> String {
     let mut shown = head(view);
     if !view.cycles.is_empty() {
-        let mut table = Table::new(["AGENT", "CYCLE", "WAY", "CANDIDATE", "GAIN", "TASKS", "BEST", "OUTCOME"]);
+        let mut table =
+            Table::new(["AGENT", "CYCLE", "WAY", "CANDIDATE", "GAIN", "TASKS", "BEST", "OUTCOME"]);
         for cycle in &view.cycles {
             table.row([
                 cycle.agent.clone(),
                 cycle.cycle.to_string(),
                 cycle.way.name().to_owned(),
                 cycle.candidate.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
-                cycle.standing.map_or_else(|| "-".to_owned(), |standing| {
-                    format!("{:+.3} ({:+.3} to {:+.3})", standing.difference, standing.low, standing.high)
-                }),
+                cycle.standing.map_or_else(
+                    || "-".to_owned(),
+                    |standing| {
+                        format!("{:+.3} ({:+.3} to {:+.3})", standing.difference, standing.low, standing.high)
+                    },
+                ),
                 cycle.standing.map_or_else(|| "-".to_owned(), |standing| standing.pairs.to_string()),
                 cycle.best_mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
                 text::printable(&cycle.outcome).into_owned(),
@@ -193,7 +199,11 @@ pub(crate) fn view_text(view: &View) -> String {
             "  ".repeat(candidate.depth.min(40)),
             candidate.name,
             score(candidate),
-            if candidate.summary.is_empty() { candidate.status.clone() } else { text::printable(&candidate.summary).into_owned() },
+            if candidate.summary.is_empty() {
+                candidate.status.clone()
+            } else {
+                text::printable(&candidate.summary).into_owned()
+            },
         ));
         if let Some(diff) = &candidate.diff {
             for line in diff_text(diff).lines() {
@@ -212,7 +222,8 @@ fn archive_text(archive: &[EliteView], most: usize, cells: usize) -> String {
     if archive.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["CELL", "CANDIDATE", "MEAN REWARD", "TRIALS", "PROMPT", "TOKENS", "CALLS", "CHECKS"]);
+    let mut table =
+        Table::new(["CELL", "CANDIDATE", "MEAN REWARD", "TRIALS", "PROMPT", "TOKENS", "CALLS", "CHECKS"]);
     for elite in archive.iter().take(most) {
         table.row([
             elite.cell.to_string(),

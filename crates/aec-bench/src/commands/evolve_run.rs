@@ -41,7 +41,8 @@ use aec_task::selection::SelectionTable;
 use serde::Serialize;
 
 use crate::arguments::{
-    CarryArguments, EvolveResumeArguments, EvolveRunArguments, SandboxArgument, SandboxLevel, SwarmRunArguments,
+    CarryArguments, EvolveResumeArguments, EvolveRunArguments, SandboxArgument, SandboxLevel,
+    SwarmRunArguments,
 };
 use crate::commands::evolve::{feedback, git, run as find_run};
 use crate::commands::evolve_report::view_text;
@@ -64,7 +65,8 @@ const MAX_ATTEMPTS: u32 = 3;
 struct Opened {
     project: Project,
     workspace: Workspace,
-    held: Held,
+    /// Absent where nothing is written.
+    held: Option<Held>,
     settings: Settings,
     kind: Kind,
     /// The candidate that the run begins or began with.
@@ -75,7 +77,7 @@ pub(crate) fn evolve(context: &Context, arguments: &EvolveRunArguments) -> Resul
     let project = open_project(context, &arguments.carry)?;
     let told = Evolution::read(&context.absolute(&arguments.config)?, &project.root, &project.env)?;
     let workspace = Workspace::open(git(context)?, &told.workspace)?;
-    let held = workspace.hold()?;
+    let held = (!arguments.dry_run).then(|| workspace.hold()).transpose()?;
     let baseline = first(&workspace, arguments.dry_run)?;
     let sandbox = sandbox(&arguments.sandbox);
     let backend = planning::backend(&project);
@@ -89,7 +91,7 @@ pub(crate) fn swarm(context: &Context, arguments: &SwarmRunArguments) -> Result<
     let file = arguments.config.as_ref().or(arguments.file.as_ref()).cloned().unwrap_or_default();
     let told = Swarm::read(&context.absolute(&file)?, &project.root, &project.env)?;
     let workspace = Workspace::open(git(context)?, &told.workspace)?;
-    let held = workspace.hold()?;
+    let held = (!arguments.dry_run).then(|| workspace.hold()).transpose()?;
     let baseline = first(&workspace, arguments.dry_run)?;
     let tasks = told.task_path.as_deref().map(|path| below_tasks(&project, path)).transpose()?;
     let sandbox = sandbox(&arguments.sandbox);
@@ -99,7 +101,10 @@ pub(crate) fn swarm(context: &Context, arguments: &SwarmRunArguments) -> Result<
     begin(context, opened, &arguments.carry, arguments.dry_run)
 }
 
-pub(crate) fn resume_evolution(context: &Context, arguments: &EvolveResumeArguments) -> Result<Outcome, Failure> {
+pub(crate) fn resume_evolution(
+    context: &Context,
+    arguments: &EvolveResumeArguments,
+) -> Result<Outcome, Failure> {
     resume(context, Kind::Evolution, arguments)
 }
 
@@ -111,7 +116,12 @@ fn open_project(context: &Context, arguments: &CarryArguments) -> Result<Project
     let mut overrides = arguments.tasks_root.overrides(context)?;
     overrides.extend(arguments.ledger_root.overrides(context)?);
     // The budget of the flags is that of the run, over all its sessions; it does not go through the settings.
-    models::project_with(context, &arguments.endpoints, &crate::arguments::BudgetArguments::default(), overrides)
+    models::project_with(
+        context,
+        &arguments.endpoints,
+        &crate::arguments::BudgetArguments::default(),
+        overrides,
+    )
 }
 
 fn sandbox(argument: &SandboxArgument) -> SandboxChoice {
@@ -143,7 +153,8 @@ fn below_tasks(project: &Project, path: &Path) -> Result<SelectionTable, Failure
         return Ok(SelectionTable::default());
     }
     let Some(inside) = inside.filter(|_| path.is_dir()) else {
-        let problem = Problem::error("`task.task_path` is no task and no directory of tasks").id(FAMILY.number(46));
+        let problem =
+            Problem::error("`task.task_path` is no task and no directory of tasks").id(FAMILY.number(46));
         let fix = format!("name a directory below {}", project.shown(&root).display());
         return Err(problem.fix(fix).in_file(path).into());
     };
@@ -175,10 +186,17 @@ fn begin(
     let horizon = settings.horizon();
     let fewest = fewest_tasks(&settings.acceptance, horizon).unwrap_or(usize::MAX);
     if fewest > settings.acceptance.max_tasks as usize {
-        let what = format!("nothing could ever be accepted: a test has {} at most", text::count(settings.acceptance.max_tasks as usize, "task"));
+        let what = format!(
+            "nothing could ever be accepted: a test has {} at most",
+            text::count(settings.acceptance.max_tasks as usize, "task")
+        );
         let problem = Problem::error(what)
             .id(FAMILY.number(22))
-            .why(format!("with {} at an error rate of {}, even a change from 0 to 1 on every task needs {fewest}", text::count(horizon as usize, "test"), settings.acceptance.error_rate))
+            .why(format!(
+                "with {} at an error rate of {}, even a change from 0 to 1 on every task needs {fewest}",
+                text::count(horizon as usize, "test"),
+                settings.acceptance.error_rate
+            ))
             .fix("allow more tasks, fewer cycles, or a higher error rate");
         return Err(problem.into());
     }
@@ -218,7 +236,8 @@ fn resume(context: &Context, kind: Kind, arguments: &EvolveResumeArguments) -> R
     let directory = find_run(&project, kind, &arguments.run)?;
     let carried = directory.carry()?;
     let (mut log, entries) = Log::resume(directory.path(), context.redactor())?;
-    let broken = || Problem::error("the run has no beginning").id(FAMILY.number(32)).in_file(directory.path());
+    let broken =
+        || Problem::error("the run has no beginning").id(FAMILY.number(32)).in_file(directory.path());
     let mut state = State::replay(&entries).ok_or_else(broken)?;
     if let Some(ending) = state.ending {
         let what = format!("{} is over: {}", directory.run, ending.words());
@@ -230,10 +249,9 @@ fn resume(context: &Context, kind: Kind, arguments: &EvolveResumeArguments) -> R
     })?;
     let resumed = Event::Resumed { tool_version: VERSION.to_owned() };
     state.apply(&resumed);
-    state.settle_open_calls();
     log.add(resumed)?;
     let workspace = Workspace::open(git(context)?, &project.root.join(&state.started.workspace))?;
-    let held = workspace.hold()?;
+    let held = Some(workspace.hold()?);
     let baseline = workspace.load(state.started.baseline)?;
     let settings = with_flags(settings, &arguments.carry)?;
     let opened = Opened { project, workspace, held, settings, kind, baseline };
@@ -287,12 +305,19 @@ fn prepare(
     let experiment = aec_base::name::Name::nearest(&format!("{}-{run}", kind.name()));
     let frame = Frame {
         experiment_id: experiment,
-        name: Some(format!("{} of {}", if *kind == Kind::Swarm { "swarm" } else { "evolution" }, baseline.manifest.name)),
+        name: Some(format!(
+            "{} of {}",
+            if *kind == Kind::Swarm { "swarm" } else { "evolution" },
+            baseline.manifest.name
+        )),
         conditions: settings.conditions(),
         tool_version: VERSION.to_owned(),
     };
-    let plan = frame.opening(vec![planned(&places, &settings.solver, baseline)?]);
-    let mut problems = agents::prepare(&plan, &project.root, &models.client).err().unwrap_or_default();
+    let agent = planned(&places, &settings.solver, baseline)?;
+    // What keeps every step from being planned keeps the run from beginning.
+    let mut problems = frame.step(&places, &[], vec![agent.clone()], 1).err().unwrap_or_default();
+    let plan = frame.opening(vec![agent]);
+    problems.extend(agents::prepare(&plan, &project.root, &models.client).err().unwrap_or_default());
     let voices = settings.evolvers.iter().chain(&settings.classifier);
     for voice in voices {
         if let Err(error) = models.client.model(&voice.model, None) {
@@ -357,8 +382,16 @@ fn preview(
     let outcome = Outcome::new(context.format, &data, || {
         let solver = &settings.solver;
         let model = solver.model.as_deref().unwrap_or("no model");
-        let mut shown = format!("workspace {} at {}\n", opened.project.shown(opened.workspace.path()).display(), data.baseline);
-        shown.push_str(&format!("solver {} with {model}; evolver {}\n", solver.harness.name(), settings.evolvers.first().map_or("none", |voice| voice.model.as_str())));
+        let mut shown = format!(
+            "workspace {} at {}\n",
+            opened.project.shown(opened.workspace.path()).display(),
+            data.baseline
+        );
+        shown.push_str(&format!(
+            "solver {} with {model}; evolver {}\n",
+            solver.harness.name(),
+            settings.evolvers.first().map_or("none", |voice| voice.model.as_str())
+        ));
         shown.push_str(&format!(
             "{} of {} each, strategy {}\n",
             text::count(horizon as usize, "cycle"),
@@ -395,7 +428,8 @@ fn carry_out(
     (directory, carried): (RunDirectory, Carried),
     (log, state): (Log, State),
 ) -> Result<Outcome, Failure> {
-    let prepared = prepare(context, &opened, template, arguments, directory.run.as_str(), &directory.tasks())?;
+    let prepared =
+        prepare(context, &opened, template, arguments, directory.run.as_str(), &directory.tasks())?;
     let Prepared { models, supply, plan, frame } = prepared;
     let Opened { project, workspace, held, settings, kind, .. } = opened;
     let runtime = models::runtime()?;
@@ -446,8 +480,14 @@ fn carry_out(
     let trial_account = account.open("the evaluations", evaluations.unwrap_or(Budget::UNLIMITED));
     let control = Control::default();
     let progress = EvolveProgress::new(context)?;
-    let shared =
-        shared_with(context, &project, &plan, (models.meter.clone(), trial_account.clone()), Vec::new(), control.clone());
+    let shared = shared_with(
+        context,
+        &project,
+        &plan,
+        (models.meter.clone(), trial_account.clone()),
+        Vec::new(),
+        control.clone(),
+    );
     let desk = Desk::open(DeskSetup {
         shared,
         ledger: ledger.clone(),
@@ -562,8 +602,10 @@ fn conclude(
     match ended {
         Ok(()) => Ok(outcome.problems(problems)),
         Err(unfinished) => {
-            let stopped = Problem::error(format!("the run stopped: {}", unfinished.reason)).id(FAMILY.number(60));
-            problems.extend(unfinished.problems.into_iter().filter(|problem| problem.what != unfinished.reason));
+            let stopped =
+                Problem::error(format!("the run stopped: {}", unfinished.reason)).id(FAMILY.number(60));
+            problems
+                .extend(unfinished.problems.into_iter().filter(|problem| problem.what != unfinished.reason));
             problems.push(stopped.fix(resume));
             let outcome = outcome.problems(problems);
             Ok(if unfinished.asked { outcome.exit(Exit::Interrupted) } else { outcome })

@@ -12,7 +12,9 @@ use aec_evolve::workspace::Version;
 use aec_run::control::Wish;
 use serde::Serialize;
 
-use crate::arguments::{EvolveHistoryArguments, EvolveStopArguments, SwarmHistoryArguments, SwarmStopArguments};
+use crate::arguments::{
+    EvolveHistoryArguments, EvolveStopArguments, SwarmHistoryArguments, SwarmStopArguments,
+};
 use crate::commands::evolve::{feedback, run, workspace};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -64,8 +66,11 @@ pub(crate) fn history(context: &Context, arguments: &EvolveHistoryArguments) -> 
         let mut table = Table::new(["", "CANDIDATE", "FROM", "LABELS", "COMMITTED", "WHAT"]);
         for version in &data.candidates {
             let mark = if version.name == data.current { "*" } else { "" };
-            let parents: Vec<String> =
-                version.parents.iter().map(|id| aec_evolve::workspace::candidate::name(*id).to_string()).collect();
+            let parents: Vec<String> = version
+                .parents
+                .iter()
+                .map(|id| aec_evolve::workspace::candidate::name(*id).to_string())
+                .collect();
             table.row([
                 mark.to_owned(),
                 version.name.to_string(),
@@ -79,7 +84,10 @@ pub(crate) fn history(context: &Context, arguments: &EvolveHistoryArguments) -> 
     })
 }
 
-pub(crate) fn swarm_history(context: &Context, arguments: &SwarmHistoryArguments) -> Result<Outcome, Failure> {
+pub(crate) fn swarm_history(
+    context: &Context,
+    arguments: &SwarmHistoryArguments,
+) -> Result<Outcome, Failure> {
     list(context, Kind::Swarm, arguments.limit)
 }
 
@@ -101,7 +109,8 @@ fn list(context: &Context, kind: Kind, limit: usize) -> Result<Outcome, Failure>
         if data.runs.is_empty() {
             return String::new();
         }
-        let mut table = Table::new(["RUN", "STATE", "CYCLES", "ACCEPTED", "BEST", "MEAN REWARD", "COST", "STARTED"]);
+        let mut table =
+            Table::new(["RUN", "STATE", "CYCLES", "ACCEPTED", "BEST", "MEAN REWARD", "COST", "STARTED"]);
         for run in &data.runs {
             table.row([
                 run.run.to_string(),
@@ -117,7 +126,11 @@ fn list(context: &Context, kind: Kind, limit: usize) -> Result<Outcome, Failure>
         table.render()
     })?
     .problems(problems);
-    Ok(if data.total == 0 { outcome.remark(format!("No runs yet. `aec-bench {} run` makes one.", kind.name())) } else { outcome })
+    Ok(if data.total == 0 {
+        outcome.remark(format!("No runs yet. `aec-bench {} run` makes one.", kind.name()))
+    } else {
+        outcome
+    })
 }
 
 fn row(view: &View) -> RunRow {
@@ -176,12 +189,18 @@ fn ask_to_stop(
         let wish = if arguments.force { Wish::GiveUp } else { Wish::Finish };
         directory.ask_to_stop(wish, agent)?;
     }
-    let data =
-        Stopping { run: directory.run.clone(), agent: agent.map(str::to_owned), force: arguments.force, running };
+    let data = Stopping {
+        run: directory.run.clone(),
+        agent: agent.map(str::to_owned),
+        force: arguments.force,
+        running,
+    };
     let outcome = Outcome::new(context.format, &data, String::new)?;
     Ok(outcome.remark(match (running, agent) {
         (false, _) => format!("Nobody carries out {}.", data.run),
         (true, Some(agent)) => format!("Asked {agent} of {} to stop.", data.run),
-        (true, None) => format!("Asked {} to stop. Go on with `aec-bench {} resume {}`.", data.run, kind.name(), data.run),
+        (true, None) => {
+            format!("Asked {} to stop. Go on with `aec-bench {} resume {}`.", data.run, kind.name(), data.run)
+        }
     }))
 }

@@ -15,7 +15,8 @@ use aec_run::experiment::Harness;
 use serde::Serialize;
 
 use crate::arguments::{
-    EvolveDiffArguments, EvolveExportArguments, EvolveInitArguments, EvolveRollbackArguments, EvolveShowArguments,
+    EvolveDiffArguments, EvolveExportArguments, EvolveInitArguments, EvolveRollbackArguments,
+    EvolveShowArguments,
 };
 use crate::commands::evolve::{candidate, git, short, workspace};
 use crate::context::Context;
@@ -83,7 +84,10 @@ pub(crate) fn show(context: &Context, arguments: &EvolveShowArguments) -> Result
         candidate: shown.id,
         name: shown.name(),
         kept: version.is_some(),
-        parents: version.iter().flat_map(|version| version.parents.iter().map(|id| aec_evolve::workspace::candidate::name(*id))).collect(),
+        parents: version
+            .iter()
+            .flat_map(|version| version.parents.iter().map(|id| aec_evolve::workspace::candidate::name(*id)))
+            .collect(),
         labels: version.as_ref().map(|version| version.labels.clone()).unwrap_or_default(),
         summary: version.map(|version| version.summary).unwrap_or_default(),
         prompt: &shown.prompt,
@@ -100,7 +104,11 @@ pub(crate) fn show(context: &Context, arguments: &EvolveShowArguments) -> Result
         files: shown.files.keys().collect(),
     };
     let outcome = Outcome::new(context.format, &data, || show_text(&data))?;
-    Ok(if data.kept { outcome } else { outcome.remark("It was changed by hand and is not kept yet; a run or a rollback keeps it.") })
+    Ok(if data.kept {
+        outcome
+    } else {
+        outcome.remark("It was changed by hand and is not kept yet; a run or a rollback keeps it.")
+    })
 }
 
 fn show_text(data: &Shown<'_>) -> String {

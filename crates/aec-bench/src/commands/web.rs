@@ -7,6 +7,7 @@ use aec_base::project::Project;
 use aec_base::secret::Secret;
 use aec_base::settings::{Candidate, Origin, Setting};
 use aec_base::text::printable;
+use aec_evolve::workspace::git::GitProgram;
 use aec_web::{BindError, Options, Places, Server};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -39,8 +40,9 @@ pub(crate) fn web(context: &Context, arguments: &WebArguments) -> Result<Outcome
     let (server, signals) = runtime.block_on(async {
         // Whoever reads that the server is ready may send a signal at once.
         let signals = Signals::catch()?;
-        let server =
-            Server::bind(options, places(&project)).await.map_err(|error| cannot_listen(arguments, error))?;
+        let server = Server::bind(options, places(context, &project))
+            .await
+            .map_err(|error| cannot_listen(arguments, error))?;
         Ok::<_, Failure>((server, signals))
     })?;
     let url = server.url();
@@ -72,7 +74,7 @@ async fn serve(server: Server, mut signals: Signals) -> Result<(), Failure> {
     }
 }
 
-fn places(project: &Project) -> Places {
+fn places(context: &Context, project: &Project) -> Places {
     let path = |setting| project.settings.path(setting);
     Places {
         name: project.settings.get(Setting::ProjectName).value.clone(),
@@ -83,6 +85,8 @@ fn places(project: &Project) -> Places {
         templates: path(Setting::Templates),
         datasets: path(Setting::Datasets),
         audits: project.root.join("artefacts").join("audits"),
+        feedback: path(Setting::Feedback),
+        git: GitProgram::find(context.search_path()).ok(),
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod attacks;
 mod browser;
+mod evolution;
 mod live;
 mod pages;
 mod report_page;

@@ -129,6 +129,7 @@ fn an_empty_project_says_what_to_do() {
         ("/library", "aec-bench task new"),
         ("/datasets", "aec-bench dataset create"),
         ("/audits", "aec-bench audit --all --json"),
+        ("/evolution", "aec-bench evolve run"),
         ("/search?q=nothing-has-this", "Nothing has all"),
     ] {
         let page = web.page(path);

@@ -4,7 +4,7 @@ use aec_base::name::Name;
 use aec_report::group::Group;
 use aec_run::status::State;
 
-use super::{Page, ROWS, crumbs, experiments, trials};
+use super::{Page, ROWS, crumbs, evolution, experiments, trials};
 use crate::href::{self, Asked, Href};
 use crate::html::{Align, Cell, Html, facts, table};
 use crate::records::{Evaluated, Progress};
@@ -19,7 +19,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     let state = site.doing(&name, overall, evaluated.plan.as_ref());
     let mut body = Html::default();
     crumbs(&mut body, &[(Href::new::<&str>([]), "Experiments")]);
-    head(&mut body, &name, state, &evaluated);
+    head(&mut body, site, &name, state, &evaluated);
     if state == State::Running {
         // That trials are missing is no news while it runs.
         live(&mut body, &name, &site.progress(&name)?);
@@ -41,7 +41,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     Ok(Page::new(name.to_string(), "", body))
 }
 
-fn head(html: &mut Html, name: &Name, state: State, evaluated: &Evaluated) {
+fn head(html: &mut Html, site: &Site, name: &Name, state: State, evaluated: &Evaluated) {
     html.raw("<div class=\"head\"><h1>").text(name.as_str()).raw("</h1>");
     html.add(&experiments::badge(state.name()));
     html.link(&Href::new(["leaderboard"]).with("experiment", name.as_str()), "Leaderboard");
@@ -53,7 +53,9 @@ fn head(html: &mut Html, name: &Name, state: State, evaluated: &Evaluated) {
             .with("base", &format!("{name}/{}", base.name))
             .with("other", &format!("{name}/{}", other.name));
     }
-    html.link(&compare, "Compare").raw("</div>\n");
+    html.link(&compare, "Compare");
+    evolution::link_from(html, site, name);
+    html.raw("</div>\n");
     if let Some(plan) = &evaluated.plan {
         for text in [&plan.name, &plan.description].into_iter().flatten() {
             html.raw("<p class=\"data\">").text(text).raw("</p>\n");

@@ -43,10 +43,11 @@ impl Page {
 }
 
 /// Parts of the site.
-const SECTIONS: [(&str, &str); 7] = [
+const SECTIONS: [(&str, &str); 8] = [
     ("", "Experiments"),
     ("leaderboard", "Leaderboard"),
     ("compare", "Compare"),
+    ("evolution", "Evolution"),
     ("library", "Tasks"),
     ("templates", "Templates"),
     ("datasets", "Datasets"),

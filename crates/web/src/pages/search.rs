@@ -12,8 +12,8 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// Hits of one kind at most; there are five kinds.
-const HITS: usize = super::ROWS / 5;
+/// Hits of one kind at most; there are six kinds.
+const HITS: usize = super::ROWS / 6;
 
 pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     let query = asked.get("q").unwrap_or_default().trim();
@@ -21,12 +21,13 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     body.raw("<h1>Search</h1>\n<form class=\"tools\"><input type=\"text\" name=\"q\" aria-label=\"Search\" value=\"");
     body.text(query).raw("\"><button type=\"submit\">Search</button></form>\n");
     if query.is_empty() {
-        body.hint("Type words of a task or template, or the beginning of the id of a trial, an experiment or a dataset.");
+        body.hint("Type words of a task or template, or the beginning of the id of a trial, an experiment, an evolution or a dataset.");
         return Ok(Page::new("Search", "search", body));
     }
     let mut rows = Vec::new();
     rows.extend(experiments(site, query)?);
     rows.extend(trials(site, query)?);
+    rows.extend(evolutions(site, query));
     rows.extend(datasets(site, query));
     rows.extend(files(site, query));
     if rows.is_empty() {
@@ -56,6 +57,11 @@ fn experiments(site: &Site, query: &str) -> Result<Vec<Vec<Cell>>, Trouble> {
             row("experiment", href::experiment(name.as_str()), name.to_string(), about)
         })
         .collect())
+}
+
+fn evolutions(site: &Site, query: &str) -> Vec<Vec<Cell>> {
+    let found = super::evolution::found(site, |name| has(name, query), HITS);
+    found.into_iter().map(|(href, name, kind)| row(kind, href, name, String::new())).collect()
 }
 
 fn trials(site: &Site, query: &str) -> Result<Vec<Vec<Cell>>, Trouble> {

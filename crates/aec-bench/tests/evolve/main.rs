@@ -1,0 +1,21 @@
+//! Evolution and swarm from outside: the real binary, models that the test plays itself, and what is on disk afterwards.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test stops at the first thing that is not as it should be"
+)]
+
+mod budgets;
+mod commands;
+mod config;
+mod defects;
+mod finds;
+mod hostile;
+mod kills;
+mod swarms;
+mod voices;
+mod world;
+
+use voices::{Said, Voices};
+use world::World;
