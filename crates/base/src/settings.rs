@@ -188,7 +188,9 @@ impl Backend {
 
     /// The backend of a name.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Local, Self::Docker, Self::Harbor, Self::Modal].into_iter().find(|backend| backend.name() == name)
+        [Self::Local, Self::Docker, Self::Harbor, Self::Modal]
+            .into_iter()
+            .find(|backend| backend.name() == name)
     }
 }
 

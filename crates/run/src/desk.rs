@@ -155,8 +155,8 @@ impl Desk {
                 Ok((_, Err(error))) => failure = Some(error),
                 Err(_) => {
                     let what = "a trial ended in a bug of this program";
-                    failure = failure
-                        .or_else(|| Some(DeskError::Stopped(StopReason::Faults(what.to_owned()))));
+                    failure =
+                        failure.or_else(|| Some(DeskError::Stopped(StopReason::Faults(what.to_owned()))));
                 }
             }
         }
@@ -295,8 +295,7 @@ impl Desk {
         self.tell(&RunEvent::TrialStarted(Arc::clone(&reference)));
         let attempt = Attempt { trial: trial.clone(), number, chance, task: Arc::clone(task) };
         let stage: trial::StageListener = Box::new(|_| {});
-        let record =
-            trial::attempt(shared, &attempt, &stage, None).await.map_err(|error| storage(&error))?;
+        let record = trial::attempt(shared, &attempt, &stage, None).await.map_err(|error| storage(&error))?;
         commit(&self.writer, record.clone()).await.map_err(|error| storage(&error))?;
         let past = PastTrial { attempt: number, outcome: record.outcome, reward: record.reward() };
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(trial.id.clone(), past);
@@ -304,17 +303,9 @@ impl Desk {
         Ok(record)
     }
 
-    fn read(
-        &self,
-        shared: &Shared,
-        trial: &PlannedTrial,
-        attempt: u32,
-    ) -> Result<TrialRecord, DeskError> {
-        let file = RecordFile {
-            experiment: shared.plan.experiment_id.clone(),
-            trial: trial.id.clone(),
-            attempt,
-        };
+    fn read(&self, shared: &Shared, trial: &PlannedTrial, attempt: u32) -> Result<TrialRecord, DeskError> {
+        let file =
+            RecordFile { experiment: shared.plan.experiment_id.clone(), trial: trial.id.clone(), attempt };
         match file.read(&self.ledger) {
             Ok(stored) => Ok(stored.record),
             Err(broken) => Err(DeskError::Problem(Box::new(broken.problem))),

@@ -626,7 +626,7 @@ impl Worker {
             Ok(task) => {
                 let (number, chance) = (waiting.attempt, waiting.attempt);
                 self.attempt(Attempt { trial: planned, number, chance, task }).await
-            },
+            }
             Err(problem) => Err(Lost::Task(problem.what)),
         };
         let Self { writer, reference, mut slot, .. } = self;

@@ -204,7 +204,9 @@ impl Agent {
         let agent = read_agent(table, env, |name| format!("{key}.{name}"), &mut found);
         let problems: Vec<Problem> = found
             .into_iter()
-            .map(|(name, shared, what, fix)| document.problem(shared, &format!("{key}.{name}"), what).fix(fix))
+            .map(|(name, shared, what, fix)| {
+                document.problem(shared, &format!("{key}.{name}"), what).fix(fix)
+            })
             .collect();
         match agent {
             Some(agent) if problems.is_empty() => Ok(agent),

@@ -47,6 +47,18 @@ pub(crate) struct TapeArguments {
     pub(crate) cache: bool,
 }
 
+impl TapeArguments {
+    /// Where answers of models come from, as sessions name it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            tape if tape.record.is_some() => "record",
+            tape if tape.replay.is_some() => "replay",
+            tape if tape.cache => "cache",
+            _ => "live",
+        }
+    }
+}
+
 /// The flag rung of the budget of a run.
 #[derive(Debug, Default, Args)]
 pub(crate) struct BudgetArguments {

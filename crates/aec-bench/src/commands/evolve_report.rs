@@ -70,7 +70,7 @@ pub(crate) fn status(context: &Context, arguments: &SwarmStatusArguments) -> Res
 }
 
 #[derive(Serialize)]
-struct Best {
+struct Found {
     run: Name,
     best: Name,
     candidate: aec_base::digest::Digest,
@@ -90,7 +90,7 @@ pub(crate) fn best(context: &Context, arguments: &SwarmBestArguments) -> Result<
     }
     let mean =
         view.candidates.iter().find(|candidate| candidate.name == view.best).and_then(|best| best.mean);
-    let data = Best {
+    let data = Found {
         run: view.run.clone(),
         best: view.best.clone(),
         candidate: view.best_candidate,

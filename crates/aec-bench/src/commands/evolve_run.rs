@@ -1,8 +1,6 @@
 //! `aec-bench evolve run` and `resume`, and the same of `swarm`: from a file or a log to a run that is carried out.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
 
 use aec_author::library::Library;
 use aec_author::template::Template;
@@ -11,32 +9,21 @@ use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text;
 use aec_evolve::FAMILY;
-use aec_evolve::arena::{Arena, planned};
+use aec_evolve::arena::planned;
 use aec_evolve::config::{Evolution, Swarm};
-use aec_evolve::cycle::Engine;
 use aec_evolve::event::{Event, Kind, LOG_VERSION, RunStarted};
-use aec_evolve::evolution::{self, Unfinished};
 use aec_evolve::gate::fewest_tasks;
-use aec_evolve::journal::Journal;
 use aec_evolve::log::Log;
-use aec_evolve::run::{Carried, RunDirectory, Settings};
+use aec_evolve::run::{RunDirectory, Settings};
 use aec_evolve::state::State;
 use aec_evolve::supply::Supply;
-use aec_evolve::swarm;
-use aec_evolve::view::View;
 use aec_evolve::workspace::candidate::Candidate;
 use aec_evolve::workspace::{Held, Workspace};
-use aec_ledger::layout::Ledger;
-use aec_model::meter::{Budget, Unpriced};
-use aec_model::money::MicroDollars;
+use aec_model::meter::Unpriced;
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
-use aec_run::control::{Control, Wish};
-use aec_run::desk::{Desk, DeskSetup};
-use aec_run::event::StopReason;
 use aec_run::plan::{Plan, SandboxChoice};
 use aec_run::planning::Frame;
-use aec_run::session::{Beginning, Session};
 use aec_task::selection::SelectionTable;
 use serde::Serialize;
 
@@ -45,32 +32,24 @@ use crate::arguments::{
     SwarmRunArguments,
 };
 use crate::commands::evolve::{feedback, git, run as find_run};
-use crate::commands::evolve_report::view_text;
+use crate::commands::evolve_carry::carry_out;
 use crate::commands::generate_task::engines;
 use crate::commands::models::{self, Models, dollars_of};
 use crate::commands::planning::{self, VERSION};
-use crate::commands::run::{listen, shared_with};
 use crate::context::Context;
-use crate::evolve_progress::EvolveProgress;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::signals::Signals;
-
-/// How often wishes of others are looked for.
-const TICK: Duration = Duration::from_millis(200);
-/// Attempts at a trial, when faults are not the agent's and may pass.
-const MAX_ATTEMPTS: u32 = 3;
 
 /// A run that is to begin or to go on.
-struct Opened {
-    project: Project,
-    workspace: Workspace,
+pub(super) struct Opened {
+    pub(super) project: Project,
+    pub(super) workspace: Workspace,
     /// Absent where nothing is written.
-    held: Option<Held>,
-    settings: Settings,
-    kind: Kind,
+    pub(super) held: Option<Held>,
+    pub(super) settings: Settings,
+    pub(super) kind: Kind,
     /// The candidate that the run begins or began with.
-    baseline: Candidate,
+    pub(super) baseline: Candidate,
 }
 
 pub(crate) fn evolve(context: &Context, arguments: &EvolveRunArguments) -> Result<Outcome, Failure> {
@@ -282,15 +261,15 @@ fn find_template(opened: &Opened) -> Result<Option<Template>, Failure> {
 }
 
 /// What a run needs beside its log.
-struct Prepared {
-    models: Models,
-    supply: Supply,
-    plan: Plan,
-    frame: Frame,
+pub(super) struct Prepared {
+    pub(super) models: Models,
+    pub(super) supply: Supply,
+    pub(super) plan: Plan,
+    pub(super) frame: Frame,
 }
 
 /// Finds out whether everything is there that a run needs.
-fn prepare(
+pub(super) fn prepare(
     context: &Context,
     opened: &Opened,
     template: Option<Template>,
@@ -328,7 +307,7 @@ fn prepare(
         }
     }
     let supply = Supply::open(
-        places.clone(),
+        places,
         settings,
         template,
         engines(context, &as_argument(settings.sandbox)),
@@ -417,198 +396,4 @@ fn preview(
     let mut problems = prepared.models.problems.clone();
     problems.extend(prepared.supply.remarks.iter().cloned());
     Ok(outcome.problems(problems).remark("Nothing was run and nothing was written."))
-}
-
-/// Carries a run out from wherever it is.
-fn carry_out(
-    context: &Context,
-    opened: Opened,
-    template: Option<Template>,
-    arguments: &CarryArguments,
-    (directory, carried): (RunDirectory, Carried),
-    (log, state): (Log, State),
-) -> Result<Outcome, Failure> {
-    let prepared =
-        prepare(context, &opened, template, arguments, directory.run.as_str(), &directory.tasks())?;
-    let Prepared { models, supply, plan, frame } = prepared;
-    let Opened { project, workspace, held, settings, kind, .. } = opened;
-    let runtime = models::runtime()?;
-    let signals = {
-        let _entered = runtime.enter();
-        Signals::catch()?
-    };
-    let mut problems = models.problems.clone();
-    problems.extend(supply.remarks.iter().cloned());
-    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    let jobs = project.settings.path(Setting::Jobs);
-    let tape = if arguments.tape.record.is_some() {
-        "record"
-    } else if arguments.tape.replay.is_some() {
-        "replay"
-    } else if arguments.tape.cache {
-        "cache"
-    } else {
-        "live"
-    };
-    let beginning = Beginning {
-        ledger: &ledger,
-        jobs: &jobs,
-        plan: &plan,
-        shard: None,
-        extend: true,
-        models: tape,
-        named: &std::collections::BTreeSet::new(),
-    };
-    let (session, _, past) = Session::begin(&beginning)?;
-    let trials_before = past.cost_usd;
-    let spent_before = trials_before + state.voices.usd;
-    let tokens_before = past.tokens + state.voices.tokens;
-    let whole = Budget {
-        money: least(settings.max_cost_usd, project.settings.dollars(Setting::ExperimentDollars)),
-        tokens: least_of(settings.max_tokens, project.settings.tokens(Setting::ExperimentTokens)),
-    };
-    let spent = MicroDollars::from_dollars(spent_before).unwrap_or_default();
-    let left = Budget {
-        money: whole.money.map(|money| money.minus(spent)),
-        tokens: whole.tokens.map(|tokens| tokens.saturating_sub(tokens_before)),
-    };
-    let account = models.meter.open(Some(&models.run), "the run", left);
-    let evaluations = settings.eval_budget_usd.and_then(MicroDollars::from_dollars).map(|money| {
-        let spent = MicroDollars::from_dollars(trials_before).unwrap_or_default();
-        Budget::of_money(money.minus(spent))
-    });
-    let trial_account = account.open("the evaluations", evaluations.unwrap_or(Budget::UNLIMITED));
-    let control = Control::default();
-    let progress = EvolveProgress::new(context)?;
-    let shared = shared_with(
-        context,
-        &project,
-        &plan,
-        (models.meter.clone(), trial_account.clone()),
-        Vec::new(),
-        control.clone(),
-    );
-    let desk = Desk::open(DeskSetup {
-        shared,
-        ledger: ledger.clone(),
-        jobs,
-        session,
-        past,
-        concurrency: settings.concurrency as usize,
-        max_attempts: MAX_ATTEMPTS,
-        observer: Some(progress.of_trials()),
-    })?;
-    let desk = Arc::new(desk);
-    let arena = Arena {
-        desk: Arc::clone(&desk),
-        places: planning::places(&project),
-        frame,
-        solver: settings.solver.clone(),
-        client: models.client.clone(),
-        account: trial_account,
-        contents: ledger.contents(),
-    };
-    let journal = Arc::new(Journal::new(log, state, directory.path(), Some(progress.of_events())));
-    let engine = Arc::new(Engine {
-        settings,
-        directory: directory.clone(),
-        workspace,
-        supply,
-        arena,
-        client: models.client,
-        account,
-        spent_before,
-        control: control.clone(),
-        journal,
-        kept: aec_evolve::cycle::Kept::default(),
-    });
-    let ended = runtime.block_on(async {
-        tokio::spawn(listen(signals, control.clone()));
-        tokio::spawn(watch(directory.clone(), Arc::clone(&desk), control));
-        match kind {
-            Kind::Evolution => evolution::carry_out(&engine).await,
-            Kind::Swarm => swarm::carry_out(&engine).await,
-        }
-    });
-    progress.finish();
-    runtime.shutdown_timeout(Duration::from_secs(5));
-    let stopped = ended.as_ref().err().map(|unfinished| {
-        if unfinished.asked { StopReason::Asked } else { StopReason::Faults(unfinished.reason.clone()) }
-    });
-    engine.workspace.prune_trees().ok();
-    drop(engine);
-    close(desk, stopped)?;
-    drop((held, carried));
-    conclude(context, &directory, ended, problems)
-}
-
-/// The smaller of two amounts, as far as they are there.
-fn least(one: Option<f64>, other: Option<f64>) -> Option<MicroDollars> {
-    let amount = |dollars: Option<f64>| dollars.and_then(MicroDollars::from_dollars);
-    least_of(amount(one), amount(other))
-}
-
-fn least_of<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
-}
-
-/// Attempts that were cancelled may take a moment to let go of the desk.
-fn close(mut desk: Arc<Desk>, stopped: Option<StopReason>) -> Result<(), Failure> {
-    for _ in 0..100 {
-        match Arc::try_unwrap(desk) {
-            Ok(only) => return Ok(Arc::new(only).close(stopped)?),
-            Err(shared) => {
-                desk = shared;
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
-    }
-    // What is recorded is safe; the next session finishes what is left.
-    Ok(())
-}
-
-/// Hears what others ask for through `stop`.
-async fn watch(directory: RunDirectory, desk: Arc<Desk>, control: Control) {
-    let desk = Arc::downgrade(&{ desk });
-    loop {
-        let wish = directory.wish().max(desk.upgrade().map_or(Wish::GoOn, |desk| desk.wish()));
-        if wish > Wish::GoOn {
-            control.wish_for(wish);
-        }
-        tokio::time::sleep(TICK).await;
-    }
-}
-
-#[derive(Serialize)]
-struct Data<'a> {
-    #[serde(flatten)]
-    view: &'a View,
-    directory: PathBuf,
-}
-
-fn conclude(
-    context: &Context,
-    directory: &RunDirectory,
-    ended: Result<(), Unfinished>,
-    mut problems: Vec<Problem>,
-) -> Result<Outcome, Failure> {
-    let view = View::read(directory)?;
-    let data = Data { view: &view, directory: directory.path().to_owned() };
-    let outcome = Outcome::new(context.format, &data, || view_text(&view))?;
-    let resume = format!("go on with `aec-bench {} resume {}`", directory.kind.name(), directory.run);
-    match ended {
-        Ok(()) => Ok(outcome.problems(problems)),
-        Err(unfinished) => {
-            let stopped =
-                Problem::error(format!("the run stopped: {}", unfinished.reason)).id(FAMILY.number(60));
-            problems
-                .extend(unfinished.problems.into_iter().filter(|problem| problem.what != unfinished.reason));
-            problems.push(stopped.fix(resume));
-            let outcome = outcome.problems(problems);
-            Ok(if unfinished.asked { outcome.exit(Exit::Interrupted) } else { outcome })
-        }
-    }
 }

@@ -189,12 +189,8 @@ fn ask_to_stop(
         let wish = if arguments.force { Wish::GiveUp } else { Wish::Finish };
         directory.ask_to_stop(wish, agent)?;
     }
-    let data = Stopping {
-        run: directory.run.clone(),
-        agent: agent.map(str::to_owned),
-        force: arguments.force,
-        running,
-    };
+    let data =
+        Stopping { run: directory.run, agent: agent.map(str::to_owned), force: arguments.force, running };
     let outcome = Outcome::new(context.format, &data, String::new)?;
     Ok(outcome.remark(match (running, agent) {
         (false, _) => format!("Nobody carries out {}.", data.run),

@@ -148,7 +148,8 @@ pub(crate) fn diff(context: &Context, arguments: &EvolveDiffArguments) -> Result
 
 /// A difference as it is printed: what a model wrote does not move the cursor.
 pub(crate) fn diff_text(diff: &str) -> String {
-    diff.lines().map(|line| format!("{}\n", text::printable(line))).collect()
+    let lines: Vec<_> = diff.lines().map(text::printable).collect();
+    if lines.is_empty() { String::new() } else { format!("{}\n", lines.join("\n")) }
 }
 
 fn parent_of(workspace: &Workspace, candidate: &Candidate) -> Result<Candidate, Failure> {
@@ -221,7 +222,8 @@ pub(crate) fn export(context: &Context, arguments: &EvolveExportArguments) -> Re
     };
     Outcome::new(context.format, &data, || {
         let places = data.directory.iter().chain(&data.prompt);
-        places.map(|path| format!("{}\n", path.display())).collect()
+        let places: Vec<String> = places.map(|path| path.display().to_string()).collect();
+        format!("{}\n", places.join("\n"))
     })
 }
 

@@ -27,6 +27,7 @@ pub(crate) mod eval_run;
 pub(crate) mod eval_show;
 pub(crate) mod evaluate;
 pub(crate) mod evolve;
+pub(crate) mod evolve_carry;
 pub(crate) mod evolve_report;
 pub(crate) mod evolve_run;
 pub(crate) mod evolve_runs;

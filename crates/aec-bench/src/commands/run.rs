@@ -174,12 +174,6 @@ fn begin(
     let (shard, extend, unpriced) = how;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
-    let models = match tape {
-        tape if tape.record.is_some() => "record",
-        tape if tape.replay.is_some() => "replay",
-        tape if tape.cache => "cache",
-        _ => "live",
-    };
     let runtime = models::runtime()?;
     let signals = {
         let _entered = runtime.enter();
@@ -188,6 +182,7 @@ fn begin(
     let opened = models::open(context, project, tape, RetryPolicy::default(), unpriced)?;
     let problems = opened.problems.clone();
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
+    let models = tape.name();
     let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named };
     let (session, _, mut past) = Session::begin(&beginning)?;
     past.cost_usd += pending_cost(&jobs.join(plan.experiment_id.as_str()));

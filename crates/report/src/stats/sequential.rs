@@ -184,7 +184,10 @@ mod tests {
 
     #[test]
     fn odd_values_do_no_harm() {
-        assert!(Wager::above(-1.0, Bounds::DIFFERENCE).is_none() && Wager::above(1.0, Bounds::DIFFERENCE).is_none());
+        assert!(
+            Wager::above(-1.0, Bounds::DIFFERENCE).is_none()
+                && Wager::above(1.0, Bounds::DIFFERENCE).is_none()
+        );
         assert!(Wager::above(f64::NAN, Bounds::DIFFERENCE).is_none());
         let mut wager = Wager::above(0.0, Bounds::DIFFERENCE).unwrap();
         wager.observe(f64::NAN);
