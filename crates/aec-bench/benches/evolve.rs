@@ -24,12 +24,12 @@ fn main() {
     if !is_asked_for() {
         return;
     }
-    let number = |name: &str, usual: usize| {
+    let number = |name: &str, usual: u32| {
         std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
     };
     bookkeeping();
     swarm(number("AEC_BENCH_CYCLES", 100));
-    noise(number("AEC_BENCH_RUNS", 200));
+    noise(number("AEC_BENCH_RUNS", 200) as usize);
 }
 
 /// A project with a workspace.
@@ -41,7 +41,7 @@ fn project(name: &str, harness: &str) -> Place {
 }
 
 /// A model that proposes another skill in every cycle.
-fn evolver(place: &Place, file: &str, word: &str, cycles: usize) {
+fn evolver(place: &Place, file: &str, word: &str, cycles: u32) {
     let conversations: Vec<Value> = (1..=cycles)
         .map(|cycle| {
             let action = json!({
@@ -61,44 +61,54 @@ fn evolver(place: &Place, file: &str, word: &str, cycles: usize) {
     std::fs::write(place.path().join(file), json!({ "conversations": conversations }).to_string()).unwrap();
 }
 
-fn evolution(place: &Place, solver: &Value, cycles: usize, seed: usize, max_tasks: usize) {
-    let file = json!({
+/// An evolution over tasks that are made on the fly; over those of the project without a seed.
+fn evolution(place: &Place, solver: &Value, cycles: u32, seed: Option<usize>) {
+    let mut file = json!({
         "workspace_path": "workspaces/w",
         "models": { "evolver": "offline/scripted:evolver.json" },
         "solver": solver,
-        "generate": { "template": "voltage-drop", "count": 20, "seed": seed, "difficulties": ["easy"] },
         "batch_size": 5,
         "max_cycles": cycles,
         "improvement_threshold": 0.01,
         "stagnation_window": cycles,
-        "acceptance": { "max_tasks": max_tasks },
+        "acceptance": { "max_tasks": 40 },
     });
+    match seed {
+        Some(seed) => {
+            file["generate"] =
+                json!({ "template": "voltage-drop", "count": 20, "seed": seed, "difficulties": ["easy"] });
+        }
+        None => file["tasks"] = json!({}),
+    }
     std::fs::write(place.path().join("evolution.yaml"), file.to_string()).unwrap();
 }
 
-/// The same run twice: the second time every trial is in the ledger already, so what is left is bookkeeping.
+/// The same run again and again: from the second time on every trial is in the ledger already, so what is left is
+/// bookkeeping, the commits of a new workspace among it. Tasks are the project's; making some is no bookkeeping.
 fn bookkeeping() {
-    const CYCLES: usize = 20;
+    const CYCLES: u32 = 20;
     let place = project("evolve-books", "direct");
+    place.run("generate task voltage-drop --instances 60 --difficulty easy --seed 3");
     evolver(&place, "evolver.json", "skill", CYCLES);
+    let solver = json!({ "name": "solver", "harness": "direct", "model": "offline/scripted:solver.json" });
     std::fs::write(place.path().join("solver.json"), json!({ "replies": [{ "text": "{}" }] }).to_string())
         .unwrap();
-    let solver = json!({ "name": "solver", "harness": "direct", "model": "offline/scripted:solver.json" });
-    evolution(&place, &solver, CYCLES, 1, 40);
+    evolution(&place, &solver, CYCLES, None);
     let start = place.median(5, |_| "evolve run -c evolution.yaml --dry-run".to_owned());
     let with_trials = place.run("evolve run -c evolution.yaml --quiet");
     let mut times: Vec<Duration> = (0..5)
         .map(|_| {
             std::fs::remove_dir_all(place.path().join("artefacts/feedback")).unwrap();
+            std::fs::remove_dir_all(place.path().join("workspaces")).unwrap();
+            place.run("evolve init workspaces/w --harness direct");
             place.run("evolve run -c evolution.yaml --quiet")
         })
         .collect();
     let again = median(&mut times);
     let state = state(&place.path().join("artefacts/feedback/evolve/w-1"));
-    let each = milliseconds(again.saturating_sub(start)) / CYCLES as f64;
+    let each = milliseconds(again.saturating_sub(start)) / f64::from(CYCLES);
     println!(
-        "a cycle beside its trials, tasks made included: {each:.1} ms (limit 50); {CYCLES} cycles with {} tests: {:.0} ms, with their \
-         trials {:.0} ms, start-up {:.0} ms",
+        "a cycle beside its trials: {each:.1} ms (limit 50); {CYCLES} cycles with {} tests: {:.0} ms, with their trials {:.0} ms, start-up {:.0} ms",
         state.tests,
         milliseconds(again),
         milliseconds(with_trials),
@@ -111,8 +121,8 @@ fn state(directory: &Path) -> State {
 }
 
 /// Eight agents, many cycles: memory, and whether the log alone gives the archive again.
-fn swarm(cycles: usize) {
-    let run = |cycles: usize| {
+fn swarm(cycles: u32) {
+    let run = |cycles: u32| {
         let place = project(&format!("evolve-swarm-{cycles}"), "direct");
         let models: Vec<String> = (0..8)
             .map(|agent| {
@@ -161,7 +171,7 @@ fn swarm(cycles: usize) {
 
 /// Runs in which nothing helps: how many accept anything.
 fn noise(runs: usize) {
-    const CYCLES: usize = 5;
+    const CYCLES: u32 = 5;
     let place = project("evolve-noise", "sim");
     evolver(&place, "evolver.json", "skill", CYCLES);
     let (mut accepting, mut trials) = (0, 0);
@@ -171,8 +181,7 @@ fn noise(runs: usize) {
             &place,
             &json!({ "name": "solver", "harness": "sim", "parameters": { "skill": 0.5, "seed": seed } }),
             CYCLES,
-            seed,
-            40,
+            Some(seed),
         );
         place.run("evolve run -c evolution.yaml --quiet");
         let state = state(&place.path().join(format!("artefacts/feedback/evolve/w-{}", seed + 1)));
