@@ -79,9 +79,10 @@ def table(watched):
     page.locator("select[aria-label=agent]").select_option("other")
     assert set(cells(page, "agent")) == {"other"}
     page.locator("input[aria-label='Search trials']").fill("no such thing")
-    assert "No trial fits" in page.locator("table.trials").inner_text()
+    # The table follows what is typed a moment later.
+    page.locator("table.trials", has_text="No trial fits").wait_for()
     page.get_by_role("button", name="Clear").click()
-    assert "300 of 300" in page.locator(".tools output").inner_text()
+    page.locator(".tools output", has_text="300 of 300").wait_for()
     watched.picture("trials")
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV").click()
