@@ -369,7 +369,9 @@ impl Dispatcher {
     fn start_trials(&mut self) {
         let allowed = self.run.options.concurrency.max(1);
         // As many again may wait for the disk: rooms and models need not wait with them.
-        while self.stop.is_none() && self.at_work < allowed && self.running.len() < 2 * allowed {
+        // A wish may be there before it is heard: places that cancelled attempts give back are not taken again.
+        let goes_on = self.stop.is_none() && self.run.shared.control.wish() == Wish::GoOn;
+        while goes_on && self.at_work < allowed && self.running.len() < 2 * allowed {
             let Some((agent, waiting)) = self.queue.pop() else { return };
             self.start(agent, waiting);
         }
