@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use aec_base::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::workspace::candidate::name;
-
 /// Upper ends of the classes of each measure; whatever is above the last is a class of its own.
 const PROMPT_LETTERS: [f64; 4] = [500.0, 1_500.0, 4_000.0, 10_000.0];
 const TOKENS: [f64; 5] = [1.0, 2_000.0, 8_000.0, 32_000.0, 128_000.0];
@@ -199,13 +197,6 @@ impl Archive {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
-    }
-}
-
-impl Elite {
-    /// How people name the candidate.
-    pub fn name(&self) -> String {
-        name(self.candidate).to_string()
     }
 }
 
