@@ -11,7 +11,7 @@ use aec_run::agents;
 use aec_run::desk::{Desk, DeskError, Step};
 use aec_run::event::StopReason;
 use aec_run::experiment::Agent;
-use aec_run::plan::PlannedAgent;
+use aec_run::plan::{PlannedAgent, PlannedTask};
 use aec_run::planning::{Frame, Places, plan_prompted};
 use aec_task::task::Task;
 
@@ -73,11 +73,17 @@ impl Arena {
     /// Lets candidates work on tasks: for each of them, what was seen on each task.
     pub async fn measure(&self, arms: &[&Candidate], items: &[Item]) -> Result<Vec<Vec<Looked>>, Halt> {
         let mut tasks: Vec<Task> = Vec::new();
+        let mut planned_tasks: Vec<PlannedTask> = Vec::new();
         let mut places = Vec::with_capacity(items.len());
         for item in items {
             let known = tasks.iter().position(|task| task.id == item.task.id);
             places.push(known.unwrap_or_else(|| {
                 tasks.push(item.task.clone());
+                planned_tasks.push(PlannedTask {
+                    task_id: item.reference.task_id.clone(),
+                    task_path: item.reference.task_path.clone(),
+                    revision: item.reference.revision,
+                });
                 tasks.len() - 1
             }));
         }
@@ -86,7 +92,7 @@ impl Arena {
             .map(|candidate| planned(&self.places, &self.solver, candidate))
             .collect::<Result<_, _>>()?;
         let highest = items.iter().map(|item| item.reference.repetition).max().unwrap_or(1);
-        let plan = self.frame.step(&self.places, &tasks, planned, highest)?;
+        let plan = self.frame.step(&tasks, planned_tasks, planned, highest)?;
         let prepared = agents::prepare(&plan, &self.places.root, &self.client)?;
         let mut trials = Vec::with_capacity(arms.len() * items.len());
         for agent in 0..arms.len() {

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use aec_base::file::write_atomic;
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_base::text;
@@ -27,12 +28,20 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins a log. There must be none.
-    pub fn create(directory: &Path, redactor: Redactor) -> io::Result<Self> {
+    /// Begins a log with its first event. There must be none. A log appears with that event or not at all, so whatever
+    /// has a log can be resumed.
+    pub fn create(directory: &Path, redactor: Redactor, first: Event) -> io::Result<Self> {
         let path = directory.join(LOG_FILE);
-        let file = File::options().append(true).create_new(true).open(&path)?;
-        File::open(directory)?.sync_all()?;
-        Ok(Self { file, path, next: 0, redactor })
+        if path.symlink_metadata().is_ok() {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                format!("{}: there is a log already", path.display()),
+            ));
+        }
+        let (_, line) = line(0, first, &redactor)?;
+        write_atomic(&path, line.as_bytes())?;
+        let file = File::options().append(true).open(&path)?;
+        Ok(Self { file, path, next: 1, redactor })
     }
 
     /// Goes on with a log: what it holds, and the log to be written to.
@@ -58,10 +67,7 @@ impl Log {
 
     /// Adds an event. When this returns, it is durable.
     pub fn add(&mut self, event: Event) -> io::Result<Entry> {
-        let entry = Entry { sequence: self.next, at: Timestamp::now_in_milliseconds(), event };
-        let mut value = serde_json::to_value(&entry)?;
-        self.redactor.scrub_value(&mut value);
-        let line = format!("{value}\n");
+        let (entry, line) = line(self.next, event, &self.redactor)?;
         let before = self.file.metadata()?.len();
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
@@ -72,6 +78,17 @@ impl Log {
         self.next += 1;
         Ok(entry)
     }
+}
+
+/// An event as it is written down. Whoever goes on with it knows what the log knows, without secrets.
+fn line(sequence: u64, event: Event, redactor: &Redactor) -> io::Result<(Entry, String)> {
+    let entry = Entry { sequence, at: Timestamp::now_in_milliseconds(), event };
+    let told = serde_json::to_value(&entry)?;
+    let mut scrubbed = told.clone();
+    redactor.scrub_value(&mut scrubbed);
+    let line = format!("{scrubbed}\n");
+    let entry = if scrubbed == told { entry } else { serde_json::from_value(scrubbed)? };
+    Ok((entry, line))
 }
 
 /// What a log holds.
@@ -171,8 +188,7 @@ mod tests {
     #[test]
     fn half_a_line_is_taken_away() {
         let directory = tempfile::tempdir().unwrap();
-        let mut log = Log::create(directory.path(), Redactor::default()).unwrap();
-        log.add(started()).unwrap();
+        let mut log = Log::create(directory.path(), Redactor::default(), started()).unwrap();
         log.add(Event::Resumed { tool_version: "1".to_owned() }).unwrap();
         let path = directory.path().join(LOG_FILE);
         let whole = fs_err::read(&path).unwrap();
@@ -186,14 +202,13 @@ mod tests {
             assert_eq!(log.add(Event::Resumed { tool_version: "2".to_owned() }).unwrap().sequence, 2);
             assert_eq!(entries(directory.path()).unwrap().len(), 3);
         }
-        assert!(Log::create(directory.path(), Redactor::default()).is_err(), "one is there");
+        assert!(Log::create(directory.path(), Redactor::default(), started()).is_err(), "one is there");
     }
 
     #[test]
     fn damage_is_named_and_nothing_is_changed() {
         let directory = tempfile::tempdir().unwrap();
-        let mut log = Log::create(directory.path(), Redactor::default()).unwrap();
-        log.add(started()).unwrap();
+        let mut log = Log::create(directory.path(), Redactor::default(), started()).unwrap();
         log.add(Event::Resumed { tool_version: "1".to_owned() }).unwrap();
         let path = directory.path().join(LOG_FILE);
         let text = fs_err::read_to_string(&path).unwrap();

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aec_base::file::write_atomic;
 use aec_base::name::Name;
@@ -210,6 +211,10 @@ fn whole_seconds(seconds: f64) -> u32 {
     seconds.ceil().max(1.0) as u32
 }
 
+/// How often a run is tried to be taken, and the pause after each try.
+const CARRY_TRIES: u32 = 5;
+const CARRY_PAUSE: Duration = Duration::from_millis(10);
+
 /// The directory of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDirectory {
@@ -283,6 +288,16 @@ impl RunDirectory {
         Ok(runs)
     }
 
+    /// Every run over workspaces of a name, of both kinds.
+    pub fn of_workspace(feedback: &Path, workspace: &Name) -> io::Result<Vec<Self>> {
+        let mut runs = Self::all(feedback, Kind::Evolution)?;
+        runs.extend(Self::all(feedback, Kind::Swarm)?);
+        runs.retain(|run| {
+            run.run.as_str().rsplit_once('-').is_some_and(|(stem, _)| stem == workspace.as_str())
+        });
+        Ok(runs)
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -311,7 +326,15 @@ impl RunDirectory {
             .truncate(false)
             .open(self.path.join(LOCK_FILE))
             .map_err(|error| vec![Problem::error(error.to_string()).in_file(&self.path)])?;
-        if lock.try_lock().is_err() {
+        // Whoever only asks whether it is carried out holds the lock for a moment.
+        let is_held = (0..CARRY_TRIES).all(|_| {
+            let refused = lock.try_lock().is_err();
+            if refused {
+                std::thread::sleep(CARRY_PAUSE);
+            }
+            refused
+        });
+        if is_held {
             let problem = Problem::error(format!("{} is being carried out", self.run)).id(FAMILY.number(35));
             return Err(vec![problem.fix("wait for it, or stop it with `stop`")]);
         }
@@ -321,7 +344,7 @@ impl RunDirectory {
 
     /// Whether somebody carries it out.
     pub fn is_carried_out(&self) -> bool {
-        File::open(self.path.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_err())
+        File::open(self.path.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock_shared().is_err())
     }
 
     /// Asks whoever carries it out to stop. `agent` stops one agent of a swarm alone.

@@ -4,7 +4,7 @@
 //! for each use; selected ones are divided once, and where there are too few to divide, the run says so. A task of the
 //! project that is used again is another repetition of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -26,8 +26,9 @@ use aec_task::task::Task;
 
 use crate::FAMILY;
 use crate::config::{DEFAULT_HOLDOUT, Generate};
-use crate::event::TaskRef;
-use crate::run::Settings;
+use crate::event::{Event, Purpose, TaskRef};
+use crate::log;
+use crate::run::{RunDirectory, Settings};
 use crate::state::{Used, UsedFor};
 
 /// Selected tasks below which nothing is kept for the end.
@@ -171,6 +172,50 @@ impl Supply {
             self.testing = selected.split_off(selected.len() / 2);
             self.learning = selected;
         }
+    }
+
+    /// Says so when other runs have looked at selected tasks that are kept for the end: who begins again from what such
+    /// a run found has tuned to them.
+    pub fn compare_with(&mut self, others: &[RunDirectory]) -> Result<(), Vec<Problem>> {
+        if self.made.is_some() || self.holdout.is_empty() {
+            return Ok(());
+        }
+        let memory = Memory::default();
+        let kept: HashSet<Digest> =
+            self.holdout.iter().map(|task| tree::hash(&task.path, &memory)).collect::<Result<_, _>>()?;
+        let mut seen: HashSet<Digest> = HashSet::new();
+        let mut runs: Vec<&str> = Vec::new();
+        for other in others {
+            // A log that cannot be read is that run's trouble.
+            let before = seen.len();
+            for entry in log::entries(other.path()).unwrap_or_default() {
+                if let Event::Measured(measured) = entry.event
+                    && measured.purpose == Purpose::Holdout
+                {
+                    seen.extend(
+                        measured.tasks.iter().map(|task| task.revision).filter(|task| kept.contains(task)),
+                    );
+                }
+            }
+            if seen.len() > before {
+                runs.push(other.run.as_str());
+            }
+        }
+        if !seen.is_empty() {
+            let what = format!(
+                "{} of {} kept for the end served as such before: {}",
+                seen.len(),
+                text::count(kept.len(), "task"),
+                runs.join(", ")
+            );
+            let problem = Problem::warning(what).id(FAMILY.number(48));
+            self.remarks.push(
+                problem
+                    .why("a result on tasks that were looked at before may be too good")
+                    .fix("select other tasks, or let them be made with `generate`"),
+            );
+        }
+        Ok(())
     }
 
     /// Tasks to learn from. Half of a batch is selected tasks where both kinds are there.

@@ -126,18 +126,24 @@ impl Desk {
     /// Carries out a step. The records come in the order of its trials.
     pub async fn carry_out(self: &Arc<Self>, step: Step) -> Result<Vec<TrialRecord>, DeskError> {
         self.keep(&step.plan).map_err(|error| storage(&error))?;
-        let tasks = self.prepare(&step)?;
+        let recorded = self.recorded(&step.trials);
+        let tasks = self.prepare(&step, &recorded)?;
         let shared = Arc::new(Shared {
             plan: Arc::new(step.plan),
             agents: step.agents,
             account: step.account,
             ..self.shared.clone()
         });
+        let mut records: Vec<Option<TrialRecord>> = (0..step.trials.len()).map(|_| None).collect();
         let mut running = JoinSet::new();
         let halt = Arc::new(AtomicBool::new(false));
-        for (at, trial) in step.trials.into_iter().enumerate() {
-            let (desk, shared, task) =
-                (Arc::clone(self), Arc::clone(&shared), Arc::clone(&tasks[trial.task]));
+        for (at, (trial, past)) in step.trials.into_iter().zip(recorded).enumerate() {
+            let Some(task) = tasks[trial.task].as_ref().filter(|_| past.is_none()) else {
+                let attempt = past.map_or(1, |past| past.attempt);
+                records[at] = Some(self.read(&shared, &trial, attempt)?);
+                continue;
+            };
+            let (desk, shared, task) = (Arc::clone(self), Arc::clone(&shared), Arc::clone(task));
             let halt = Arc::clone(&halt);
             running.spawn(async move {
                 let made = desk.trial(&shared, trial, &task, &halt).await;
@@ -146,7 +152,6 @@ impl Desk {
                 (at, made)
             });
         }
-        let mut records: Vec<Option<TrialRecord>> = (0..running.len()).map(|_| None).collect();
         let mut failure = None;
         while let Some(ended) = running.join_next().await {
             match ended {
@@ -184,14 +189,32 @@ impl Desk {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).keep_step(plan)
     }
 
-    fn prepare(&self, step: &Step) -> Result<Vec<Arc<PreparedTask>>, DeskError> {
-        let prepare = |(task, planned): (&Task, &crate::plan::PlannedTask)| {
-            let prepared = PreparedTask::read(task.clone(), planned.revision, &step.plan.conditions)?;
-            unchanged(task, planned.revision)?;
-            Ok(Arc::new(prepared))
-        };
-        let prepared: Result<_, Problem> = step.tasks.iter().zip(&step.plan.tasks).map(prepare).collect();
-        prepared.map_err(|problem| DeskError::Problem(Box::new(problem)))
+    /// The attempts that trials ended with, where they did.
+    fn recorded(&self, trials: &[PlannedTrial]) -> Vec<Option<PastTrial>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended =
+            |trial: &PlannedTrial| known.get(&trial.id).copied().filter(|past| past.outcome.is_final());
+        trials.iter().map(ended).collect()
+    }
+
+    /// Reads the tasks that somebody still has to work on.
+    fn prepare(
+        &self,
+        step: &Step,
+        recorded: &[Option<PastTrial>],
+    ) -> Result<Vec<Option<Arc<PreparedTask>>>, DeskError> {
+        let mut prepared: Vec<Option<Arc<PreparedTask>>> = vec![None; step.tasks.len()];
+        for (trial, past) in step.trials.iter().zip(recorded) {
+            let at = trial.task;
+            if past.is_none() && prepared[at].is_none() {
+                let (task, revision) = (&step.tasks[at], step.plan.tasks[at].revision);
+                let read = PreparedTask::read(task.clone(), revision, &step.plan.conditions)
+                    .and_then(|read| unchanged(task, revision).map(|()| read))
+                    .map_err(|problem| DeskError::Problem(Box::new(problem)))?;
+                prepared[at] = Some(Arc::new(read));
+            }
+        }
+        Ok(prepared)
     }
 
     /// The record of a trial: the one that it has, or that of an attempt made now. Whoever asks for a trial that is

@@ -149,6 +149,11 @@ impl Harness {
     pub fn needs_model(self) -> bool {
         matches!(self, Self::Direct | Self::ToolLoop | Self::Rlm | Self::LambdaRlm)
     }
+
+    /// Whether a system prompt makes a difference to what it does.
+    pub fn hears_prompts(self) -> bool {
+        !matches!(self, Self::Oracle | Self::Nop | Self::Scripted)
+    }
 }
 
 /// An experiment, checked and with its references filled in.
@@ -343,6 +348,15 @@ fn read_agent(
         let what = format!("`{}` must be a path below the project root", key("system_prompt_file"));
         let fix = "write a path such as prompts/electrical.md".to_owned();
         complaints.push(("system_prompt_file", Shared::BadValue, what, fix));
+    } else if table.system_prompt_file.is_some()
+        && let Some(deaf) = harness.filter(|harness| !harness.hears_prompts())
+    {
+        let what = format!(
+            "`{}` has no effect: the harness `{}` asks no model",
+            key("system_prompt_file"),
+            deaf.name()
+        );
+        complaints.push(("system_prompt_file", Shared::BadValue, what, "remove it".to_owned()));
     }
     Some(Agent {
         name: table.name.clone()?,

@@ -140,11 +140,12 @@ impl Frame {
         self.plan(Vec::new(), agents, 1)
     }
 
-    /// The plan of a step. `repetitions` is the highest that any of its trials has.
+    /// The plan of a step over tasks whose revisions are known. `repetitions` is the highest that any of its trials
+    /// has.
     pub fn step(
         &self,
-        places: &Places,
         tasks: &[Task],
+        planned: Vec<PlannedTask>,
         agents: Vec<PlannedAgent>,
         repetitions: u32,
     ) -> Result<Plan, Vec<Problem>> {
@@ -152,7 +153,7 @@ impl Frame {
         if !problems.is_empty() {
             return Err(problems);
         }
-        Ok(self.plan(plan_tasks(places, tasks)?, agents, repetitions))
+        Ok(self.plan(planned, agents, repetitions))
     }
 
     fn plan(&self, tasks: Vec<PlannedTask>, agents: Vec<PlannedAgent>, repetitions: u32) -> Plan {

@@ -225,7 +225,8 @@ fn conclude(
     let outcome = Outcome::new(context.format, &data, || view_text(&view))?;
     let resume = format!("go on with `aec-bench {} resume {}`", directory.kind.name(), directory.run);
     match ended {
-        Ok(()) => Ok(outcome.problems(problems)),
+        // Warnings about the tasks are told; a run that came to its end is done all the same.
+        Ok(()) => Ok(outcome.problems(problems).exit(Exit::Success)),
         Err(unfinished) => {
             let stopped =
                 Problem::error(format!("the run stopped: {}", unfinished.reason)).id(FAMILY.number(60));

@@ -162,6 +162,12 @@ fn begin(
 ) -> Result<Outcome, Failure> {
     opened.settings = with_flags(opened.settings, arguments)?;
     let settings = &opened.settings;
+    if !settings.solver.harness.hears_prompts() {
+        let what = format!("the harness `{}` asks no model", settings.solver.harness.name());
+        let problem = Problem::error(what).id(FAMILY.number(23));
+        let why = "a prompt makes no difference to it, so there is nothing to improve";
+        return Err(problem.why(why).fix("name another harness in `solver` or in the manifest").into());
+    }
     let horizon = settings.horizon();
     let fewest = fewest_tasks(&settings.acceptance, horizon).unwrap_or(usize::MAX);
     if fewest > settings.acceptance.max_tasks as usize {
@@ -205,8 +211,8 @@ fn begin(
         })?,
         tool_version: VERSION.to_owned(),
     };
-    let mut log = Log::create(directory.path(), context.redactor())?;
-    log.add(Event::RunStarted(Box::new(started.clone())))?;
+    let log =
+        Log::create(directory.path(), context.redactor(), Event::RunStarted(Box::new(started.clone())))?;
     carry_out(context, opened, template, arguments, (directory, carried), (log, State::new(started)))
 }
 
@@ -294,7 +300,7 @@ pub(super) fn prepare(
     };
     let agent = planned(&places, &settings.solver, baseline)?;
     // What keeps every step from being planned keeps the run from beginning.
-    let mut problems = frame.step(&places, &[], vec![agent.clone()], 1).err().unwrap_or_default();
+    let mut problems = frame.step(&[], Vec::new(), vec![agent.clone()], 1).err().unwrap_or_default();
     let plan = frame.opening(vec![agent]);
     problems.extend(agents::prepare(&plan, &project.root, &models.client).err().unwrap_or_default());
     let voices = settings.evolvers.iter().chain(&settings.classifier);
@@ -314,11 +320,14 @@ pub(super) fn prepare(
         run,
         tasks.to_owned(),
     );
-    let supply = match supply {
+    let mut supply = match supply {
         Ok(supply) if problems.is_empty() => supply,
         Ok(_) => return Err(problems.into()),
         Err(found) => return Err(problems.into_iter().chain(found).collect::<Vec<_>>().into()),
     };
+    let mut others = RunDirectory::of_workspace(&feedback(project), &opened.baseline.manifest.name)?;
+    others.retain(|other| other.kind != opened.kind || other.run.as_str() != run);
+    supply.compare_with(&others)?;
     Ok(Prepared { models, supply, plan, frame })
 }
 

@@ -181,6 +181,11 @@ fn from_flags(arguments: &PlanArguments) -> Result<Experiment, Failure> {
             format!("`--system-prompt-file {}` is not a path below the project root", text::printable(file));
         return Err(Failure::usage(Problem::error(what).fix("write a path such as prompts/electrical.md")));
     }
+    if arguments.system_prompt_file.is_some() && !harness.hears_prompts() {
+        let what =
+            format!("`--system-prompt-file` has no effect: the harness `{}` asks no model", harness.name());
+        return Err(Failure::usage(Problem::error(what).fix("leave it out")));
+    }
     let parameters = parameters(&arguments.parameter)?;
     let agent = |model: Option<&String>| -> Result<Agent, Failure> {
         Ok(Agent {

@@ -89,6 +89,7 @@ fn hostile_names_and_missing_parts_are_errors() {
         ("both_spellings", "agents: [{name: a, harness: nop, adapter: nop}]"),
         ("same_name", "agents: [{name: a, harness: nop}, {name: a, harness: oracle}]"),
         ("prompt_outside", "agents: [{name: a, harness: nop, system_prompt_file: ../../etc/passwd}]"),
+        ("prompt_unheard", "agents: [{name: a, harness: nop, system_prompt_file: prompts/a.md}]"),
         ("unknown_limit", "agents: [{name: a, harness: nop}]\ncompute: {resource_limits: {memory: 5}}"),
         ("zero_repetitions", "agents: [{name: a, harness: nop}]\nrepetitions: 0"),
         ("yaml_boolean", "agents: [{name: a, harness: nop}]\ndisable_verification: yes"),

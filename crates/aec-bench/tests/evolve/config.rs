@@ -216,6 +216,9 @@ fn the_solver_is_the_agent_that_the_file_names() {
     // A prompt of its own contradicts the workspace.
     world.evolution(&["solver: { name: s, harness: direct, model: solver, system_prompt_file: p.md }"]);
     world.refuses("evolve run -c evolution.yaml", (3, "X007"), &["system_prompt_file", "prompts/system.md"]);
+    // Who hears no prompt cannot be improved by one.
+    world.evolution(&["solver: { name: s, harness: oracle }"]);
+    world.refuses("evolve run -c evolution.yaml", (3, "X023"), &["oracle", "nothing to improve"]);
 }
 
 #[test]
@@ -282,7 +285,7 @@ fn tasks_are_those_of_the_selection() {
         ]);
         // Too few to divide: the run says so, and goes on.
         let data = world.json("evolve run -c evolution.yaml");
-        assert_eq!((data.code, data.errors()[0].0.as_str()), (Some(1), "X042"), "{data:?}");
+        assert_eq!((data.code, data.errors()[0].0.as_str()), (Some(0), "X042"), "{data:?}");
         let data = data.envelope()["data"].clone();
         let run = format!("evolve/{}", data["run"].as_str().unwrap());
         let mut used: Vec<String> = world
@@ -475,6 +478,19 @@ fn what_cannot_ever_be_accepted_is_said_at_once() {
         (3, "X022"),
         &["nothing could ever be accepted", "3 tasks", "fewer cycles"],
     );
+}
+
+#[test]
+fn a_second_run_says_that_its_holdout_was_looked_at() {
+    let world = World::new();
+    world.evolution(&["-generate", "tasks: {}", "holdout: { tasks: 1 }"]);
+    let first = world.json("evolve run -c evolution.yaml");
+    assert_eq!((first.code, first.errors().iter().any(|error| error.0 == "X048")), (Some(0), false));
+    for command in ["evolve run -c evolution.yaml --dry-run", "evolve run -c evolution.yaml"] {
+        let again = world.json(command);
+        let said = again.errors().into_iter().find(|error| error.0 == "X048").unwrap();
+        assert!(said.1.contains("1 of 1 task kept for the end") && said.1.contains("w-1"), "{said:?}");
+    }
 }
 
 #[test]

@@ -87,7 +87,8 @@ impl Voices {
         self.wait_until(|asked| asked.iter().any(|body| body["model"] == "evolver" && cycle(body) == number));
     }
 
-    fn wait_until(&self, is_there: impl Fn(&[Value]) -> bool) {
+    /// Waits until what models were asked is so.
+    pub(crate) fn wait_until(&self, is_there: impl Fn(&[Value]) -> bool) {
         let (asked, changed) = &*self.asked;
         drop(changed.wait_while(asked.lock().unwrap(), |asked| !is_there(asked)).unwrap());
     }

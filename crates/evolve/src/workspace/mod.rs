@@ -39,6 +39,11 @@ const TARGET_FILE: &str = "aec-bench-target";
 const LOCK_FILE: &str = "aec-bench-lock";
 /// Between the parts of an answer.
 const SEPARATOR: char = '\u{1f}';
+/// After each answer of several.
+const END: char = '\u{1e}';
+/// Before the moment at which a candidate was made, in milliseconds: git itself keeps seconds, and in a second many are
+/// made.
+const MADE: &str = "Made: ";
 
 /// The prompt of a new workspace.
 const FIRST_PROMPT: &str = "You are an experienced engineer. Solve the task carefully: read everything that is given, keep track of units, show the governing equations to yourself before you use them, check the result for plausibility, and hand in the answer in exactly the form that is asked for.\n";
@@ -65,6 +70,9 @@ pub struct Version {
     pub labels: Vec<String>,
     /// When it was committed, in seconds.
     pub committed_at: u64,
+    /// When it was made, in milliseconds.
+    #[serde(skip)]
+    made_at: u64,
     /// In a line, what is new in it.
     pub summary: String,
 }
@@ -107,7 +115,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Opens a workspace. One that is not versioned yet is versioned from now on.
+    /// Opens a workspace. One that is not versioned yet has no history; whoever changes it versions it.
     pub fn open(program: GitProgram, path: &Path) -> Result<Self, Vec<Problem>> {
         if !path.join(MANIFEST_FILE).is_file() {
             let problem = Problem::error("this is no workspace").id(FAMILY.number(11));
@@ -115,11 +123,7 @@ impl Workspace {
             let fix = "make one with `aec-bench evolve init`";
             return Err(vec![problem.why(why).fix(fix).in_file(path)]);
         }
-        let workspace = Self { git: Git::new(program, path), path: path.to_owned() };
-        if workspace.git.directory().symlink_metadata().is_err() {
-            workspace.git.init(path).map_err(|error| broken(path, &error))?;
-        }
-        Ok(workspace)
+        Ok(Self { git: Git::new(program, path), path: path.to_owned() })
     }
 
     /// Where it is.
@@ -129,6 +133,9 @@ impl Workspace {
 
     /// Keeps others from changing it. What was cut off while the working tree was written is finished first.
     pub fn hold(&self) -> Result<Held, Vec<Problem>> {
+        if !self.is_versioned() {
+            self.git.init(&self.path).map_err(|error| broken(&self.path, &error))?;
+        }
         let open = File::options()
             .write(true)
             .create(true)
@@ -173,9 +180,11 @@ impl Workspace {
         let reference = format!("{CANDIDATES}{}", candidate.id.hex());
         let mut stream = Vec::new();
         let (name, email) = IDENTITY;
-        let now = aec_base::timestamp::Timestamp::now().to_milliseconds() / 1000;
+        let made = aec_base::timestamp::Timestamp::now_in_milliseconds().to_milliseconds();
+        let now = made / 1000;
         let summary = text::printable(summary).replace('\n', " ");
-        let message = format!("{}: {summary}\n\nCandidate: {}\n", candidate.name(), candidate.id);
+        let message =
+            format!("{}: {summary}\n\nCandidate: {}\n{MADE}{made}\n", candidate.name(), candidate.id);
         stream.extend_from_slice(format!("commit {reference}\n").as_bytes());
         for who in ["author", "committer"] {
             stream.extend_from_slice(format!("{who} {name} <{email}> {now} +0000\n").as_bytes());
@@ -367,24 +376,39 @@ impl Workspace {
         Ok(files)
     }
 
+    fn is_versioned(&self) -> bool {
+        self.git.directory().symlink_metadata().is_ok()
+    }
+
     fn versions(&self) -> io::Result<Vec<Version>> {
-        let parts =
-            ["%(refname)", "%(objectname)", "%(parent)", "%(committerdate:unix)", "%(contents:subject)"];
-        let format = format!("--format={}", parts.join("%1f"));
+        if !self.is_versioned() {
+            return Ok(Vec::new());
+        }
+        let parts = [
+            "%(refname)",
+            "%(objectname)",
+            "%(parent)",
+            "%(committerdate:unix)",
+            "%(contents:subject)",
+            "%(contents:body)",
+        ];
+        let format = format!("--format={}%1e", parts.join("%1f"));
         let text = self.git.ask(["for-each-ref", &format, CANDIDATES, "refs/tags/"])?;
         let text = String::from_utf8_lossy(&text).into_owned();
         let mut labels: HashMap<String, Vec<String>> = HashMap::new();
         let mut found = Vec::new();
-        for line in text.lines() {
-            let parts: Vec<&str> = line.split(SEPARATOR).collect();
-            let [reference, revision, parents, moment, subject] = parts.as_slice() else { continue };
+        for answer in text.split(END) {
+            let parts: Vec<&str> = answer.trim_start().split(SEPARATOR).collect();
+            let [reference, revision, parents, moment, subject, body] = parts.as_slice() else { continue };
             if let Some(label) = reference.strip_prefix("refs/tags/") {
                 labels.entry((*revision).to_owned()).or_default().push(label.to_owned());
             } else if let Some(hex) = reference.strip_prefix(CANDIDATES)
                 && let Ok(candidate) = format!("sha256:{hex}").parse::<Digest>()
             {
                 let summary = subject.split_once(": ").map_or(*subject, |(_, summary)| summary);
-                found.push((candidate, *revision, *parents, *moment, summary));
+                let committed_at: u64 = moment.parse().unwrap_or(0);
+                let made = body.lines().find_map(|line| line.strip_prefix(MADE)?.parse().ok());
+                found.push((candidate, *revision, *parents, (committed_at, made), summary));
             }
         }
         let by_revision: HashMap<&str, Digest> =
@@ -397,7 +421,8 @@ impl Workspace {
                 revision: (*revision).to_owned(),
                 parents: parents.split(' ').filter_map(|parent| by_revision.get(parent).copied()).collect(),
                 labels: labels.get(*revision).cloned().unwrap_or_default(),
-                committed_at: moment.parse().unwrap_or(0),
+                committed_at: moment.0,
+                made_at: moment.1.unwrap_or(moment.0.saturating_mul(1000)),
                 summary: (*summary).to_owned(),
             })
             .collect())
@@ -406,10 +431,10 @@ impl Workspace {
 
 /// Oldest first, parents before children.
 fn in_order(mut versions: Vec<Version>) -> Vec<Version> {
-    versions.sort_by_key(|version| (version.committed_at, version.candidate));
+    versions.sort_by_key(|version| (version.made_at, version.candidate));
     let mut placed: HashSet<Digest> = HashSet::with_capacity(versions.len());
     let mut ordered: Vec<Version> = Vec::with_capacity(versions.len());
-    // Times are whole seconds, so children may come before their parents; a few rounds put them right.
+    // Clocks may go back, so children may come before their parents; a few rounds put them right.
     while !versions.is_empty() {
         let before = ordered.len();
         let mut waiting = Vec::new();

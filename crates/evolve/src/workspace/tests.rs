@@ -137,6 +137,9 @@ fn a_repository_around_it_is_left_alone() {
     assert!(path.join(".git").is_dir());
     fs_err::remove_dir_all(path.join(".git")).unwrap();
     let workspace = Workspace::open(program(), &path).unwrap();
+    assert_eq!(workspace.history().unwrap(), [], "reading changes nothing");
+    assert!(!path.join(".git").exists());
+    let _held = workspace.hold().unwrap();
     workspace.keep_here().unwrap();
     let refs = std::process::Command::new("git")
         .args(["for-each-ref"])
