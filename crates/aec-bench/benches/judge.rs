@@ -101,8 +101,14 @@ fn verifications() {
     let store = aec_base::content::ContentStore::new(directory.join("store"));
     let submission = submission_with_output(&task, b"{\"a\": 1.5, \"b\": 2.5}", &store).unwrap();
     let python = aec_sandbox::python::find(std::env::var_os("PATH").as_deref());
-    let cold =
-        Judge { isolation: Isolation::Room, python, surface: Surface::default(), pool: None, native: true };
+    let cold = Judge {
+        isolation: Isolation::Room,
+        python,
+        surface: Surface::default(),
+        pool: None,
+        native: true,
+        engine: None,
+    };
     let warm = Judge { pool: Some(std::sync::Arc::new(Pool::default())), ..cold.clone() };
     let (cold_rate, cold_p99) = rate(&cold, &task, &submission, 200);
     let (warm_rate, warm_p99) = rate(&warm, &task, &submission, 2000);

@@ -95,16 +95,31 @@ pub struct BudgetTable {
 pub struct ComputeTable {
     /// Where trials run (default `local`).
     pub backend: Option<Backend>,
+    /// How the `docker` backend works.
+    pub docker: DockerTable,
+}
+
+/// `[compute.docker]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DockerTable {
+    /// Images that are built at once (default 2).
+    pub builds: Option<std::num::NonZeroU32>,
+    /// Containers that run at once (default 64).
+    pub containers: Option<std::num::NonZeroU32>,
 }
 
 impl ProjectFile {
     fn value(&self, setting: Setting) -> Option<String> {
         let (paths, budget) = (&self.paths, &self.budget);
         let dollars = |amount: Option<Dollars>| amount.map(|amount| amount.get().to_string());
+        let count = |count: Option<std::num::NonZeroU32>| count.map(|count| count.to_string());
         let tokens = |count: Option<u64>| count.map(|count| count.to_string());
         let path = match setting {
             Setting::ProjectName => return self.project.name.clone(),
             Setting::Backend => return self.compute.backend.map(|backend| backend.name().to_owned()),
+            Setting::DockerBuilds => return count(self.compute.docker.builds),
+            Setting::DockerContainers => return count(self.compute.docker.containers),
             Setting::TrialDollars => return dollars(budget.trial_usd),
             Setting::TrialTokens => return tokens(budget.trial_tokens),
             Setting::ExperimentDollars => return dollars(budget.experiment_usd),

@@ -35,6 +35,10 @@ pub enum Setting {
     Prime,
     /// Where trials run.
     Backend,
+    /// Images that are built at once.
+    DockerBuilds,
+    /// Containers that run at once.
+    DockerContainers,
     /// Addresses at which models answer.
     Endpoints,
     /// The project's own prices.
@@ -77,7 +81,7 @@ pub struct SettingSpec {
 }
 
 /// Every setting, in the order in which they are shown.
-pub const SETTINGS: [SettingSpec; 21] = [
+pub const SETTINGS: [SettingSpec; 23] = [
     spec(Setting::ProjectName, "project.name", "", "display name of the project"),
     spec(Setting::Tasks, "paths.tasks", "tasks", "task catalogue").user("tasks_root").flag("--tasks-root"),
     spec(Setting::Templates, "paths.templates", "templates", "the project's own templates"),
@@ -105,6 +109,8 @@ pub const SETTINGS: [SettingSpec; 21] = [
     spec(Setting::Backend, "compute.backend", "local", "where trials run")
         .flag("--backend")
         .experiment("compute.backend"),
+    spec(Setting::DockerBuilds, "compute.docker.builds", "2", "images that are built at once"),
+    spec(Setting::DockerContainers, "compute.docker.containers", "64", "containers that run at once"),
     spec(Setting::TrialDollars, "budget.trial_usd", NO_LIMIT, "most dollars that one trial may cost"),
     spec(Setting::TrialTokens, "budget.trial_tokens", NO_LIMIT, "most tokens that one trial may take"),
     spec(Setting::ExperimentDollars, "budget.experiment_usd", NO_LIMIT, "most dollars that one run may cost")
@@ -341,6 +347,11 @@ impl Settings {
     /// A limit in dollars, if there is one.
     pub fn dollars(&self, setting: Setting) -> Option<f64> {
         self.get(setting).value.parse().ok()
+    }
+
+    /// A number of things; at least one.
+    pub fn count(&self, setting: Setting) -> usize {
+        self.get(setting).value.parse().unwrap_or(1).max(1)
     }
 
     /// A limit in tokens, if there is one.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aec_base::digest::Digest;
+use aec_container::{ContainerRoom, Engine, Purpose, TaskImage};
 use aec_sandbox::python::Python;
 use aec_sandbox::{BareRoom, ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError, Tree};
 use aec_task::task::Task;
@@ -61,10 +62,12 @@ pub struct Judge {
     pub pool: Option<Arc<Pool>>,
     /// Whether the standard verifier's native twin may stand in for it.
     pub native: bool,
+    /// Where containers are; verifiers then run in those of their task's own image, whatever `isolation` says.
+    pub engine: Option<Engine>,
 }
 
-/// What a verifier may take.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a verifier may take, and where it runs.
+#[derive(Clone, Debug, PartialEq)]
 pub struct JudgeLimits {
     /// Seconds.
     pub timeout_sec: f64,
@@ -74,6 +77,20 @@ pub struct JudgeLimits {
     pub memory_mb: u32,
     /// Disk in MiB.
     pub storage_mb: u32,
+    /// The image of containers; absent where the task has no directory.
+    pub image: Option<Arc<TaskImage>>,
+    /// What containers are labelled with.
+    pub purpose: Purpose,
+}
+
+/// What the image of a task is made from.
+pub fn image_of(task: &Task) -> TaskImage {
+    let environment = &task.environment;
+    TaskImage {
+        environment: task.path.join("environment"),
+        extensions: environment.extensions.clone(),
+        build_timeout: Duration::try_from_secs_f64(environment.build_timeout_sec).unwrap_or(Duration::MAX),
+    }
 }
 
 impl From<&Task> for JudgeLimits {
@@ -83,6 +100,8 @@ impl From<&Task> for JudgeLimits {
             cpus: task.environment.cpus,
             memory_mb: task.environment.memory_mb,
             storage_mb: task.environment.storage_mb,
+            image: Some(Arc::new(image_of(task))),
+            purpose: Purpose::default(),
         }
     }
 }
@@ -91,6 +110,8 @@ impl From<&Task> for JudgeLimits {
 enum Fault {
     Verifier(String),
     Infra(String),
+    /// The same, of a kind that is told apart.
+    Elsewhere(&'static str, String),
 }
 
 impl From<io::Error> for Fault {
@@ -101,7 +122,10 @@ impl From<io::Error> for Fault {
 
 impl From<SandboxError> for Fault {
     fn from(error: SandboxError) -> Self {
-        Self::Infra(error.to_string())
+        match error {
+            SandboxError::Elsewhere { kind, message, .. } => Self::Elsewhere(kind, message),
+            other => Self::Infra(other.to_string()),
+        }
     }
 }
 
@@ -135,6 +159,11 @@ impl Judge {
             Err(Fault::Infra(reason)) => {
                 verdict.outcome = Outcome::InfraFault;
                 verdict.fault = Some(reason);
+            }
+            Err(Fault::Elsewhere(kind, reason)) => {
+                verdict.outcome = Outcome::InfraFault;
+                verdict.fault = Some(reason);
+                verdict.fault_kind = Some(kind);
             }
         }
         verdict.duration = started.elapsed();
@@ -179,8 +208,10 @@ impl Judge {
 
     /// The waiting interpreters have the usual surroundings; others need an interpreter of their own.
     fn usable_pool(&self) -> Option<&Pool> {
-        let usual =
-            self.isolation == Isolation::Room && self.surface == Surface::default() && self.python.is_some();
+        let usual = self.engine.is_none()
+            && self.isolation == Isolation::Room
+            && self.surface == Surface::default()
+            && self.python.is_some();
         self.pool.as_deref().filter(|_| usual)
     }
 
@@ -206,7 +237,9 @@ impl Judge {
         };
         let result = pool.run(&self.room_spec(limits), &script, command.deadline, |room| {
             stage(room, submission, files).map_err(|fault| match fault {
-                Fault::Infra(reason) | Fault::Verifier(reason) => io::Error::other(reason),
+                Fault::Infra(reason) | Fault::Verifier(reason) | Fault::Elsewhere(_, reason) => {
+                    io::Error::other(reason)
+                }
             })
         })?;
         let [_, logs, tests] = result.directories.as_slice() else {
@@ -231,6 +264,13 @@ impl Judge {
 
     fn open(&self, limits: &JudgeLimits) -> Result<Box<dyn Sandbox>, Fault> {
         let spec = self.room_spec(limits);
+        if let Some(engine) = &self.engine {
+            let Some(image) = &limits.image else {
+                return Err(Fault::Infra("there is no image of the task".to_owned()));
+            };
+            let purpose = Purpose { role: "judge", seeded: false, ..limits.purpose.clone() };
+            return Ok(Box::new(ContainerRoom::open(engine, image, &spec, &purpose)?));
+        }
         Ok(match self.isolation {
             Isolation::Room => Box::new(Room::open(&spec)?),
             Isolation::None => Box::new(BareRoom::open(&spec)?),
@@ -283,6 +323,7 @@ fn undecided(submission: &Submission, verifier: Digest) -> Verdict {
         outcome: Outcome::VerifierFault,
         reward: None,
         fault: None,
+        fault_kind: None,
         details: None,
         judged: Judged::Room,
         submission: submission.digest,

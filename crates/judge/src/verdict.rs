@@ -85,6 +85,9 @@ pub struct Verdict {
     pub reward: Option<f64>,
     /// Why there is none.
     pub fault: Option<String>,
+    /// The kind of fault, where whatever keeps rooms told it apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fault_kind: Option<&'static str>,
     /// What the verifier says about the parts of the answer.
     pub details: Option<serde_json::Value>,
     /// How the verdict was reached.

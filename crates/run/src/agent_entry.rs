@@ -241,6 +241,7 @@ fn context(
         // The room is given; nothing is opened.
         opener: RoomOpener {
             isolation: Isolation::None,
+            containers: None,
             python: None,
             limits: Limits { cpus: 1, memory_mb: 1, storage_mb: 1, pids: MAX_PIDS },
             extra: Vec::new(),
@@ -280,7 +281,8 @@ fn error_of(end: &End) -> Option<String> {
     match end {
         End::Done | End::Limit(_) => None,
         End::Model(failure) => Some(failure.to_string()),
-        End::Agent(what) | End::Room(what) | End::Task(what) => Some(what.clone()),
+        End::Agent(what) | End::Task(what) => Some(what.clone()),
+        End::Room(room) => Some(room.message.clone()),
     }
 }
 

@@ -114,7 +114,7 @@ pub fn make(
 fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Problem> {
     let mut problems = unfit(tasks, agents);
     problems.extend(unplannable(tasks, agents, conditions));
-    if conditions.backend != Backend::Local {
+    if !matches!(conditions.backend, Backend::Local | Backend::Docker) {
         let what = format!("the backend `{}` is not part of this version", conditions.backend.name());
         problems.push(Problem::error(what).id(FAMILY.number(23)).fix("pass --backend local"));
     }

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use aec_judge::judge::Isolation;
+use aec_container::{ContainerRoom, Engine, Purpose};
+use aec_judge::judge::{Isolation, image_of};
 use aec_sandbox::python::Python;
 use aec_sandbox::{BareRoom, Limits, Room, RoomSpec, Sandbox, SandboxError};
 
@@ -18,7 +19,9 @@ pub const MAX_PIDS: u32 = 512;
 pub struct RoomOpener {
     /// Whether there are rooms at all.
     pub isolation: Isolation,
-    /// The interpreter that rooms get as `python3`.
+    /// Where containers are, if rooms are containers, and what they are labelled with.
+    pub containers: Option<(Engine, Purpose)>,
+    /// The interpreter that rooms get as `python3`; containers have what their image has.
     pub python: Option<Python>,
     /// What the agent may take.
     pub limits: Limits,
@@ -62,9 +65,13 @@ impl RoomOpener {
         if let Some(python) = &self.python {
             spec.offer_python(python);
         }
-        let mut room: Box<dyn Sandbox> = match self.isolation {
-            Isolation::Room => Box::new(Room::open(&spec)?),
-            Isolation::None => Box::new(BareRoom::open(&spec)?),
+        let mut room: Box<dyn Sandbox> = match (&self.containers, self.isolation) {
+            (Some((engine, purpose)), _) => {
+                let purpose = Purpose { role: "agent", seeded: true, ..purpose.clone() };
+                Box::new(ContainerRoom::open(engine, &image_of(&task.task), &spec, &purpose)?)
+            }
+            (None, Isolation::Room) => Box::new(Room::open(&spec)?),
+            (None, Isolation::None) => Box::new(BareRoom::open(&spec)?),
         };
         fill(room.as_ref(), task, &self.extra)?;
         if !self.extra.is_empty() {

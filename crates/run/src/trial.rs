@@ -10,7 +10,8 @@ use std::time::Duration;
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
-use aec_judge::judge::Judge;
+use aec_container::Purpose;
+use aec_judge::judge::{Judge, JudgeLimits};
 use aec_judge::verdict::{Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{AgentStatus, Boundary, Completeness, Fault, Timing, TrialRecord};
@@ -229,7 +230,7 @@ async fn run_agent(
             Ended { rollout, cancelled, system_prompt, room, frozen, setup_seconds, agent_seconds }
         }
         Err(error) => Ended {
-            rollout: Rollout::new(End::Room(error.to_string())),
+            rollout: Rollout::new(End::Room(error.to_string().into())),
             cancelled,
             system_prompt,
             room: None,
@@ -286,8 +287,9 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
         return (Outcome::Unverified, own, status, None);
     }
     let (run, task, submission) = (Arc::clone(shared), Arc::clone(&attempt.task), submission.clone());
+    let limits = JudgeLimits { purpose: purpose(shared, attempt), ..JudgeLimits::from(&task.task) };
     let judging = blocking(move || match &task.verifier {
-        Some(files) => run.judge.verdict_by(files, &(&task.task).into(), &submission),
+        Some(files) => run.judge.verdict_by(files, &limits, &submission),
         None => run.judge.verdict(&task.task, &submission),
     });
     let verdict = tokio::select! {
@@ -304,7 +306,8 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
                     Some(fault(Boundary::Verifier, None, format!("the verifier failed: {reason}"), true))
                 }
                 Outcome::InfraFault => {
-                    Some(fault(Boundary::Sandbox, None, verdict.fault.clone().unwrap_or_default(), true))
+                    let (kind, reason) = (verdict.fault_kind, verdict.fault.clone().unwrap_or_default());
+                    Some(fault(Boundary::Sandbox, kind, reason, true))
                 }
                 _ => own,
             };
@@ -351,7 +354,9 @@ fn not_judged(end: &End) -> Decision {
             let kind = Some(failure.kind.name());
             (Outcome::InfraFault, fault(Boundary::Provider, kind, failure.message.clone(), failure.retryable))
         }
-        End::Room(reason) => (Outcome::InfraFault, fault(Boundary::Sandbox, None, reason.clone(), true)),
+        End::Room(room) => {
+            (Outcome::InfraFault, fault(Boundary::Sandbox, room.kind, room.message.clone(), room.may_pass))
+        }
         End::Task(reason) => (Outcome::InfraFault, fault(Boundary::Task, None, reason.clone(), false)),
         End::Done | End::Limit(_) | End::Agent(_) => {
             (Outcome::InfraFault, fault(Boundary::Internal, None, "nothing was frozen".to_owned(), true))
@@ -373,9 +378,19 @@ fn label(attempt: &Attempt) -> String {
 fn opener(shared: &Shared, attempt: &Attempt) -> RoomOpener {
     RoomOpener {
         isolation: shared.judge.isolation,
+        containers: shared.judge.engine.clone().map(|engine| (engine, purpose(shared, attempt))),
         python: shared.judge.python.clone(),
         limits: limits(&shared.plan, &attempt.task),
         extra: Vec::new(),
+    }
+}
+
+/// What the containers of an attempt are labelled with.
+fn purpose(shared: &Shared, attempt: &Attempt) -> Purpose {
+    Purpose {
+        experiment: Some(shared.plan.experiment_id.as_str().to_owned()),
+        trial: Some(attempt.trial.id.as_str().to_owned()),
+        ..Purpose::default()
     }
 }
 

@@ -36,7 +36,7 @@ impl Workspace {
     /// Takes over a room.
     pub fn new(room: Box<dyn Sandbox>) -> Self {
         // Without a room the home of its user is not there.
-        let home = if room.level() == Level::Namespaces { HOME } else { "/tmp" };
+        let home = if room.level() == Level::None { "/tmp" } else { HOME };
         Self::at(room, WORKSPACE, home)
     }
 

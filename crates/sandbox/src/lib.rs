@@ -8,6 +8,8 @@
 mod bare;
 mod cgroup;
 mod channel;
+mod command;
+mod contained;
 mod doorway;
 mod filter;
 mod here;
@@ -21,12 +23,14 @@ mod shim;
 mod spec;
 mod sys;
 mod tree;
+pub mod wire;
 
 pub use bare::BareRoom;
+pub use contained::run as run_contained;
 pub use here::HereRoom;
 pub use mounts::PROGRAMS;
 pub use output::{Capture, Captured, OutputLimits, Spill};
-pub use room::{ExecResult, ExecSpec, Exit, Room, Sandbox, SandboxError, Stopper, Stream, use_shim};
+pub use room::{ExecResult, ExecSpec, Exit, Room, Sandbox, SandboxError, Stopper, Stream, program, use_shim};
 pub use shim::{SHIM_ARGUMENT, run as run_shim};
-pub use spec::{Held, Hold, Level, Limits, ROOM_UID, RoomSpec};
-pub use tree::{Kind, Listed, Tree, WalkLimits};
+pub use spec::{Enforce, Held, Hold, Level, Limits, ROOM_UID, RoomSpec};
+pub use tree::{Elsewhere, Kind, Listed, Tree, WalkLimits};

@@ -3,9 +3,11 @@
 //! `python3` on the path is often a shim that costs more than the program it starts, so the interpreter behind
 //! it is resolved once and used from then on.
 
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -25,8 +27,14 @@ pub struct Python {
     pub recent_enough: bool,
 }
 
-/// The first interpreter of a search path that answers.
+/// The first interpreter of a search path that answers. It is asked once in the life of the process.
 pub fn find(search_path: Option<&OsStr>) -> Option<Python> {
+    static FOUND: Mutex<BTreeMap<Option<OsString>, Option<Python>>> = Mutex::new(BTreeMap::new());
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    found.entry(search_path.map(OsStr::to_owned)).or_insert_with(|| look_for(search_path)).clone()
+}
+
+fn look_for(search_path: Option<&OsStr>) -> Option<Python> {
     let directories: Vec<PathBuf> =
         search_path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();
     let candidates =

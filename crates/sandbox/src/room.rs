@@ -34,6 +34,16 @@ pub enum SandboxError {
     /// The room is gone.
     #[error("the room ended before it was closed")]
     Gone,
+    /// Whatever keeps rooms elsewhere failed.
+    #[error("{message}")]
+    Elsewhere {
+        /// The kind of failure, as records tell it.
+        kind: &'static str,
+        /// Whether another attempt may go better.
+        may_pass: bool,
+        /// What happened.
+        message: String,
+    },
     /// Something on this side failed.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -132,7 +142,8 @@ pub trait Sandbox: Send {
 pub struct Stopper(Box<dyn Fn() + Send + Sync>);
 
 impl Stopper {
-    pub(crate) fn new(stop: impl Fn() + Send + Sync + 'static) -> Self {
+    /// What is done to stop it.
+    pub fn new(stop: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Box::new(stop))
     }
 
@@ -177,6 +188,11 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 /// Says which program is the shim, for callers that are not the program itself, such as tests and benchmarks.
 pub fn use_shim(program: PathBuf) {
     PROGRAM.set(program).ok();
+}
+
+/// The program that stands for the inside of rooms.
+pub fn program() -> io::Result<PathBuf> {
+    PROGRAM.get().cloned().map_or_else(std::env::current_exe, Ok)
 }
 
 impl Room {

@@ -4,18 +4,16 @@
 //! thread. It forks once: the outer half only waits, so that its end means that every process of the room is
 //! gone; the inner half is process 1 of the room and lives until the opener hangs up or kills it.
 
-use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
-use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
-use seccompiler::BpfProgram;
+use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::thread::UnshareFlags;
 
 use crate::channel::Channel;
+use crate::command::{Starter, fail};
 use crate::doorway;
-use crate::filter;
 use crate::mounts::{self, StepError};
 use crate::spec::{Enforce, ROOM_UID, Reply, Request, RoomSpec};
 use crate::sys::{self, Forked};
@@ -33,10 +31,6 @@ pub fn run() -> i32 {
             i32::from(channel.send(&reply, &[]).is_err()) + 1
         }
     }
-}
-
-fn fail(step: &str) -> impl FnOnce(io::Error) -> StepError + '_ {
-    move |error| StepError { step: step.to_owned(), error }
 }
 
 fn serve(channel: &Channel) -> Result<(), StepError> {
@@ -101,9 +95,8 @@ fn own_user_namespace() -> io::Result<()> {
 struct First<'a> {
     channel: &'a Channel,
     spec: RoomSpec,
-    enforce: Enforce,
     privileged: bool,
-    filters: Vec<BpfProgram>,
+    starter: Starter,
     running: Option<Pid>,
     resident: Option<Pid>,
 }
@@ -123,8 +116,8 @@ impl<'a> First<'a> {
         // The same in every room, so that nothing can depend on where it is.
         rustix::system::sethostname(b"room").map_err(|error| fail("name the room")(error.into()))?;
         mounts::build(&spec, privileged)?;
-        let filters = filter::programs().map_err(fail("prepare the filter of system calls"))?;
-        Ok(Self { channel, spec, enforce, privileged, filters, running: None, resident: None })
+        let starter = Starter::new(enforce, privileged)?;
+        Ok(Self { channel, spec, privileged, starter, running: None, resident: None })
     }
 
     fn run(mut self) -> Result<(), StepError> {
@@ -147,10 +140,10 @@ impl<'a> First<'a> {
                     self.say(&Reply::Done)?;
                 }
                 Request::Exec { argv, env, cwd } => {
-                    self.running = Some(self.start(&argv, &env, &cwd, &descriptors)?);
+                    self.running = Some(self.starter.start(&argv, &env, &cwd, &descriptors)?);
                 }
                 Request::Settle { argv, env, cwd } => {
-                    self.resident = Some(self.start(&argv, &env, &cwd, &descriptors)?);
+                    self.resident = Some(self.starter.start(&argv, &env, &cwd, &descriptors)?);
                     self.say(&Reply::Done)?;
                 }
                 Request::Evict => {
@@ -247,97 +240,6 @@ impl<'a> First<'a> {
         }
         Err(fail("end every process")(io::Error::other("new ones keep coming")))
     }
-
-    fn start(
-        &mut self,
-        argv: &[String],
-        env: &[(String, String)],
-        cwd: &str,
-        descriptors: &[OwnedFd],
-    ) -> Result<Pid, StepError> {
-        let text = |text: &str| CString::new(text).map_err(|error| fail("run a command")(error.into()));
-        let argv: Vec<CString> = argv.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?;
-        let variables: Vec<CString> =
-            env.iter().map(|(name, value)| text(&format!("{name}={value}"))).collect::<Result<_, _>>()?;
-        let search_path =
-            env.iter().find(|(name, _)| name == "PATH").map_or("/usr/bin:/bin", |(_, value)| value);
-        match sys::fork().map_err(fail("fork"))? {
-            Forked::Parent(pid) => Ok(pid),
-            Forked::Child => {
-                let error = match self.become_command(&argv, &variables, search_path, cwd, descriptors) {
-                    Ok(never) => match never {},
-                    Err(failure) => format!("cannot {}: {}\n", failure.step, failure.error),
-                };
-                if let Some(stderr) = descriptors.get(2) {
-                    rustix::io::write(stderr, error.as_bytes()).ok();
-                }
-                // What shells say of a command that cannot be run.
-                sys::exit_now(127)
-            }
-        }
-    }
-
-    /// Gives up every privilege and becomes the command.
-    fn become_command(
-        &self,
-        argv: &[CString],
-        variables: &[CString],
-        search_path: &str,
-        cwd: &str,
-        descriptors: &[OwnedFd],
-    ) -> Result<std::convert::Infallible, StepError> {
-        rustix::process::setsid().map_err(|error| fail("make a session")(error.into()))?;
-        for (number, descriptor) in (0..).zip(descriptors) {
-            sys::duplicate_onto(descriptor.as_fd(), number).map_err(fail("connect its streams"))?;
-        }
-        std::env::set_current_dir(cwd).map_err(fail("enter the working directory"))?;
-        self.set_limits().map_err(fail("set limits"))?;
-        drop_privileges(self.privileged).map_err(fail("drop privileges"))?;
-        filter::install(&self.filters).map_err(fail("filter system calls"))?;
-        let program = argv.first().cloned().unwrap_or_default();
-        if program.as_bytes().contains(&b'/') {
-            return sys::exec(&program, argv, variables).map_err(fail("run the command"));
-        }
-        let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for directory in search_path.split(':') {
-            let Ok(candidate) = CString::new(format!("{directory}/{}", program.to_string_lossy())) else {
-                continue;
-            };
-            match sys::exec(&candidate, argv, variables) {
-                Ok(never) => match never {},
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => last = error,
-            }
-        }
-        Err(fail("run the command")(last))
-    }
-
-    fn set_limits(&self) -> io::Result<()> {
-        const MEBIBYTE: u64 = 1024 * 1024;
-        let set = |resource, value: u64| {
-            let current = rustix::process::getrlimit(resource);
-            // Only root could raise a limit again.
-            let value = current.maximum.map_or(value, |maximum| maximum.min(value));
-            rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
-        };
-        set(Resource::Core, 0)?;
-        set(Resource::Nofile, 1024)?;
-        set(Resource::Fsize, u64::from(self.enforce.storage_mb) * MEBIBYTE)?;
-        if let Some(megabytes) = self.enforce.memory_mb {
-            set(Resource::As, u64::from(megabytes) * MEBIBYTE)?;
-        }
-        if let Some(pids) = self.enforce.pids {
-            set(Resource::Nproc, pids.into())?;
-        }
-        if let Some(cpus) = self.enforce.cpus {
-            let allowed = rustix::thread::sched_getaffinity(None)?;
-            let mut chosen = rustix::thread::CpuSet::new();
-            let cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
-            cores.take(cpus as usize).for_each(|core| chosen.set(core));
-            rustix::thread::sched_setaffinity(None, &chosen)?;
-        }
-        Ok(())
-    }
 }
 
 /// Every process of the room but the first, the resident, and those that have ended already.
@@ -359,26 +261,4 @@ fn other_processes(resident: Pid) -> io::Result<Vec<Pid>> {
         }
     }
     Ok(others)
-}
-
-/// No capability now or later, no other user, no way to get either back.
-fn drop_privileges(privileged: bool) -> io::Result<()> {
-    for capability in CapabilitySet::all().iter() {
-        // A capability that this kernel does not know cannot be held either.
-        rustix::thread::remove_capability_from_bounding_set(capability).ok();
-    }
-    if privileged {
-        let (uid, gid) = (rustix::fs::Uid::from_raw(ROOM_UID), rustix::fs::Gid::from_raw(ROOM_UID));
-        rustix::thread::set_thread_groups(&[])?;
-        rustix::thread::set_thread_res_gid(gid, gid, gid)?;
-        rustix::thread::set_thread_res_uid(uid, uid, uid)?;
-    }
-    rustix::thread::clear_ambient_capability_set()?;
-    let none = CapabilitySet::empty();
-    rustix::thread::set_capabilities(
-        None,
-        CapabilitySets { effective: none, permitted: none, inheritable: none },
-    )?;
-    rustix::thread::set_no_new_privs(true)?;
-    Ok(())
 }

@@ -87,6 +87,8 @@ impl Held {
 pub enum Level {
     /// Own namespaces, system calls filtered, no privileges.
     Namespaces,
+    /// The same in a container of the task's own image.
+    Container,
     /// Not at all: commands run on the host.
     None,
 }
@@ -114,12 +116,16 @@ pub(crate) enum Request {
 }
 
 /// The limits that the room itself must set, because no control group does.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Enforce {
-    pub(crate) memory_mb: Option<u32>,
-    pub(crate) pids: Option<u32>,
-    pub(crate) cpus: Option<u32>,
-    pub(crate) storage_mb: u32,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enforce {
+    /// Memory in MiB, of each process.
+    pub memory_mb: Option<u32>,
+    /// Processes and threads.
+    pub pids: Option<u32>,
+    /// Cores to be held to.
+    pub cpus: Option<u32>,
+    /// Size of a file in MiB.
+    pub storage_mb: u32,
 }
 
 /// From the room to the opener.

@@ -12,12 +12,35 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 
 use crate::spec::ROOM_UID;
 
-/// A directory, by descriptor.
+/// A directory of a room.
 #[derive(Debug)]
-pub struct Tree {
+pub struct Tree(Inner);
+
+#[derive(Debug)]
+enum Inner {
+    Here(Here),
+    Elsewhere(Box<dyn Elsewhere>),
+}
+
+/// A directory of this machine, by descriptor.
+#[derive(Debug)]
+struct Here {
     directory: OwnedFd,
     /// Whether what is written belongs to the user of rooms.
     in_room: bool,
+}
+
+/// A directory that this process cannot open itself, such as one in a container: somebody there does it by the rules
+/// of a [`Tree`].
+pub trait Elsewhere: std::fmt::Debug + Send + Sync {
+    /// A copy of a regular file, to be read from its beginning.
+    fn open_file(&self, path: &Path) -> io::Result<File>;
+    /// Writes a file, with the directories above it.
+    fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()>;
+    /// Makes a directory, with those above it.
+    fn make_directory(&self, path: &Path) -> io::Result<()>;
+    /// Everything below, sorted by path.
+    fn list(&self, limits: WalkLimits) -> io::Result<Vec<Listed>>;
 }
 
 /// What lies below a directory.
@@ -58,23 +81,27 @@ pub struct WalkLimits {
 impl Tree {
     /// Takes over a descriptor of a directory in a room.
     pub fn new(directory: OwnedFd) -> Self {
-        Self { directory, in_room: true }
+        Self(Inner::Here(Here { directory, in_room: true }))
+    }
+
+    /// A directory that somebody else looks after.
+    pub fn elsewhere(directory: impl Elsewhere + 'static) -> Self {
+        Self(Inner::Elsewhere(Box::new(directory)))
     }
 
     /// Opens a directory of the host.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self { directory: rustix::fs::open(path, flags, Mode::empty())?, in_room: false })
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        Ok(Self(Inner::Here(Here { directory, in_room: false })))
     }
 
     /// Opens a regular file for reading. Never waits, never follows a link.
     pub fn open_file(&self, path: &Path) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(self.resolve(path, flags, Mode::empty())?);
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        match &self.0 {
+            Inner::Here(here) => here.open_file(path),
+            Inner::Elsewhere(elsewhere) => elsewhere.open_file(path),
         }
-        Ok(file)
     }
 
     /// Reads a regular file of at most `limit` bytes.
@@ -89,6 +116,40 @@ impl Tree {
 
     /// Writes a file, with the directories above it, for whoever works there.
     pub fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
+        match &self.0 {
+            Inner::Here(here) => here.write(path, bytes, executable),
+            Inner::Elsewhere(elsewhere) => elsewhere.write(path, bytes, executable),
+        }
+    }
+
+    /// Makes a directory, with those above it.
+    pub fn make_directory(&self, path: &Path) -> io::Result<()> {
+        match &self.0 {
+            Inner::Here(here) => here.make_parents(&path.join("x")),
+            Inner::Elsewhere(elsewhere) => elsewhere.make_directory(path),
+        }
+    }
+
+    /// Everything below, sorted by path.
+    pub fn list(&self, limits: WalkLimits) -> io::Result<Vec<Listed>> {
+        match &self.0 {
+            Inner::Here(here) => here.list(limits),
+            Inner::Elsewhere(elsewhere) => elsewhere.list(limits),
+        }
+    }
+}
+
+impl Here {
+    fn open_file(&self, path: &Path) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(self.resolve(path, flags, Mode::empty())?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(file)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
         self.make_parents(path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = if executable { 0o755 } else { 0o644 };
@@ -97,13 +158,7 @@ impl Tree {
         file.write_all(bytes)
     }
 
-    /// Makes a directory, with those above it.
-    pub fn make_directory(&self, path: &Path) -> io::Result<()> {
-        self.make_parents(&path.join("x"))
-    }
-
-    /// Everything below, sorted by path.
-    pub fn list(&self, limits: WalkLimits) -> io::Result<Vec<Listed>> {
+    fn list(&self, limits: WalkLimits) -> io::Result<Vec<Listed>> {
         let mut found = Vec::new();
         let top = rustix::fs::openat(
             &self.directory,

@@ -34,7 +34,7 @@ use crate::commands::evolve_report::view_text;
 use crate::commands::evolve_run::{Opened, Prepared, prepare};
 use crate::commands::models::{self, Models};
 use crate::commands::planning;
-use crate::commands::run::{listen, shared_with};
+use crate::commands::run::{judge, listen, shared_with};
 use crate::context::Context;
 use crate::evolve_progress::EvolveProgress;
 use crate::failure::{Exit, Failure};
@@ -66,6 +66,7 @@ pub(super) fn carry_out(
     };
     let mut problems = models.problems.clone();
     problems.extend(supply.remarks.iter().cloned());
+    let judge = judge(context, &project, &plan)?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let beginning = Beginning {
@@ -87,7 +88,7 @@ pub(super) fn carry_out(
         &project,
         &plan,
         (models.meter.clone(), trial_account.clone()),
-        Vec::new(),
+        (judge, Vec::new()),
         control.clone(),
     );
     let desk = Desk::open(DeskSetup {

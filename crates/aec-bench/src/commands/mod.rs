@@ -6,6 +6,7 @@ pub(crate) mod audit_page;
 pub(crate) mod classifier;
 pub(crate) mod config;
 pub(crate) mod config_check;
+pub(crate) mod containers;
 pub(crate) mod dataset_create;
 pub(crate) mod dataset_diff;
 pub(crate) mod dataset_export;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
-use aec_base::settings::Setting;
+use aec_base::settings::{Backend, Setting};
 use aec_base::text;
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::pool::Pool;
@@ -32,6 +32,7 @@ use aec_task::task::Task;
 use serde::Serialize;
 
 use crate::arguments::{RunArguments, TapeArguments};
+use crate::commands::containers;
 use crate::commands::ledger::find_experiment;
 use crate::commands::models::{self, Models};
 use crate::commands::plan::{Preview, variables_remark};
@@ -182,13 +183,14 @@ fn begin(
     let opened = models::open(context, project, tape, RetryPolicy::default(), unpriced)?;
     let problems = opened.problems.clone();
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
+    let judge = judge(context, project, plan)?;
     let models = tape.name();
     let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named };
     let (session, _, mut past) = Session::begin(&beginning)?;
     past.cost_usd += pending_cost(&jobs.join(plan.experiment_id.as_str()));
     let control = Control::default();
     let progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;
-    let shared = shared(context, project, plan, opened, agents, &past, control.clone());
+    let shared = shared(context, project, plan, opened, (judge, agents), &past, control.clone());
     Ok(Begun { runtime, signals, session, past, progress, shared, control, problems })
 }
 
@@ -304,24 +306,21 @@ fn shared(
     project: &Project,
     plan: &Plan,
     opened: Models,
-    agents: Vec<Arc<PreparedAgent>>,
+    who: (Judge, Vec<Arc<PreparedAgent>>),
     past: &Past,
     control: Control,
 ) -> Arc<Shared> {
     let account = run_account(project, &opened, past);
-    Arc::new(shared_with(context, project, plan, (opened.meter, account), agents, control))
+    Arc::new(shared_with(context, project, plan, (opened.meter, account), who, control))
 }
 
-/// The same, with an account that is there already.
-pub(super) fn shared_with(
-    context: &Context,
-    project: &Project,
-    plan: &Plan,
-    (meter, account): (Meter, Account),
-    agents: Vec<Arc<PreparedAgent>>,
-    control: Control,
-) -> Shared {
-    let judge = Judge {
+/// The judge of a run. Where trials run in containers, their engine must answer.
+pub(super) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result<Judge, Failure> {
+    let engine = match plan.conditions.backend {
+        Backend::Docker => Some(containers::engine(project)?),
+        Backend::Local | Backend::Harbor | Backend::Modal => None,
+    };
+    Ok(Judge {
         isolation: match plan.conditions.sandbox {
             SandboxChoice::Namespaces => Isolation::Room,
             SandboxChoice::None => Isolation::None,
@@ -330,10 +329,26 @@ pub(super) fn shared_with(
         surface: Surface::default(),
         pool: Some(Arc::new(Pool::default())),
         native: true,
-    };
+        engine,
+    })
+}
+
+/// The same, with an account that is there already.
+pub(super) fn shared_with(
+    context: &Context,
+    project: &Project,
+    plan: &Plan,
+    (meter, account): (Meter, Account),
+    (judge, agents): (Judge, Vec<Arc<PreparedAgent>>),
+    control: Control,
+) -> Shared {
     let mut tool_versions = BTreeMap::from([("aec-bench".to_owned(), VERSION.to_owned())]);
     if let Some(python) = &judge.python {
         tool_versions.insert("python".to_owned(), python.version.clone());
+    }
+    if let Some(engine) = &judge.engine {
+        let facts = engine.facts();
+        tool_versions.insert(facts.name.to_lowercase(), facts.version.clone());
     }
     Shared {
         plan: Arc::new(plan.clone()),

@@ -157,7 +157,14 @@ pub(crate) fn isolation(sandbox: &SandboxArgument) -> Isolation {
 
 fn judge_with(search_path: Option<&OsStr>, isolation: Isolation) -> Judge {
     let python = python::find(search_path).filter(|python| python.recent_enough);
-    Judge { isolation, python, surface: Surface::default(), pool: Some(Arc::default()), native: true }
+    Judge {
+        isolation,
+        python,
+        surface: Surface::default(),
+        pool: Some(Arc::default()),
+        native: true,
+        engine: None,
+    }
 }
 
 pub(crate) fn freeze_failure(error: &FreezeError, what: &str) -> Failure {

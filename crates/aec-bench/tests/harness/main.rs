@@ -200,6 +200,7 @@ impl Bench {
             snapshots: Some(ContentStore::new(root.join("store"))),
             opener: RoomOpener {
                 isolation: Isolation::Room,
+                containers: None,
                 python: python::find(std::env::var_os("PATH").as_deref()),
                 limits: Limits { cpus: 1, memory_mb: 512, storage_mb: 128, pids: 64 },
                 extra: Vec::new(),

@@ -62,5 +62,12 @@ fn write_task(directory: &Path) -> Task {
 fn judge() -> Judge {
     aec_sandbox::use_shim(env!("CARGO_BIN_EXE_aec-bench").into());
     let python = python::find(std::env::var_os("PATH").as_deref());
-    Judge { isolation: Isolation::Room, python, surface: Surface::default(), pool: None, native: true }
+    Judge {
+        isolation: Isolation::Room,
+        python,
+        surface: Surface::default(),
+        pool: None,
+        native: true,
+        engine: None,
+    }
 }

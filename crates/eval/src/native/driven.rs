@@ -142,7 +142,13 @@ impl Driver {
             gateway: Gateway::new(),
             redactor,
             snapshots: None,
-            opener: RoomOpener { isolation, python: PYTHON.clone(), limits, extra: Vec::new() },
+            opener: RoomOpener {
+                isolation,
+                containers: None,
+                python: PYTHON.clone(),
+                limits,
+                extra: Vec::new(),
+            },
         });
         let rollout = harness::run(&mut context).await;
         trajectory.finish().map_err(|error| error.to_string())?;

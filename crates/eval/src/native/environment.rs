@@ -7,6 +7,7 @@ use std::time::Duration;
 use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::text::printable;
+use aec_container::Purpose;
 use aec_judge::judge::{Isolation, JudgeLimits};
 use aec_judge::scorer::Answers;
 use aec_judge::verifier::VerifierFiles;
@@ -248,6 +249,8 @@ impl NativeEnvironment {
                     cpus: limits.cpus,
                     memory_mb: limits.memory_mb,
                     storage_mb: limits.storage_mb,
+                    image: None,
+                    purpose: Purpose::default(),
                 },
                 output_path: task.output_path.clone(),
                 outputs: task.outputs.clone().unwrap_or_default(),

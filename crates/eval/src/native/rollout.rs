@@ -336,7 +336,8 @@ impl Generated {
                 other => other.name(),
             }),
             harness::End::Model(failure) => End::Failed(failure),
-            harness::End::Room(fault) | harness::End::Task(fault) => End::Machine(fault),
+            harness::End::Room(fault) => End::Machine(fault.message),
+            harness::End::Task(fault) => End::Machine(fault),
         }
     }
 

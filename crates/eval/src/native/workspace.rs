@@ -190,7 +190,7 @@ impl Workspace {
         spec.stdout = OutputLimits { head: KEPT_OUTPUT, tail: KEPT_OUTPUT, spill: None };
         let ran = blocking(move || {
             let mut room = room.lock().unwrap_or_else(PoisonError::into_inner);
-            let home = if room.level() == Level::Namespaces { "/home/agent" } else { "/tmp" };
+            let home = if room.level() == Level::None { "/tmp" } else { "/home/agent" };
             spec.env = environment(home);
             room.exec(&spec, &mut |_, _| {})
         })

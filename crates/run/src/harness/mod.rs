@@ -160,9 +160,37 @@ pub enum End {
     /// The agent itself failed, say its program crashed; what it left until then counts.
     Agent(String),
     /// The room failed.
-    Room(String),
+    Room(RoomFault),
     /// The task lacks what the harness needs.
     Task(String),
+}
+
+/// Why a room failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomFault {
+    /// The kind, where whatever keeps rooms tells kinds apart.
+    pub kind: Option<&'static str>,
+    /// What happened.
+    pub message: String,
+    /// Whether another attempt may go better.
+    pub may_pass: bool,
+}
+
+impl From<String> for RoomFault {
+    fn from(message: String) -> Self {
+        Self { kind: None, message, may_pass: true }
+    }
+}
+
+impl From<SandboxError> for RoomFault {
+    fn from(error: SandboxError) -> Self {
+        match error {
+            SandboxError::Elsewhere { kind, may_pass, message } => {
+                Self { kind: Some(kind), message, may_pass }
+            }
+            other => other.to_string().into(),
+        }
+    }
 }
 
 /// A limit that was reached.
@@ -204,13 +232,13 @@ impl Limit {
 
 impl From<SandboxError> for End {
     fn from(error: SandboxError) -> Self {
-        Self::Room(error.to_string())
+        Self::Room(error.into())
     }
 }
 
 impl From<std::io::Error> for End {
     fn from(error: std::io::Error) -> Self {
-        Self::Room(error.to_string())
+        Self::Room(error.to_string().into())
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aec_base::digest::Digest;
+use aec_container::Purpose;
 use aec_judge::judge::Judge;
 use aec_model::message::ToolCall;
 use aec_sandbox::{ExecSpec, Exit, Kind, Limits, WalkLimits};
@@ -87,6 +88,7 @@ pub fn reference_files(task: &Task, judge: &Judge) -> Result<BTreeMap<String, Ve
     let environment = &task.environment;
     let opener = RoomOpener {
         isolation: judge.isolation,
+        containers: judge.engine.clone().map(|engine| (engine, Purpose::default())),
         python: judge.python.clone(),
         limits: Limits {
             cpus: environment.cpus,

@@ -282,7 +282,7 @@ impl Shared<'_> {
 
     /// Calls the model when it is this call's turn. What would fail for every other call too ends the work.
     async fn ask(&self, plane: Plane, request: &Request) -> Result<Result<Reply, String>, End> {
-        let _permit = self.permits.acquire().await.map_err(|error| End::Room(error.to_string()))?;
+        let _permit = self.permits.acquire().await.map_err(|error| End::Room(error.to_string().into()))?;
         if self.context.time_left().is_zero() {
             return Err(End::Limit(Limit::Time));
         }

@@ -189,7 +189,7 @@ impl Session {
             Ok(problems) => Ok((session, problems)),
             Err(error) => {
                 let said = session.last_words().await;
-                Err(End::Room(format!("no Python session can be started: {error}{said}")))
+                Err(End::Room(format!("no Python session can be started: {error}{said}").into()))
             }
         }
     }

@@ -1,0 +1,15 @@
+//! Rooms that are containers of a task's own image, through the Docker Engine API of Docker or Podman.
+//!
+//! The first process of such a container is this very program. It runs commands and looks after files on behalf of the
+//! opener, over the container's own stdin and stdout, so a container needs no network, no shared directory and no
+//! daemon inside; when the opener is gone, so is the container.
+
+pub mod engine;
+mod entry;
+pub mod image;
+mod line;
+mod room;
+
+pub use engine::{Cleaned, Engine, EngineError, Facts, Found, Limits as EngineLimits};
+pub use image::{Extension, TaskImage};
+pub use room::{ContainerRoom, Purpose};

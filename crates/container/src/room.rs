@@ -1,0 +1,413 @@
+//! A room that is a container.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use aec_sandbox::wire::{Answer, Body, Call, Command, MAIN, STDERR, STDOUT};
+use aec_sandbox::{
+    Capture, Elsewhere, Enforce, ExecResult, ExecSpec, Exit, Held, Hold, Level, Listed, RoomSpec, Sandbox,
+    SandboxError, Stopper, Stream, Tree, WalkLimits,
+};
+use bollard::container::LogOutput;
+use bollard::errors::Error as DockerError;
+use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
+use bytes::{Buf as _, Bytes};
+use futures_util::StreamExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::runtime::Handle;
+
+use crate::engine::{Engine, EngineError, LABEL, Started, Taken, remove};
+use crate::image::TaskImage;
+use crate::line::{Conversation, Line};
+
+/// Verifier files, which the opener has already bounded.
+const SEALED_MB: u32 = 2048;
+/// How long the first process of a container may take to answer.
+const FIRST_WORD: Duration = Duration::from_secs(60);
+/// How long a command that was killed may take to be gone.
+const LAST_WORD: Duration = Duration::from_secs(10);
+/// What the first process may do: give files away, become nobody, end others. Commands may do nothing of it.
+const CAPABILITIES: [&str; 6] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"];
+
+/// What a container is for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Purpose {
+    /// The experiment.
+    pub experiment: Option<String>,
+    /// The trial.
+    pub trial: Option<String>,
+    /// Who works in it: `agent` or `judge`.
+    pub role: &'static str,
+    /// Whether `/workspace` begins with what the image has there.
+    pub seeded: bool,
+}
+
+/// A room that is a container. Dropping it ends everything inside and takes it away.
+#[derive(Debug)]
+pub struct ContainerRoom {
+    engine: Engine,
+    id: String,
+    line: Line,
+    held: Held,
+    places: Vec<(String, Tree)>,
+    frozen: bool,
+    // After everything else: the place is free when the container is gone.
+    _place: Taken,
+}
+
+impl ContainerRoom {
+    /// Opens a room of a task's image, which is built if there is none.
+    pub fn open(
+        engine: &Engine,
+        image: &TaskImage,
+        spec: &RoomSpec,
+        purpose: &Purpose,
+    ) -> Result<Self, SandboxError> {
+        let name = engine.image(image)?;
+        let place = engine.place();
+        let Started { id, streams } = engine.start(created(engine, &name, spec, purpose))?;
+        let Some(handle) = engine.handle() else { return Err(SandboxError::Gone) };
+        let output = Output { handle: handle.clone(), stream: streams.output, rest: Bytes::new() };
+        let line = Line::new(output, Input { handle, stream: streams.input });
+        let directories = spec.writable.iter().chain(&spec.sealed);
+        let places = directories
+            .map(|place| {
+                let directory = Directory { line: line.clone(), place: place.clone() };
+                (place.clone(), Tree::elsewhere(directory))
+            })
+            .collect();
+        let held = Held { cpus: Hold::Tree, memory: Hold::Tree, storage: Hold::Tree, pids: Hold::Tree };
+        let room = Self { engine: engine.clone(), id, line, held, places, frozen: false, _place: place };
+        let opening = room.line.call(Call::Open {
+            writable: spec.writable.clone(),
+            sealed: spec.sealed.clone(),
+            seeded: purpose.seeded,
+            enforce: Enforce { storage_mb: spec.limits.storage_mb, ..Enforce::default() },
+        })?;
+        match opening.next(FIRST_WORD).map_err(|_| room.why_gone())? {
+            Some(Body::Answer(Answer::Done)) => Ok(room),
+            Some(Body::Answer(Answer::Failed(failed))) => {
+                let message = io::Error::from(failed).to_string();
+                Err(EngineError::Refused(message).into())
+            }
+            _ => Err(EngineError::Refused("the container did not begin to work".to_owned()).into()),
+        }
+    }
+
+    /// Why nobody answers any more.
+    fn why_gone(&self) -> SandboxError {
+        let (docker, id) = (self.engine.docker(), self.id.clone());
+        let found = self.engine.wait(async move {
+            match docker.inspect_container(&id, None).await {
+                Ok(found) => Ok(found.state),
+                Err(DockerError::DockerResponseServerError { status_code: 404, .. }) => Ok(None),
+                Err(error) => Err(error.into()),
+            }
+        });
+        match found {
+            Ok(_) => SandboxError::Gone,
+            Err(error) => error.into(),
+        }
+    }
+
+    fn gone(&self, error: io::Error) -> SandboxError {
+        if error.kind() == io::ErrorKind::BrokenPipe { self.why_gone() } else { error.into() }
+    }
+
+    fn ask(&self, call: Call) -> Result<Answer, SandboxError> {
+        self.line.ask(call).map_err(|error| self.gone(error))
+    }
+}
+
+fn created(engine: &Engine, image: &str, spec: &RoomSpec, purpose: &Purpose) -> ContainerCreateBody {
+    const MEBIBYTE: i64 = 1024 * 1024;
+    let limits = &spec.limits;
+    let memory = i64::from(limits.memory_mb) * MEBIBYTE;
+    // Podman knows no limit of their number here; what small files take counts as memory.
+    let tmpfs = |megabytes: u32| format!("rw,nosuid,nodev,exec,size={megabytes}m,mode=755");
+    let own = ["/tmp", "/home/agent"].map(str::to_owned);
+    let writable = spec.writable.iter().chain(&own).map(|place| (place.clone(), tmpfs(limits.storage_mb)));
+    let sealed = spec.sealed.iter().map(|place| (place.clone(), tmpfs(SEALED_MB)));
+    let mut labels = HashMap::from([
+        (LABEL.to_owned(), "room".to_owned()),
+        (format!("{LABEL}.role"), purpose.role.to_owned()),
+        (format!("{LABEL}.pid"), std::process::id().to_string()),
+    ]);
+    for (name, value) in [("experiment", &purpose.experiment), ("trial", &purpose.trial)] {
+        labels.extend(value.clone().map(|value| (format!("{LABEL}.{name}"), value)));
+    }
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        hostname: Some("room".to_owned()),
+        user: Some("0:0".to_owned()),
+        entrypoint: Some(engine.entry_command()),
+        cmd: Some(Vec::new()),
+        working_dir: Some("/".to_owned()),
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        open_stdin: Some(true),
+        // The container ends when its opener hangs up, however that comes about.
+        stdin_once: Some(true),
+        tty: Some(false),
+        labels: Some(labels),
+        host_config: Some(HostConfig {
+            auto_remove: Some(true),
+            memory: Some(memory),
+            memory_swap: Some(memory),
+            nano_cpus: Some(i64::from(limits.cpus) * 1_000_000_000),
+            pids_limit: Some(i64::from(limits.pids)),
+            readonly_rootfs: Some(true),
+            tmpfs: Some(writable.chain(sealed).collect()),
+            network_mode: (!spec.network).then(|| "none".to_owned()),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
+            security_opt: Some(vec!["no-new-privileges".to_owned()]),
+            init: Some(false),
+            // What crosses the line is not the engine's to keep.
+            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+impl Sandbox for ContainerRoom {
+    fn level(&self) -> Level {
+        Level::Container
+    }
+
+    fn held(&self) -> Held {
+        self.held
+    }
+
+    fn exec(
+        &mut self,
+        command: &ExecSpec,
+        watch: &mut dyn FnMut(Stream, &[u8]),
+    ) -> Result<ExecResult, SandboxError> {
+        let started = Instant::now();
+        let deadline = started + command.deadline;
+        let mut stdout = Capture::new(command.stdout.clone())?;
+        let mut stderr = Capture::new(command.stderr.clone())?;
+        let conversation = self
+            .line
+            .call(Call::Exec(told(command)))
+            .and_then(|conversation| conversation.speaker().send_all(&command.stdin).map(|()| conversation))
+            .map_err(|error| self.gone(error))?;
+        let mut killed = false;
+        let exit = loop {
+            let now = Instant::now();
+            if now >= deadline && !killed {
+                conversation.speaker().say(Body::Call(Call::Kill)).map_err(|error| self.gone(error))?;
+                killed = true;
+            }
+            let patience = if killed { LAST_WORD } else { deadline - now };
+            match conversation.next(patience).map_err(|error| self.gone(error))? {
+                Some(Body::Data(STDOUT, bytes)) => {
+                    stdout.push(&bytes);
+                    watch(Stream::Stdout, &bytes);
+                }
+                Some(Body::Data(STDERR, bytes)) => {
+                    stderr.push(&bytes);
+                    watch(Stream::Stderr, &bytes);
+                }
+                Some(Body::Answer(Answer::Exited { .. })) if killed => break Exit::Deadline,
+                Some(Body::Answer(Answer::Exited { code: Some(code), .. })) => break Exit::Code(code),
+                Some(Body::Answer(Answer::Exited { signal, .. })) => break Exit::Signal(signal.unwrap_or(0)),
+                Some(Body::Answer(Answer::Failed(failed))) => return Err(io::Error::from(failed).into()),
+                None if killed => {
+                    // It got away from its group, or the room has stopped answering.
+                    self.freeze()?;
+                    break Exit::Deadline;
+                }
+                _ => {}
+            }
+        };
+        let (stdout, stderr) = (stdout.finish(), stderr.finish());
+        Ok(ExecResult { exit, stdout, stderr, duration: started.elapsed() })
+    }
+
+    fn directory(&self, place: &str) -> Option<&Tree> {
+        self.places.iter().find(|(known, _)| known == place).map(|(_, tree)| tree)
+    }
+
+    /// They never belonged to the user that commands are.
+    fn seal(&mut self) -> Result<(), SandboxError> {
+        Ok(())
+    }
+
+    fn freeze(&mut self) -> Result<(), SandboxError> {
+        if !self.frozen {
+            self.ask(Call::Freeze)?;
+            self.frozen = true;
+        }
+        Ok(())
+    }
+
+    fn out_of_memory(&self) -> bool {
+        matches!(self.line.ask(Call::OutOfMemory), Ok(Answer::Is(true)))
+    }
+
+    /// A socket of this machine; what connects to the same port inside the container is carried to it.
+    fn listen(&mut self) -> Result<TcpListener, SandboxError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        self.ask(Call::Listen(listener.local_addr()?.port()))?;
+        Ok(listener)
+    }
+
+    fn settle(&mut self, command: &ExecSpec, socket: &OwnedFd, output: &OwnedFd) -> Result<(), SandboxError> {
+        let conversation = self.line.call(Call::Settle(told(command))).map_err(|error| self.gone(error))?;
+        conversation.answer().map_err(|error| self.gone(error))?;
+        let (socket, output) = (File::from(socket.try_clone()?), File::from(output.try_clone()?));
+        std::thread::spawn(move || serve_resident(&conversation, socket, output));
+        Ok(())
+    }
+
+    fn evict(&mut self) -> Result<(), SandboxError> {
+        self.ask(Call::Evict).map(drop)
+    }
+
+    fn stopper(&self) -> Option<Stopper> {
+        let line = self.line.clone();
+        Some(Stopper::new(move || line.tell(Call::Freeze)))
+    }
+}
+
+/// Carries bytes between a resident and the socket that it believes to be its stdin.
+fn serve_resident(conversation: &Conversation, socket: File, mut output: File) {
+    let Ok(reading) = socket.try_clone() else { return };
+    let mut writing = socket;
+    std::thread::scope(|scope| {
+        let speaker = conversation.speaker();
+        scope.spawn(|| speaker.pump(&reading));
+        let mut ended = false;
+        while let Ok(Some(body)) = conversation.next(Duration::MAX) {
+            let written = match body {
+                Body::Data(MAIN, bytes) => writing.write_all(&bytes),
+                Body::Data(STDOUT, bytes) => output.write_all(&bytes),
+                Body::End(MAIN) => {
+                    ended = true;
+                    Ok(())
+                }
+                Body::End(STDOUT) if ended => break,
+                _ => Ok(()),
+            };
+            if written.is_err() {
+                break;
+            }
+        }
+        // Whoever still listens hears that the resident is gone.
+        rustix::net::shutdown(&writing, rustix::net::Shutdown::Both).ok();
+    });
+}
+
+impl Drop for ContainerRoom {
+    fn drop(&mut self) {
+        self.line.hang_up();
+        let (docker, id) = (self.engine.docker(), self.id.clone());
+        // It ends by itself; this is for one that does not.
+        self.engine.leave(async move {
+            remove(&docker, &id).await;
+        });
+    }
+}
+
+fn told(command: &ExecSpec) -> Command {
+    Command { argv: command.argv.clone(), env: command.env.clone(), cwd: command.cwd.clone() }
+}
+
+/// A directory of a container.
+#[derive(Debug)]
+struct Directory {
+    line: Line,
+    place: String,
+}
+
+impl Elsewhere for Directory {
+    fn open_file(&self, path: &Path) -> io::Result<File> {
+        let conversation = self.line.call(Call::Read { place: self.place.clone(), path: path.into() })?;
+        let Answer::File { executable } = conversation.answer()? else { return Err(odd()) };
+        let mut file = tempfile::tempfile()?;
+        conversation.copy_to(&mut file)?;
+        let mode = if executable { 0o755 } else { 0o644 };
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
+        file.rewind()?;
+        Ok(file)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
+        let call = Call::Write { place: self.place.clone(), path: path.into(), executable };
+        let conversation = self.line.call(call)?;
+        conversation.speaker().send_all(bytes)?;
+        conversation.answer().map(drop)
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<()> {
+        self.line.ask(Call::MakeDirectory { place: self.place.clone(), path: path.into() }).map(drop)
+    }
+
+    fn list(&self, limits: WalkLimits) -> io::Result<Vec<Listed>> {
+        let call = Call::List { place: self.place.clone(), entries: limits.entries, depth: limits.depth };
+        let Answer::Listed(entries) = self.line.ask(call)? else { return Err(odd()) };
+        entries.iter().map(aec_sandbox::wire::Entry::listed).collect()
+    }
+}
+
+fn odd() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the room answered with something else")
+}
+
+/// What the container prints, for a thread to read.
+struct Output {
+    handle: Handle,
+    stream: Pin<Box<dyn futures_util::Stream<Item = Result<LogOutput, DockerError>> + Send>>,
+    rest: Bytes,
+}
+
+impl Read for Output {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.rest.is_empty() {
+            match self.handle.block_on(self.stream.next()) {
+                Some(Ok(LogOutput::StdErr { message })) => {
+                    tracing::debug!(message = %String::from_utf8_lossy(&message), "a container complains");
+                }
+                Some(Ok(piece)) => self.rest = piece.into_bytes(),
+                Some(Err(error)) => return Err(io::Error::other(error.to_string())),
+                None => return Ok(0),
+            }
+        }
+        let count = self.rest.len().min(buffer.len());
+        self.rest.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// What the container reads, for a thread to write.
+struct Input {
+    handle: Handle,
+    stream: Pin<Box<dyn tokio::io::AsyncWrite + Send>>,
+}
+
+impl Write for Input {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.handle.block_on(self.stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.handle.block_on(self.stream.flush())
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        // An engine that is gone needs no good-bye.
+        self.handle.block_on(self.stream.shutdown()).ok();
+    }
+}

@@ -1,0 +1,554 @@
+//! The first process of a container that is a room: it makes the room's directories, runs commands as nobody, reads and
+//! writes files for the opener, and carries bytes between both. It has one thread, and lives until its opener hangs up.
+//!
+//! What surrounds it — namespaces, limits, a root that cannot be written to — is the container engine's work. Commands
+//! are another user than this process, so they can neither stop it nor look into it.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+
+use crate::command::{Starter, fail};
+use crate::mounts::StepError;
+use crate::room::filled_pipe;
+use crate::spec::{Enforce, ROOM_UID};
+use crate::sys;
+use crate::tree::{Kind, Tree, WalkLimits};
+use crate::wire::{
+    Answer, Body, Call, Command, Failed, Frame, Frames, MAIN, PIECE, SEED, STDERR, STDOUT, WINDOW,
+};
+
+/// How long it waits before it looks for processes that lost their parents.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Pieces that are read of a command's output after its end; more than a pipe can hold.
+const LAST_PIECES: usize = 256;
+/// Files that an image may have in its workspace.
+const SEED_LIMITS: WalkLimits = WalkLimits { entries: 200_000, depth: 64 };
+/// Where the kernel counts processes that it killed for their memory.
+const MEMORY_EVENTS: [&str; 2] = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
+
+/// Serves the opener over stdin and stdout. Returns the exit code.
+pub fn run() -> i32 {
+    let (input, output) = (sys::inherited(0), File::from(sys::inherited(1)));
+    let mut line = Line { input, output, frames: Frames::default() };
+    let code = match open(&mut line) {
+        Ok(None) => 0,
+        Ok(Some(mut inside)) => match inside.serve(&mut line) {
+            Ok(()) => 0,
+            Err(_) => 1,
+        },
+        Err(failure) => {
+            let message = format!("cannot {}: {}", failure.step, failure.error);
+            let failed = Failed::from(&io::Error::other(message));
+            line.say(0, Body::Answer(Answer::Failed(failed))).map_or(2, |()| 1)
+        }
+    };
+    sys::exit_now(code)
+}
+
+/// The two streams.
+struct Line {
+    input: OwnedFd,
+    output: File,
+    frames: Frames,
+}
+
+impl Line {
+    fn say(&mut self, channel: u32, body: Body) -> io::Result<()> {
+        self.output.write_all(&Frame { channel, body }.encode()?)
+    }
+
+    fn answer(&mut self, channel: u32, answer: io::Result<Answer>) -> io::Result<()> {
+        let answer = answer.unwrap_or_else(|error| Answer::Failed(Failed::from(&error)));
+        self.say(channel, Body::Answer(answer))
+    }
+
+    /// Reads once. False when the opener hung up.
+    fn read(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; 64 * 1024];
+        let count = rustix::io::retry_on_intr(|| rustix::io::read(&self.input, &mut buffer))?;
+        self.frames.push(&buffer[..count]);
+        Ok(count > 0)
+    }
+}
+
+/// Waits for the first call and makes the room.
+fn open(line: &mut Line) -> Result<Option<Inside>, StepError> {
+    let frame = loop {
+        match line.frames.next_frame().map_err(fail("understand the opener"))? {
+            Some(frame) => break frame,
+            // A hang-up before the first word is an opener that changed its mind.
+            None => {
+                if !line.read().map_err(fail("listen"))? {
+                    return Ok(None);
+                }
+            }
+        }
+    };
+    let Body::Call(Call::Open { writable, sealed, seeded, enforce }) = frame.body else {
+        return Err(fail("open")(io::Error::other("the first call must open the room")));
+    };
+    let inside = Inside::new(&writable, &sealed, seeded, enforce)?;
+    line.say(frame.channel, Body::Answer(Answer::Done)).map_err(fail("answer"))?;
+    Ok(Some(inside))
+}
+
+/// The room.
+struct Inside {
+    starter: Starter,
+    environment: Vec<(String, String)>,
+    places: Vec<(String, Tree)>,
+    /// Commands that run, with their channels.
+    running: Vec<(Pid, u32)>,
+    resident: Option<(Pid, u32)>,
+    sources: Vec<Source>,
+    sinks: Vec<Sink>,
+    listeners: Vec<(u16, TcpListener)>,
+    /// Calls whose content is still coming.
+    gathering: HashMap<u32, (Call, Vec<u8>)>,
+    next_channel: u32,
+    frozen: bool,
+}
+
+/// Something that is read and sent to the opener.
+struct Source {
+    channel: u32,
+    stream: u8,
+    from: OwnedFd,
+    /// Bytes that the opener has not taken yet.
+    under_way: usize,
+}
+
+/// A socket that the opener's bytes go to.
+struct Sink {
+    channel: u32,
+    to: OwnedFd,
+    waiting: VecDeque<u8>,
+    /// Whether nothing more will come.
+    ending: bool,
+}
+
+impl Inside {
+    fn new(
+        writable: &[String],
+        sealed: &[String],
+        seeded: bool,
+        enforce: Enforce,
+    ) -> Result<Self, StepError> {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        std::env::set_current_dir("/").map_err(fail("enter the root"))?;
+        let mut places = Vec::new();
+        for (place, theirs) in
+            writable.iter().map(|place| (place, true)).chain(sealed.iter().map(|place| (place, false)))
+        {
+            let made = make_place(place, theirs);
+            places.push((place.clone(), made.map_err(fail(&format!("make {place}")))?));
+        }
+        for place in ["/tmp", "/home/agent"] {
+            make_place(place, true).map_err(fail(&format!("make {place}")))?;
+        }
+        if seeded && let Some((_, workspace)) = places.first() {
+            seed(workspace).map_err(fail("fill the workspace"))?;
+        }
+        let privileged = rustix::process::geteuid().is_root();
+        let mut starter = Starter::new(enforce, privileged)?;
+        starter.expendable = true;
+        let text = |text: std::ffi::OsString| text.into_string().ok();
+        let environment =
+            std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
+        Ok(Self {
+            starter,
+            environment,
+            places,
+            running: Vec::new(),
+            resident: None,
+            sources: Vec::new(),
+            sinks: Vec::new(),
+            listeners: Vec::new(),
+            gathering: HashMap::new(),
+            next_channel: 1,
+            frozen: false,
+        })
+    }
+
+    /// Serves until the opener hangs up; the end of this process is the end of the container.
+    fn serve(&mut self, line: &mut Line) -> io::Result<()> {
+        loop {
+            while let Some(frame) = line.frames.next_frame()? {
+                self.take(line, frame)?;
+            }
+            let ready = self.wait(line)?;
+            self.reap(line)?;
+            for (channel, stream) in ready.sources {
+                self.forward(line, channel, stream)?;
+            }
+            for channel in ready.sinks {
+                self.drain(line, channel)?;
+            }
+            for port in ready.listeners {
+                self.welcome(line, port)?;
+            }
+            if ready.input && !line.read()? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn wait(&self, line: &Line) -> io::Result<Ready> {
+        let ended: Vec<OwnedFd> = self
+            .running
+            .iter()
+            .filter_map(|(pid, _)| rustix::process::pidfd_open(*pid, PidfdFlags::empty()).ok())
+            .collect();
+        let sources: Vec<&Source> = self.sources.iter().filter(|source| source.under_way < WINDOW).collect();
+        let sinks: Vec<&Sink> = self.sinks.iter().filter(|sink| !sink.waiting.is_empty()).collect();
+        let mut waiting = vec![PollFd::new(&line.input, PollFlags::IN)];
+        waiting.extend(sources.iter().map(|source| PollFd::new(&source.from, PollFlags::IN)));
+        waiting.extend(sinks.iter().map(|sink| PollFd::new(&sink.to, PollFlags::OUT)));
+        waiting.extend(self.listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
+        waiting.extend(ended.iter().map(|handle| PollFd::new(handle, PollFlags::IN)));
+        match poll(&mut waiting, Some(&PATIENCE)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let happened: Vec<bool> = waiting.iter().map(|one| !one.revents().is_empty()).collect();
+        let (input, rest) = happened.split_first().map_or((false, &[][..]), |(input, rest)| (*input, rest));
+        let (of_sources, rest) = rest.split_at(sources.len());
+        let (of_sinks, rest) = rest.split_at(sinks.len());
+        let chosen = |happened: &[bool]| -> Vec<usize> {
+            happened.iter().enumerate().filter(|(_, happened)| **happened).map(|(at, _)| at).collect()
+        };
+        Ok(Ready {
+            input,
+            sources: chosen(of_sources)
+                .into_iter()
+                .map(|at| (sources[at].channel, sources[at].stream))
+                .collect(),
+            sinks: chosen(of_sinks).into_iter().map(|at| sinks[at].channel).collect(),
+            listeners: chosen(&rest[..self.listeners.len()])
+                .into_iter()
+                .map(|at| self.listeners[at].0)
+                .collect(),
+        })
+    }
+
+    fn take(&mut self, line: &mut Line, frame: Frame) -> io::Result<()> {
+        let Frame { channel, body } = frame;
+        match body {
+            Body::Call(call @ (Call::Exec(_) | Call::Write { .. })) => {
+                self.gathering.insert(channel, (call, Vec::new()));
+            }
+            Body::Call(call) => {
+                let answer = self.call(line, channel, call)?;
+                if let Some(answer) = answer {
+                    line.answer(channel, answer)?;
+                }
+            }
+            Body::Data(MAIN, bytes) => {
+                if let Some((_, gathered)) = self.gathering.get_mut(&channel) {
+                    gathered.extend_from_slice(&bytes);
+                    line.say(channel, Body::Ack(count(bytes.len())))?;
+                } else if let Some(sink) = self.sinks.iter_mut().find(|sink| sink.channel == channel) {
+                    sink.waiting.extend(bytes);
+                    self.drain(line, channel)?;
+                } else {
+                    // Whoever it was for is gone.
+                    line.say(channel, Body::Ack(count(bytes.len())))?;
+                }
+            }
+            Body::End(MAIN) => {
+                if let Some((call, content)) = self.gathering.remove(&channel) {
+                    let answer = self.gathered(channel, call, &content);
+                    if let Some(answer) = answer {
+                        line.answer(channel, answer)?;
+                    }
+                } else if let Some(sink) = self.sinks.iter_mut().find(|sink| sink.channel == channel) {
+                    sink.ending = true;
+                    self.drain(line, channel)?;
+                }
+            }
+            Body::Ack(taken) => {
+                for source in self.sources.iter_mut().filter(|source| source.channel == channel) {
+                    source.under_way = source.under_way.saturating_sub(taken as usize);
+                }
+            }
+            Body::Data(..) | Body::End(_) | Body::Answer(_) => {}
+        }
+        Ok(())
+    }
+
+    /// A call whose content is all there.
+    fn gathered(&mut self, channel: u32, call: Call, content: &[u8]) -> Option<io::Result<Answer>> {
+        match call {
+            Call::Exec(command) => self.exec(channel, &command, content).err().map(Err),
+            Call::Write { place, path, executable } => Some(
+                path.path()
+                    .and_then(|path| self.place(&place)?.write(&path, content, executable))
+                    .map(|()| Answer::Done),
+            ),
+            _ => None,
+        }
+    }
+
+    fn call(&mut self, line: &mut Line, channel: u32, call: Call) -> io::Result<Option<io::Result<Answer>>> {
+        Ok(Some(match call {
+            Call::Kill => {
+                if let Some((pid, _)) = self.running.iter().find(|(_, running)| *running == channel) {
+                    // It may have ended by itself a moment ago.
+                    rustix::process::kill_process_group(*pid, Signal::KILL).ok();
+                }
+                return Ok(None);
+            }
+            Call::Settle(command) => self.settle(channel, &command).map(|()| Answer::Done),
+            Call::Evict => {
+                self.evict(line)?;
+                Ok(Answer::Done)
+            }
+            Call::Freeze => {
+                self.frozen = true;
+                self.evict(line)?;
+                self.listeners.clear();
+                Ok(Answer::Done)
+            }
+            Call::Listen(port) => TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(|listener| {
+                self.listeners.push((port, listener));
+                Answer::Done
+            }),
+            Call::Read { place, path } => {
+                let opened = path.path().and_then(|path| {
+                    let file = self.place(&place)?.open_file(&path)?;
+                    let executable = file.metadata()?.mode() & 0o100 != 0;
+                    Ok((file, executable))
+                });
+                match opened {
+                    Ok((file, executable)) => {
+                        self.sources.push(Source { channel, stream: MAIN, from: file.into(), under_way: 0 });
+                        Ok(Answer::File { executable })
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            Call::MakeDirectory { place, path } => {
+                path.path().and_then(|path| self.place(&place)?.make_directory(&path)).map(|()| Answer::Done)
+            }
+            Call::List { place, entries, depth } => self
+                .place(&place)
+                .and_then(|tree| tree.list(WalkLimits { entries, depth }))
+                .map(|listed| Answer::Listed(listed.iter().map(Into::into).collect())),
+            Call::OutOfMemory => Ok(Answer::Is(out_of_memory())),
+            Call::Open { .. } | Call::Exec(_) | Call::Write { .. } | Call::Connected(_) => {
+                Err(io::Error::other("a call that makes no sense here"))
+            }
+        }))
+    }
+
+    fn place(&self, place: &str) -> io::Result<&Tree> {
+        let found = self.places.iter().find(|(known, _)| known == place);
+        found.map(|(_, tree)| tree).ok_or_else(|| io::Error::other("the room has no such directory"))
+    }
+
+    fn exec(&mut self, channel: u32, command: &Command, stdin: &[u8]) -> io::Result<()> {
+        let (out_reader, out_writer) = io::pipe()?;
+        let (err_reader, err_writer) = io::pipe()?;
+        let pid = self.start(command, &[filled_pipe(stdin)?, out_writer.into(), err_writer.into()])?;
+        self.running.push((pid, channel));
+        for (stream, reader) in [(STDOUT, out_reader), (STDERR, err_reader)] {
+            self.sources.push(Source { channel, stream, from: reader.into(), under_way: 0 });
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, channel: u32, command: &Command) -> io::Result<()> {
+        let (ours, theirs) =
+            rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let (reader, writer) = io::pipe()?;
+        let writer: OwnedFd = writer.into();
+        let pid = self.start(command, &[theirs, writer.try_clone()?, writer])?;
+        self.resident = Some((pid, channel));
+        self.sources.push(Source { channel, stream: STDOUT, from: reader.into(), under_way: 0 });
+        self.connect(channel, ours)
+    }
+
+    /// A socket whose bytes go both ways.
+    fn connect(&mut self, channel: u32, socket: OwnedFd) -> io::Result<()> {
+        self.sources.push(Source { channel, stream: MAIN, from: socket.try_clone()?, under_way: 0 });
+        self.sinks.push(Sink { channel, to: socket, waiting: VecDeque::new(), ending: false });
+        Ok(())
+    }
+
+    fn start(&self, command: &Command, streams: &[OwnedFd]) -> io::Result<Pid> {
+        if self.frozen {
+            return Err(io::Error::other("the room is frozen"));
+        }
+        let mut env = self.environment.clone();
+        env.retain(|(name, _)| !command.env.iter().any(|(other, _)| other == name));
+        env.extend(command.env.iter().cloned());
+        self.starter
+            .start(&command.argv, &env, &command.cwd, streams)
+            .map_err(|failure| io::Error::other(format!("cannot {}: {}", failure.step, failure.error)))
+    }
+
+    /// Collects every process that has ended; commands among them are told of.
+    fn reap(&mut self, line: &mut Line) -> io::Result<()> {
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            self.ended(line, pid, status.exit_status(), status.terminating_signal())?;
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, line: &mut Line, pid: Pid, code: Option<i32>, signal: Option<i32>) -> io::Result<()> {
+        let Some(at) = self.running.iter().position(|(running, _)| *running == pid) else { return Ok(()) };
+        let (_, channel) = self.running.swap_remove(at);
+        for stream in [STDOUT, STDERR] {
+            // What is still in the pipes was printed before the end; what comes later was not this command.
+            for _ in 0..LAST_PIECES {
+                let Some(source) = self.source(channel, stream) else { break };
+                if !is_readable(source.from.as_fd()) {
+                    break;
+                }
+                self.forward(line, channel, stream)?;
+            }
+            self.sources.retain(|source| (source.channel, source.stream) != (channel, stream));
+        }
+        line.say(channel, Body::Answer(Answer::Exited { code, signal }))
+    }
+
+    fn source(&mut self, channel: u32, stream: u8) -> Option<&mut Source> {
+        self.sources.iter_mut().find(|source| (source.channel, source.stream) == (channel, stream))
+    }
+
+    /// Sends what a source has to the opener.
+    fn forward(&mut self, line: &mut Line, channel: u32, stream: u8) -> io::Result<()> {
+        let mut buffer = [0; PIECE];
+        let Some(source) = self.source(channel, stream) else { return Ok(()) };
+        let count = rustix::io::retry_on_intr(|| rustix::io::read(&source.from, &mut buffer)).unwrap_or(0);
+        if count == 0 {
+            self.sources.retain(|source| (source.channel, source.stream) != (channel, stream));
+            return line.say(channel, Body::End(stream));
+        }
+        source.under_way += count;
+        line.say(channel, Body::Data(stream, buffer[..count].to_vec()))
+    }
+
+    /// Writes what waits for a socket, as far as it takes it now.
+    fn drain(&mut self, line: &mut Line, channel: u32) -> io::Result<()> {
+        let Some(at) = self.sinks.iter().position(|sink| sink.channel == channel) else { return Ok(()) };
+        let sink = &mut self.sinks[at];
+        let mut taken = 0;
+        let mut broken = false;
+        while !sink.waiting.is_empty() {
+            let (first, _) = sink.waiting.as_slices();
+            match rustix::net::send(&sink.to, first, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    sink.waiting.drain(..count);
+                    taken += count;
+                }
+                Err(rustix::io::Errno::AGAIN) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(_) => {
+                    broken = true;
+                    taken += sink.waiting.len();
+                    sink.waiting.clear();
+                }
+            }
+        }
+        if broken || (sink.ending && sink.waiting.is_empty()) {
+            let sink = self.sinks.swap_remove(at);
+            // The other direction may still have something to say.
+            rustix::net::shutdown(&sink.to, rustix::net::Shutdown::Write).ok();
+        }
+        if taken > 0 { line.say(channel, Body::Ack(count(taken))) } else { Ok(()) }
+    }
+
+    /// Takes a connection from inside.
+    fn welcome(&mut self, line: &mut Line, port: u16) -> io::Result<()> {
+        let Some((_, listener)) = self.listeners.iter().find(|(known, _)| *known == port) else {
+            return Ok(());
+        };
+        // Whoever knocked may be gone again.
+        let Ok((socket, _)) = listener.accept() else { return Ok(()) };
+        let channel = self.next_channel;
+        self.next_channel += 2;
+        line.say(channel, Body::Call(Call::Connected(port)))?;
+        self.connect(channel, socket.into())
+    }
+
+    /// Ends every process but this one, and waits for each end, so that nothing of the past is left.
+    fn evict(&mut self, line: &mut Line) -> io::Result<()> {
+        sys::kill_everyone();
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::empty()) {
+            self.ended(line, pid, status.exit_status(), status.terminating_signal())?;
+            sys::kill_everyone();
+        }
+        if let Some((_, channel)) = self.resident.take() {
+            self.sources.retain(|source| source.channel != channel);
+            self.sinks.retain(|sink| sink.channel != channel);
+            line.say(channel, Body::End(STDOUT))?;
+            line.say(channel, Body::End(MAIN))?;
+        }
+        Ok(())
+    }
+}
+
+/// What happened while it waited.
+struct Ready {
+    input: bool,
+    sources: Vec<(u32, u8)>,
+    sinks: Vec<u32>,
+    listeners: Vec<u16>,
+}
+
+fn count(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
+    let mut waiting = [PollFd::new(&descriptor, PollFlags::IN)];
+    poll(&mut waiting, Some(&Timespec::default())).is_ok_and(|count| count > 0)
+}
+
+/// A directory of the room, for commands to write to or not.
+fn make_place(place: &str, theirs: bool) -> io::Result<Tree> {
+    fs_err::create_dir_all(place)?;
+    let directory = File::open(place)?;
+    let owner = if theirs { ROOM_UID } else { 0 };
+    rustix::fs::fchmod(&directory, rustix::fs::Mode::from_raw_mode(0o755))?;
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::fchown(&directory, Some(owner), Some(owner))?;
+    }
+    if theirs { Ok(Tree::new(directory.into())) } else { Tree::open(Path::new(place)) }
+}
+
+/// Fills the workspace with what the image has for it.
+fn seed(workspace: &Tree) -> io::Result<()> {
+    let Ok(seed) = Tree::open(Path::new(SEED)) else { return Ok(()) };
+    for listed in seed.list(SEED_LIMITS)? {
+        match listed.kind {
+            Kind::Directory => workspace.make_directory(&listed.path)?,
+            Kind::File => {
+                let file = seed.open_file(&listed.path)?;
+                let executable = file.metadata()?.mode() & 0o100 != 0;
+                workspace.write(&listed.path, &seed.read(&listed.path, listed.size)?, executable)?;
+            }
+            // Links lead nowhere in a room, and nothing else is part of an image.
+            Kind::Link | Kind::Special => {}
+        }
+    }
+    Ok(())
+}
+
+fn out_of_memory() -> bool {
+    MEMORY_EVENTS.iter().filter_map(|path| std::fs::read_to_string(path).ok()).any(|text| {
+        text.lines()
+            .filter_map(|line| line.strip_prefix("oom_kill "))
+            .any(|count| count.trim().parse().unwrap_or(0) > 0)
+    })
+}

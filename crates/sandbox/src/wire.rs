@@ -1,0 +1,376 @@
+//! What is said between an opener and a room that it shares no kernel descriptors with, such as a container: frames
+//! over two streams of bytes. Many conversations share them, each on a channel of its own.
+//!
+//! A frame is a length, a kind, a channel and a body. A side sends no more than [`WINDOW`] bytes of data on a channel
+//! before the other one has taken them, so nobody's slowness fills anybody's memory.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Enforce;
+use crate::tree::{Kind, Listed};
+
+/// The argument that makes the program the first process of a container.
+pub const CONTAINED_ARGUMENT: &str = "__contained";
+/// Where the image keeps what its `/workspace` held, because the directory itself is made anew for every room.
+pub const SEED: &str = "/.aec-bench/workspace";
+/// Bytes of data under way on a channel.
+pub const WINDOW: usize = 1024 * 1024;
+/// Bytes of data in a frame.
+pub const PIECE: usize = 32 * 1024;
+/// No frame is longer: lists of files are the longest.
+const LONGEST: usize = 256 * 1024 * 1024;
+const HEADER: usize = 9;
+
+/// The stream of a conversation that goes both ways; what a command reads.
+pub const MAIN: u8 = 0;
+/// What a command prints.
+pub const STDOUT: u8 = 1;
+/// What it complains of.
+pub const STDERR: u8 = 2;
+
+/// A piece of a conversation.
+#[derive(Debug, PartialEq)]
+pub struct Frame {
+    /// Which conversation. Those that the opener begins have even numbers.
+    pub channel: u32,
+    /// What is said.
+    pub body: Body,
+}
+
+/// What is said.
+#[derive(Debug, PartialEq)]
+pub enum Body {
+    /// Begins a conversation.
+    Call(Call),
+    /// What came of it.
+    Answer(Answer),
+    /// Bytes of a stream.
+    Data(u8, Vec<u8>),
+    /// The stream has ended.
+    End(u8),
+    /// So many bytes were taken.
+    Ack(u32),
+}
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub enum Call {
+    /// Make the room. The first call of all.
+    Open {
+        /// Writable directories.
+        writable: Vec<String>,
+        /// Directories that commands cannot change.
+        sealed: Vec<String>,
+        /// Whether `/workspace` begins with what the image has there.
+        seeded: bool,
+        /// Limits that nobody else sets.
+        enforce: Enforce,
+    },
+    /// Run a command; what it reads follows on [`MAIN`].
+    Exec(Command),
+    /// Kill the command of this channel, with its group.
+    Kill,
+    /// Start a resident, which talks on [`MAIN`] and prints on [`STDOUT`].
+    Settle(Command),
+    /// End every process.
+    Evict,
+    /// End every process, and start no other.
+    Freeze,
+    /// Listen on this port of loopback.
+    Listen(u16),
+    /// Somebody inside connected to this port; the bytes follow on [`MAIN`].
+    Connected(u16),
+    /// Write a file whose content follows on [`MAIN`].
+    Write {
+        /// The directory.
+        place: String,
+        /// Path below it.
+        path: Spelled,
+        /// Whether it may be run.
+        executable: bool,
+    },
+    /// Read a file; the content follows the answer on [`MAIN`].
+    Read {
+        /// The directory.
+        place: String,
+        /// Path below it.
+        path: Spelled,
+    },
+    /// Make a directory.
+    MakeDirectory {
+        /// The directory.
+        place: String,
+        /// Path below it.
+        path: Spelled,
+    },
+    /// List everything below a directory.
+    List {
+        /// The directory.
+        place: String,
+        /// Entries at most.
+        entries: usize,
+        /// Levels at most.
+        depth: usize,
+    },
+    /// Whether the kernel killed a process for its memory.
+    OutOfMemory,
+}
+
+/// A command.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Command {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Variables on top of the image's own.
+    pub env: Vec<(String, String)>,
+    /// Working directory.
+    pub cwd: String,
+}
+
+/// What came of a call.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// A command ended.
+    Exited {
+        /// By itself.
+        code: Option<i32>,
+        /// By a signal.
+        signal: Option<i32>,
+    },
+    /// A file that can be read.
+    File {
+        /// Whether it may be run.
+        executable: bool,
+    },
+    /// What lies below a directory.
+    Listed(Vec<Entry>),
+    /// Yes or no.
+    Is(bool),
+    /// It did not work.
+    Failed(Failed),
+}
+
+/// Why something did not work, so that it can be told apart on the other side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failed {
+    /// What the kernel said, as a number.
+    code: Option<i32>,
+    /// Whether a limit of ours was passed, and not one of the kernel's.
+    too_much: bool,
+    message: String,
+}
+
+impl From<&io::Error> for Failed {
+    fn from(error: &io::Error) -> Self {
+        Self {
+            code: error.raw_os_error(),
+            too_much: error.kind() == io::ErrorKind::QuotaExceeded,
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<Failed> for io::Error {
+    fn from(failed: Failed) -> Self {
+        match (failed.code, failed.too_much) {
+            (Some(code), _) => Self::from_raw_os_error(code),
+            (None, true) => Self::new(io::ErrorKind::QuotaExceeded, failed.message),
+            (None, false) => Self::new(io::ErrorKind::InvalidInput, failed.message),
+        }
+    }
+}
+
+/// A path as text, byte for byte, since names of files need not be text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spelled(String);
+
+impl From<&std::path::Path> for Spelled {
+    fn from(path: &std::path::Path) -> Self {
+        let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str());
+        Self(bytes.iter().map(|byte| char::from(*byte)).collect())
+    }
+}
+
+impl Spelled {
+    /// The path. Letters beyond a byte were never written by us.
+    pub fn path(&self) -> io::Result<std::path::PathBuf> {
+        let bytes: Result<Vec<u8>, _> = self.0.chars().map(u8::try_from).collect();
+        let bytes = bytes.map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "an odd path"))?;
+        Ok(std::path::PathBuf::from(<std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes)))
+    }
+}
+
+/// An entry of a list.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    path: Spelled,
+    kind: u8,
+    size: u64,
+    links: u64,
+}
+
+const KINDS: [Kind; 4] = [Kind::File, Kind::Directory, Kind::Link, Kind::Special];
+
+impl From<&Listed> for Entry {
+    fn from(listed: &Listed) -> Self {
+        let kind = (0..).zip(KINDS).find(|(_, kind)| *kind == listed.kind).map_or(3, |(number, _)| number);
+        Self { path: listed.path.as_path().into(), kind, size: listed.size, links: listed.links }
+    }
+}
+
+impl Entry {
+    /// The entry as trees have it.
+    pub fn listed(&self) -> io::Result<Listed> {
+        let kind = KINDS.get(usize::from(self.kind)).copied().unwrap_or(Kind::Special);
+        Ok(Listed { path: self.path.path()?, kind, size: self.size, links: self.links })
+    }
+}
+
+impl Frame {
+    /// The frame as bytes.
+    pub fn encode(&self) -> io::Result<Vec<u8>> {
+        let (kind, body) = match &self.body {
+            Body::Call(call) => (0, serde_json::to_vec(call)?),
+            Body::Answer(answer) => (1, serde_json::to_vec(answer)?),
+            Body::Data(stream, bytes) => {
+                let mut body = Vec::with_capacity(bytes.len() + 1);
+                body.push(*stream);
+                body.extend_from_slice(bytes);
+                (2, body)
+            }
+            Body::End(stream) => (3, vec![*stream]),
+            Body::Ack(count) => (4, count.to_le_bytes().to_vec()),
+        };
+        let length = u32::try_from(body.len()).ok().filter(|length| *length as usize <= LONGEST);
+        let length = length.ok_or_else(|| io::Error::other("too much for one frame"))?;
+        let mut bytes = Vec::with_capacity(HEADER + body.len());
+        bytes.extend_from_slice(&length.to_le_bytes());
+        bytes.push(kind);
+        bytes.extend_from_slice(&self.channel.to_le_bytes());
+        bytes.extend_from_slice(&body);
+        Ok(bytes)
+    }
+
+    fn decode(kind: u8, channel: u32, body: &[u8]) -> io::Result<Self> {
+        let odd = || io::Error::new(io::ErrorKind::InvalidData, "a frame that nobody sends");
+        let body = match (kind, body) {
+            (0, body) => Body::Call(serde_json::from_slice(body)?),
+            (1, body) => Body::Answer(serde_json::from_slice(body)?),
+            (2, [stream, bytes @ ..]) => Body::Data(*stream, bytes.to_vec()),
+            (3, [stream]) => Body::End(*stream),
+            (4, body) => Body::Ack(u32::from_le_bytes(body.try_into().map_err(|_| odd())?)),
+            _ => return Err(odd()),
+        };
+        Ok(Self { channel, body })
+    }
+}
+
+/// Puts frames together from pieces.
+#[derive(Debug, Default)]
+pub struct Frames {
+    buffer: Vec<u8>,
+    /// Where the next frame begins.
+    at: usize,
+}
+
+impl Frames {
+    /// Adds what came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.at > 0 {
+            self.buffer.drain(..self.at);
+            self.at = 0;
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next whole frame.
+    pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
+        let rest = &self.buffer[self.at..];
+        let Some(header) = rest.first_chunk::<HEADER>() else { return Ok(None) };
+        let [a, b, c, d, kind, e, f, g, h] = *header;
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        if length > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that nobody sends"));
+        }
+        let Some(body) = rest.get(HEADER..HEADER + length) else { return Ok(None) };
+        let frame = Frame::decode(kind, u32::from_le_bytes([e, f, g, h]), body)?;
+        self.at += HEADER + length;
+        Ok(Some(frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Frame> {
+        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(b"a/\xff\xfe b"));
+        let listed = Listed { path: path.to_owned(), kind: Kind::Link, size: 3, links: 2 };
+        let command =
+            Command { argv: vec!["x".into()], env: vec![("A".into(), "b=c".into())], cwd: "/".into() };
+        let failed = Failed::from(&io::Error::from_raw_os_error(2));
+        [
+            Body::Call(Call::Exec(command)),
+            Body::Call(Call::Write { place: "/workspace".into(), path: path.into(), executable: true }),
+            Body::Answer(Answer::Listed(vec![(&listed).into()])),
+            Body::Answer(Answer::Failed(failed)),
+            Body::Data(STDERR, b"\0\n".to_vec()),
+            Body::Data(MAIN, Vec::new()),
+            Body::End(STDOUT),
+            Body::Ack(77),
+        ]
+        .into_iter()
+        .zip(1..)
+        .map(|(body, channel)| Frame { channel, body })
+        .collect()
+    }
+
+    use std::os::unix::ffi::OsStrExt as _;
+
+    #[test]
+    fn frames_survive_any_cutting() {
+        let bytes: Vec<u8> = all().iter().flat_map(|frame| frame.encode().unwrap()).collect();
+        for size in [1, 2, 7, 64, bytes.len()] {
+            let (mut frames, mut found) = (Frames::default(), Vec::new());
+            for piece in bytes.chunks(size) {
+                frames.push(piece);
+                while let Some(frame) = frames.next_frame().unwrap() {
+                    found.push(frame);
+                }
+            }
+            assert_eq!(found, all(), "{size}");
+        }
+    }
+
+    #[test]
+    fn odd_bytes_are_errors() {
+        for bytes in [
+            [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0].as_slice(),
+            &[1, 0, 0, 0, 9, 0, 0, 0, 0, 0],
+            &[1, 0, 0, 0, 0, 0, 0, 0, 0, b'{'],
+            &[0, 0, 0, 0, 2, 0, 0, 0, 0],
+            &[1, 0, 0, 0, 4, 0, 0, 0, 0, 1],
+        ] {
+            let mut frames = Frames::default();
+            frames.push(bytes);
+            assert!(frames.next_frame().is_err(), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn errors_keep_their_kind() {
+        for error in [
+            io::Error::from_raw_os_error(2),
+            io::Error::from_raw_os_error(28),
+            io::Error::new(io::ErrorKind::QuotaExceeded, "more files than allowed"),
+            io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"),
+        ] {
+            let back: io::Error = Failed::from(&error).into();
+            assert_eq!((back.kind(), back.to_string()), (error.kind(), error.to_string()));
+        }
+    }
+}
