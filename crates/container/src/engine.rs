@@ -176,12 +176,12 @@ impl Drop for Taken {
     }
 }
 
-/// What a search for leftovers found.
+/// What this program left with the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Ids of containers, with what they were made for.
-    pub containers: Vec<(String, String)>,
-    /// Names of images that were made by other versions of this program, or for tasks that changed.
+    /// Ids of containers whose opener is gone.
+    pub containers: Vec<String>,
+    /// Names of images.
     pub images: Vec<String>,
 }
 
@@ -421,22 +421,19 @@ impl Engine {
         })
     }
 
-    /// Containers that this program made, of one experiment or of all, and images that nothing needs any more.
-    pub fn leftovers(&self, experiment: Option<&str>) -> Result<Found, EngineError> {
+    /// Containers that openers of this machine left behind, and all images that this program made: those are built
+    /// again when they are needed.
+    pub fn leftovers(&self) -> Result<Found, EngineError> {
         let docker = self.docker();
-        let wanted = experiment.map(|name| format!("{LABEL}.experiment={name}"));
         self.wait(async move {
-            let mut filters = HashMap::from([("label".to_owned(), vec![LABEL.to_owned()])]);
-            if let Some(labels) = filters.get_mut("label") {
-                labels.extend(wanted);
-            }
+            let filters = HashMap::from([("label".to_owned(), vec![format!("{LABEL}=room")])]);
             let options = ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
             let containers = docker.list_containers(Some(options)).await?;
             let filters = HashMap::from([("label".to_owned(), vec![format!("{LABEL}=image")])]);
             let options = ListImagesOptions { filters: Some(filters), ..Default::default() };
             let images = docker.list_images(Some(options)).await?;
             Ok(Found {
-                containers: containers.into_iter().filter_map(described).collect(),
+                containers: containers.into_iter().filter(is_left_behind).filter_map(|one| one.id).collect(),
                 images: images.into_iter().flat_map(|image| image.repo_tags).collect(),
             })
         })
@@ -447,7 +444,7 @@ impl Engine {
         let (docker, found) = (self.docker(), found.clone());
         self.wait(async move {
             let mut cleaned = Cleaned::default();
-            for (id, _) in &found.containers {
+            for id in &found.containers {
                 cleaned.containers += usize::from(remove(&docker, id).await);
             }
             for image in &found.images {
@@ -471,11 +468,16 @@ pub(crate) async fn remove(docker: &Docker, id: &str) -> bool {
     docker.remove_container(id, Some(options)).await.is_ok()
 }
 
-fn described(container: ContainerSummary) -> Option<(String, String)> {
-    let labels = container.labels.unwrap_or_default();
-    let of = |name: &str| labels.get(&format!("{LABEL}.{name}")).cloned();
-    let what = [of("experiment"), of("trial"), of("role")].into_iter().flatten().collect::<Vec<_>>();
-    container.id.map(|id| (id, what.join(" ")))
+/// Whether the process that made it is one of this machine, and no more.
+fn is_left_behind(container: &ContainerSummary) -> bool {
+    let of = |name: &str| container.labels.as_ref()?.get(&format!("{LABEL}.{name}"));
+    let ours = of("host").is_some_and(|host| *host == host_name());
+    ours && of("pid").is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+}
+
+/// The name of this machine.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 async fn connect(host: String) -> Result<(Docker, Facts), EngineError> {

@@ -22,7 +22,7 @@ use futures_util::StreamExt as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::runtime::Handle;
 
-use crate::engine::{Engine, EngineError, LABEL, Started, Taken, remove};
+use crate::engine::{Engine, EngineError, LABEL, Started, Taken, host_name, remove};
 use crate::image::TaskImage;
 use crate::line::{Conversation, Line};
 
@@ -137,6 +137,7 @@ fn created(engine: &Engine, image: &str, spec: &RoomSpec, purpose: &Purpose) -> 
     let mut labels = HashMap::from([
         (LABEL.to_owned(), "room".to_owned()),
         (format!("{LABEL}.role"), purpose.role.to_owned()),
+        (format!("{LABEL}.host"), host_name()),
         (format!("{LABEL}.pid"), std::process::id().to_string()),
     ]);
     for (name, value) in [("experiment", &purpose.experiment), ("trial", &purpose.trial)] {
@@ -287,16 +288,18 @@ fn serve_resident(conversation: &Conversation, socket: File, mut output: File) {
     std::thread::scope(|scope| {
         let speaker = conversation.speaker();
         scope.spawn(|| speaker.pump(&reading));
-        let mut ended = false;
-        while let Ok(Some(body)) = conversation.next(Duration::MAX) {
+        let (mut silent, mut mute) = (false, false);
+        while !(silent && mute)
+            && let Ok(Some(body)) = conversation.next(Duration::MAX)
+        {
             let written = match body {
                 Body::Data(MAIN, bytes) => writing.write_all(&bytes),
                 Body::Data(STDOUT, bytes) => output.write_all(&bytes),
-                Body::End(MAIN) => {
-                    ended = true;
+                Body::End(stream) => {
+                    silent |= stream == MAIN;
+                    mute |= stream == STDOUT;
                     Ok(())
                 }
-                Body::End(STDOUT) if ended => break,
                 _ => Ok(()),
             };
             if written.is_err() {

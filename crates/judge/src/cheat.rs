@@ -9,10 +9,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use aec_base::content::ContentStore;
-use aec_sandbox::{ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox as _, SandboxError};
+use aec_container::{ContainerRoom, Purpose};
+use aec_sandbox::{ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError};
 use aec_task::task::{Task, primary_output};
 
-use crate::judge::Judge;
+use crate::judge::{Judge, image_of};
 use crate::submission::{FreezeError, Submission, SubmissionLimits};
 use crate::verdict::Verdict;
 
@@ -98,7 +99,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const ROOM_LIMITS: Limits = Limits { cpus: 1, memory_mb: 512, storage_mb: 256, pids: 128 };
 
 /// A room as agents have it, with the task's files in `/workspace` and nothing of its verifier.
-fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Room, CheatError> {
+fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Box<dyn Sandbox>, CheatError> {
     let mut spec = RoomSpec {
         writable: vec!["/workspace".into(), "/logs".into()],
         sealed: Vec::new(),
@@ -110,7 +111,13 @@ fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Room, CheatE
     if let Some(python) = &judge.python {
         spec.offer_python(python);
     }
-    let room = Room::open(&spec)?;
+    let room: Box<dyn Sandbox> = match &judge.engine {
+        Some(engine) => {
+            let purpose = Purpose { role: "agent", seeded: true, ..Purpose::default() };
+            Box::new(ContainerRoom::open(engine, &image_of(task), &spec, &purpose)?)
+        }
+        None => Box::new(Room::open(&spec)?),
+    };
     let workspace = room.directory("/workspace").ok_or(SandboxError::Gone)?;
     for file in task.workspace_files()? {
         workspace.write(Path::new(&file.place), &fs_err::read(&file.source)?, false)?;

@@ -12,6 +12,7 @@ pub mod event;
 pub mod experiment;
 pub mod forecast;
 pub mod harness;
+mod images;
 mod leaks;
 pub mod overrides;
 pub mod parameters;

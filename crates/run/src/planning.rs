@@ -22,6 +22,7 @@ use aec_task::task::Task;
 use crate::experiment::{Agent, Experiment, FAMILY, Harness};
 use crate::forecast::unplannable;
 use crate::harness::{AgentFile, scripted};
+use crate::images::{not_given, unbuildable};
 use crate::leaks::leaks;
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask};
@@ -83,10 +84,11 @@ pub fn make(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let leaks = leaks(&places.root, &tasks, &agents, &conditions);
-    if !leaks.is_empty() && !conditions.allow_leaks {
-        return Err(leaks);
+    let mut noticed = leaks(&places.root, &tasks, &agents, &conditions);
+    if !noticed.is_empty() && !conditions.allow_leaks {
+        return Err(noticed);
     }
+    noticed.extend(not_given(&tasks, &conditions));
     let mut plan = Plan {
         schema_version: PLAN_VERSION,
         // Replaced below by one that is made from everything else.
@@ -107,13 +109,16 @@ pub fn make(
         plan.experiment_id = Name::parse(&id).unwrap_or_else(|_| placeholder());
         plan.digest = plan.compute_digest();
     }
-    Ok(Made { plan, tasks, problems: leaks })
+    Ok(Made { plan, tasks, problems: noticed })
 }
 
 /// What keeps agents from working on tasks under some conditions.
 fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Problem> {
     let mut problems = unfit(tasks, agents);
     problems.extend(unplannable(tasks, agents, conditions));
+    if conditions.backend == Backend::Docker {
+        problems.extend(tasks.iter().flat_map(unbuildable));
+    }
     if !matches!(conditions.backend, Backend::Local | Backend::Docker) {
         let what = format!("the backend `{}` is not part of this version", conditions.backend.name());
         problems.push(Problem::error(what).id(FAMILY.number(23)).fix("pass --backend local"));

@@ -59,6 +59,9 @@ pub(crate) struct RunsCleanArguments {
     /// Say what would be removed and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Remove images of tasks from the container engine as well; they are built again when they are needed
+    #[arg(long)]
+    pub(crate) images: bool,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }

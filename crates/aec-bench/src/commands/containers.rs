@@ -8,6 +8,7 @@ use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_container::engine::hosts;
 use aec_container::{Engine, EngineLimits};
+use serde::Serialize;
 
 use crate::failure::Failure;
 
@@ -30,4 +31,36 @@ pub(crate) fn engine(project: &Project) -> Result<Engine, Failure> {
         let fix = "start Docker, or `podman system service` and name its socket in DOCKER_HOST; or use --backend local";
         Failure::environment(problem.why(error.to_string()).fix(fix))
     })
+}
+
+/// What runs left with the container engine.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Left {
+    /// Containers whose run is gone.
+    pub(crate) containers: usize,
+    /// Images of tasks.
+    pub(crate) images: usize,
+}
+
+/// Removes what runs left with the container engine. Where none answers there is nothing to remove, unless somebody
+/// asked for images.
+pub(crate) fn clean(project: &Project, images: bool, dry_run: bool) -> Result<Left, Failure> {
+    let engine = match engine(project) {
+        Ok(engine) => engine,
+        Err(failure) if images => return Err(failure),
+        Err(_) => return Ok(Left::default()),
+    };
+    let refused = |error: aec_container::EngineError| {
+        let problem = Problem::error(error.to_string()).id(FAMILY.number(21));
+        Failure::environment(problem.fix("see what the container engine says"))
+    };
+    let mut found = engine.leftovers().map_err(refused)?;
+    if !images {
+        found.images.clear();
+    }
+    if dry_run {
+        return Ok(Left { containers: found.containers.len(), images: found.images.len() });
+    }
+    let cleaned = engine.clean(&found).map_err(refused)?;
+    Ok(Left { containers: cleaned.containers, images: cleaned.images })
 }

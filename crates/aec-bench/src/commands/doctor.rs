@@ -3,12 +3,14 @@
 use aec_base::env::{Env, EnvOrigin};
 use aec_base::problem::Problem;
 use aec_base::project::Project;
+use aec_container::{Engine, EngineLimits};
 use aec_evolve::workspace::git::GitProgram;
 use aec_sandbox::Hold;
 use aec_sandbox::host::{self, Trial};
 use aec_sandbox::python;
 use serde::Serialize;
 
+use crate::commands::containers;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -85,6 +87,7 @@ pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
         Ok(project) => project.env.clone(),
         Err(_) => context.surroundings()?.env,
     };
+    checks.push(container_check(&env));
     let data = Data { checks, credentials: credentials(&env) };
     let mut problems: Vec<Problem> = data
         .checks
@@ -126,6 +129,23 @@ fn git_check(context: &Context) -> Check {
         }
     };
     Check { name: "git", status, detail, fix }
+}
+
+fn container_check(env: &Env) -> Check {
+    let (status, detail, fix) = match Engine::connect(&containers::places(env), EngineLimits::default()) {
+        Ok(engine) => {
+            let facts = engine.facts();
+            let detail =
+                format!("{} {} (API {}) at {}", facts.name, facts.version, facts.api_version, facts.host);
+            (Status::Ok, detail, None)
+        }
+        Err(error) => {
+            let fix =
+                "start Docker, or `podman system service` and name its socket in DOCKER_HOST".to_owned();
+            (Status::Limited, format!("{error}; `--backend docker` needs one"), Some(fix))
+        }
+    };
+    Check { name: "containers", status, detail, fix }
 }
 
 fn python_check(context: &Context) -> Check {

@@ -12,6 +12,7 @@ use aec_run::status::{State, Status, UnderWay, status as status_of};
 use serde::Serialize;
 
 use crate::arguments::{RunsCleanArguments, RunsListArguments, RunsStatusArguments, RunsStopArguments};
+use crate::commands::containers;
 use crate::commands::ledger::{find_experiment, open};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -153,14 +154,33 @@ pub(crate) fn clean(context: &Context, arguments: &RunsCleanArguments) -> Result
         recover(&ledger, &experiment, &project.settings.path(Setting::Jobs))?;
     }
     let swept = garbage::sweep(&ledger, arguments.dry_run)?;
-    Outcome::new(context.format, &swept, || clean_text(&swept, arguments.dry_run))
+    let left = containers::clean(&project, arguments.images, arguments.dry_run)?;
+    let data = CleanData { swept: &swept, left };
+    Outcome::new(context.format, &data, || clean_text(&data, arguments.dry_run))
 }
 
-fn clean_text(swept: &Swept, dry_run: bool) -> String {
+#[derive(Serialize)]
+struct CleanData<'a> {
+    #[serde(flatten)]
+    swept: &'a Swept,
+    #[serde(flatten)]
+    left: containers::Left,
+}
+
+fn clean_text(data: &CleanData<'_>, dry_run: bool) -> String {
     let verb = if dry_run { "Would remove" } else { "Removed" };
-    format!(
+    let mut shown = format!(
         "{verb} {} ({} bytes) that no record refers to\n",
-        text::count(swept.removed, "content"),
-        swept.bytes
-    )
+        text::count(data.swept.removed, "content"),
+        data.swept.bytes
+    );
+    for (count, noun) in
+        [(data.left.containers, "container that was left behind"), (data.left.images, "image of tasks")]
+    {
+        if count > 0 {
+            let (first, rest) = noun.split_once(' ').unwrap_or((noun, ""));
+            shown.push_str(&format!("{verb} {} {rest}\n", text::count(count, first)));
+        }
+    }
+    shown
 }

@@ -1,0 +1,222 @@
+//! What commands in a container can and cannot do, and what the opener can.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use aec_sandbox::{ExecSpec, Exit, Hold, Kind, Level, Sandbox as _, Stream, WalkLimits};
+
+use crate::{open, out, sh};
+
+const LIMITS: WalkLimits = WalkLimits { entries: 1000, depth: 16 };
+
+#[test]
+fn commands_are_nobody_and_see_the_image_and_nothing_of_the_host() {
+    let Some(mut room) = open() else { return };
+    assert_eq!((room.level(), room.held().memory), (Level::Container, Hold::Tree));
+    assert_eq!(out(&mut room, "id -u; id -g; id -G"), "64999\n64999\n64999");
+    assert_eq!(
+        out(&mut room, "cat /workspace/notes.txt; echo $COLOUR; hostname"),
+        "from the image\ngreen\nroom"
+    );
+    assert!(out(&mut room, "grep -c . /proc/net/route").starts_with('1'), "no network but its own");
+    assert_eq!(
+        out(&mut room, "ls /proc | grep -c '^[0-9]'").parse::<u32>().unwrap(),
+        4,
+        "the first, sh, ls, grep"
+    );
+    for forbidden in [
+        "touch /usr/bin/new",
+        "touch /tests/new",
+        "touch /.aec-bench/new",
+        "echo x > /proc/1/oom_score_adj",
+        "cat /proc/1/environ",
+        "kill -9 1",
+        "mount -t tmpfs none /mnt",
+        "unshare -U true",
+        "mknod /workspace/dev b 8 0",
+        "chown 0 /workspace/notes.txt",
+    ] {
+        let result = sh(&mut room, forbidden);
+        assert_ne!(result.exit, Exit::Code(0), "{forbidden}: {result:?}");
+    }
+    assert_eq!(
+        out(&mut room, "grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status | tr -s '\\t\\n' ' '"),
+        "CapEff: 0000000000000000 NoNewPrivs: 1 Seccomp: 2"
+    );
+    assert_eq!(
+        out(&mut room, "touch /workspace/mine /tmp/mine /home/agent/mine /logs/mine && echo done"),
+        "done"
+    );
+    // An ordinary program works, and the room goes on after all that.
+    assert_eq!(out(&mut room, "python3 -c 'import json; print(json.dumps({\"a\": 40 + 2}))'"), "{\"a\": 42}");
+}
+
+#[test]
+fn commands_have_streams_deadlines_and_ends_of_their_own() {
+    let Some(mut room) = open() else { return };
+    let mut command = ExecSpec::new(["sh", "-c", "cat; echo no >&2; exit 7"]);
+    command.stdin = vec![b'x'; 3_000_000];
+    command.stdout.head = 4_000_000;
+    let mut seen = 0;
+    let result = room
+        .exec(&command, &mut |stream, bytes| {
+            if stream == Stream::Stdout {
+                seen += bytes.len();
+            }
+        })
+        .unwrap();
+    assert_eq!((result.exit, seen), (Exit::Code(7), 3_000_000));
+    assert_eq!(result.stderr.text(), "no\n");
+    assert_eq!(sh(&mut room, "kill -TERM $$").exit, Exit::Signal(15));
+    assert_eq!(sh(&mut room, "exec no-such-program").exit, Exit::Code(127));
+    let unknown = room.exec(&ExecSpec::new(["no-such-program"]), &mut |_, _| {}).unwrap();
+    assert_eq!(unknown.exit, Exit::Code(127));
+    let mut slow = ExecSpec::new(["sh", "-c", "echo begun; sleep 60 & sleep 60"]);
+    slow.deadline = Duration::from_millis(500);
+    let begun = Instant::now();
+    let result = room.exec(&slow, &mut |_, _| {}).unwrap();
+    assert_eq!((result.exit, result.stdout.text()), (Exit::Deadline, "begun\n".to_owned()));
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    // Output without end is cut, and does not fill anybody's memory.
+    let mut endless = ExecSpec::new(["sh", "-c", "yes"]);
+    endless.deadline = Duration::from_millis(700);
+    assert_eq!(room.exec(&endless, &mut |_, _| {}).unwrap().exit, Exit::Deadline);
+    // What a command leaves running does not hold it up.
+    let begun = Instant::now();
+    assert_eq!(out(&mut room, "sleep 60 & echo left"), "left");
+    assert!(begun.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn files_go_in_and_out_and_links_lead_nowhere() {
+    let Some(mut room) = open() else { return };
+    let big: Vec<u8> = (0..5_000_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect();
+    {
+        let workspace = room.directory("/workspace").unwrap();
+        workspace.write(Path::new("deep/er/big.bin"), &big, false).unwrap();
+        workspace.write(Path::new("run.sh"), b"#!/bin/sh\necho ran\n", true).unwrap();
+        for outside in ["../etc/new", "/etc/new", "deep/../../new"] {
+            assert!(workspace.write(Path::new(outside), b"x", false).is_err(), "{outside}");
+        }
+    }
+    assert_eq!(out(&mut room, "./run.sh; stat -c %s:%u deep/er/big.bin"), "ran\n5000000:64999");
+    out(
+        &mut room,
+        "ln -s /etc/passwd link; ln -s / up; mkfifo pipe; printf '\\377' > \"$(printf 'odd\\376')\"; chmod 000 run.sh",
+    );
+    let workspace = room.directory("/workspace").unwrap();
+    assert_eq!(workspace.read(Path::new("deep/er/big.bin"), 6_000_000).unwrap(), big);
+    assert!(workspace.read(Path::new("deep/er/big.bin"), 100).is_err());
+    for refused in ["link", "up/etc/passwd", "pipe", "deep", "../etc/passwd"] {
+        assert!(workspace.open_file(Path::new(refused)).is_err(), "{refused}");
+    }
+    let missing = workspace.open_file(Path::new("none")).unwrap_err();
+    assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
+    let listed = workspace.list(LIMITS).unwrap();
+    let kinds: Vec<(String, Kind)> =
+        listed.iter().map(|entry| (entry.path.to_string_lossy().into_owned(), entry.kind)).collect();
+    for wanted in [("link", Kind::Link), ("pipe", Kind::Special), ("deep/er", Kind::Directory)] {
+        assert!(kinds.contains(&(wanted.0.to_owned(), wanted.1)), "{kinds:?}");
+    }
+    let odd = listed.iter().find(|entry| entry.size == 1).unwrap();
+    assert_eq!(workspace.read(&odd.path, 10).unwrap(), b"\xff", "names need not be text");
+    assert!(workspace.list(WalkLimits { entries: 2, depth: 16 }).is_err());
+    // Sealed directories are the opener's alone.
+    room.directory("/tests").unwrap().write(Path::new("verify.py"), b"judge", false).unwrap();
+    room.seal().unwrap();
+    assert_eq!(
+        out(&mut room, "cat /tests/verify.py; rm -f /tests/verify.py 2>/dev/null || echo kept"),
+        "judgekept"
+    );
+    // Frozen: nothing runs, everything can be read.
+    out(&mut room, "(while :; do date >> alive; done) & sleep 0.1");
+    room.freeze().unwrap();
+    let alive = room.directory("/workspace").unwrap().read(Path::new("alive"), 10_000_000).unwrap();
+    assert!(!alive.is_empty());
+    assert_eq!(room.directory("/workspace").unwrap().read(Path::new("alive"), 10_000_000).unwrap(), alive);
+    assert!(room.exec(&ExecSpec::new(["true"]), &mut |_, _| {}).is_err());
+}
+
+#[test]
+fn limits_hold_for_all_processes_together() {
+    let Some(mut room) = open() else { return };
+    let result = sh(&mut room, "python3 -c 'x = bytearray(400 << 20)'");
+    assert_eq!(result.exit, Exit::Code(137), "{result:?}");
+    assert!(room.out_of_memory());
+    assert!(
+        out(&mut room, "head -c 80M /dev/zero > full").contains("No space left"),
+        "64 MiB are all there is"
+    );
+    out(&mut room, "rm full");
+    let forks = out(&mut room, "for i in $(seq 100); do sleep 5 & done 2>&1; wait");
+    assert!(forks.contains("fork") || forks.contains("Resource"), "{forks}");
+    assert_eq!(out(&mut room, "echo still here"), "still here");
+}
+
+#[test]
+fn a_service_of_the_opener_answers_inside_without_a_network() {
+    let Some(mut room) = open() else { return };
+    let listener = room.listen().unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = std::thread::spawn(move || {
+        for _ in 0..2 {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut asked = [0; 4];
+            stream.read_exact(&mut asked).unwrap();
+            stream.write_all(&[b"you said ".as_slice(), &asked].concat()).unwrap();
+            stream.write_all(&vec![b'.'; 2_000_000]).unwrap();
+        }
+    });
+    let script = format!(
+        "import socket\ns = socket.create_connection(('127.0.0.1', {port}))\ns.sendall(b'ping')\ndata = b''\n\
+         while piece := s.recv(65536): data += piece\nprint(data[:13].decode(), len(data))\n"
+    );
+    for _ in 0..2 {
+        let mut command = ExecSpec::new(["python3", "-c", script.as_str()]);
+        command.deadline = Duration::from_secs(30);
+        let result = room.exec(&command, &mut |_, _| {}).unwrap();
+        assert_eq!(result.stdout.text(), "you said ping 2000013\n", "{result:?}");
+    }
+    serving.join().unwrap();
+}
+
+#[test]
+fn a_resident_talks_through_its_socket_until_it_is_evicted() {
+    let Some(mut room) = open() else { return };
+    let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let script = "import os, socket\ns = socket.socket(fileno=0)\nprint('settled', flush=True)\n\
+                  while (data := s.recv(100)):\n    s.sendall(data.upper())\n";
+    room.settle(&ExecSpec::new(["python3", "-c", script]), &theirs.into(), &writer.into()).unwrap();
+    for word in ["one", "two"] {
+        ours.write_all(word.as_bytes()).unwrap();
+        let mut answer = [0; 3];
+        ours.read_exact(&mut answer).unwrap();
+        assert_eq!(answer, word.to_uppercase().as_bytes());
+        assert_eq!(out(&mut room, "echo beside"), "beside");
+    }
+    let mut said = [0; 8];
+    reader.read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"settled\n");
+    room.evict().unwrap();
+    assert_eq!(ours.read(&mut [0; 8]).unwrap_or(0), 0, "the line is closed");
+    assert_eq!(out(&mut room, "cat /proc/[0-9]*/comm | grep -c python3"), "0");
+}
+
+#[test]
+fn a_stop_from_another_thread_ends_a_command() {
+    let Some(mut room) = open() else { return };
+    let stopper = room.stopper().unwrap();
+    let mut command = ExecSpec::new(["sh", "-c", "echo begun; echo kept > /workspace/kept; sleep 100"]);
+    command.deadline = Duration::from_secs(100);
+    let (to, from) = std::sync::mpsc::channel();
+    let stopping = std::thread::spawn(move || {
+        from.recv().unwrap();
+        stopper.stop();
+    });
+    let result = room.exec(&command, &mut |_, _| to.send(()).unwrap()).unwrap();
+    assert_eq!(result.exit, Exit::Signal(9));
+    stopping.join().unwrap();
+    assert_eq!(room.directory("/workspace").unwrap().read(Path::new("kept"), 10).unwrap(), b"kept\n");
+}

@@ -1,0 +1,225 @@
+//! Whole runs in containers: equal to runs on this machine, many at once, and nothing left behind.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
+use std::time::{Duration, Instant};
+
+use aec_test::TestEnv;
+use aec_test::podman::Podman;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// On every container that runs make.
+const LABEL: &str = "org.aec-bench=room";
+
+const VERIFY: &str = r#"import json, math, pathlib
+output = pathlib.Path("/workspace/output.json")
+answer = json.loads(output.read_text()) if output.exists() else {}
+close = [math.isclose(float(answer.get(key, "nan")), value, rel_tol=0.01) for key, value in {"flow": 3.2, "depth": 1.25}.items()]
+pathlib.Path("/logs/verifier/reward.json").write_text(json.dumps({"reward": sum(close) / 2}))
+"#;
+
+const EXPERIMENT: &str = r#"
+agents:
+  - { name: oracle, harness: oracle }
+  - { name: nop, harness: nop }
+  - { name: loop, harness: tool_loop, model: "offline/scripted:script.json" }
+"#;
+
+/// The model looks around, computes with the image's own Python, and hands in.
+const SCRIPT: &str = r#"{"replies": [
+  {"tool_calls": [{"name": "bash", "arguments": {"command": "cat survey.csv notes.txt; echo $COLOUR"}}]},
+  {"tool_calls": [{"name": "bash", "arguments": {"command": "python3 -c 'import json; json.dump({\"flow\": 3.2, \"depth\": 9}, open(\"/workspace/output.json\", \"w\"))'"}}]},
+  {"text": "done"}
+]}"#;
+
+/// A project whose tasks have verifiers of their own, so that nothing is judged without a room.
+pub(crate) fn project(tasks: usize) -> Option<(TestEnv, &'static Podman)> {
+    let podman = Podman::get()?;
+    let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
+    env.set("DOCKER_HOST", &podman.host());
+    assert_eq!(env.run(["init", "--no-example", "--quiet"]).code, Some(0));
+    for number in 0..tasks {
+        write_task(&env, &format!("civil/channel-{number}"), "FROM python:3.12-slim\nENV COLOUR=green\n");
+    }
+    env.write("script.json", SCRIPT);
+    env.write("experiment.yaml", EXPERIMENT);
+    Some((env, podman))
+}
+
+pub(crate) fn write_task(env: &TestEnv, id: &str, dockerfile: &str) {
+    for (name, text) in [
+        (
+            "task.toml",
+            "version = \"1.0\"\n[agent]\ntimeout_sec = 120\n[verifier]\ntimeout_sec = 60\n[environment]\n\
+             memory_mb = 256\nstorage_mb = 64\nallow_internet = false\n",
+        ),
+        ("instruction.md", "# Channel\n\nWrite `flow` and `depth` as JSON to `/workspace/output.json`.\n"),
+        ("environment/Dockerfile", dockerfile),
+        ("environment/survey.csv", "x,z\n0,1\n"),
+        ("environment/notes.txt", "notes\n"),
+        ("tests/test.sh", "#!/bin/sh\npython3 /tests/verify.py\n"),
+        ("tests/verify.py", VERIFY),
+        (
+            "solution/solve.sh",
+            "#!/bin/sh\necho '{\"flow\": 3.2, \"depth\": 1.25}' > /workspace/output.json\n",
+        ),
+    ] {
+        env.write(format!("tasks/{id}/{name}"), text);
+    }
+}
+
+/// Records of an experiment by agent, task and repetition, without what depends on time and place.
+fn records(env: &TestEnv, experiment: &str) -> BTreeMap<String, Value> {
+    let listed = env.run(["--json", "ledger", "list", "-e", experiment, "--limit", "1000"]).data();
+    let rows = listed["records"].as_array().unwrap().clone();
+    rows.iter()
+        .map(|row| {
+            let key = format!("{} {} {}", row["agent"], row["task_id"], row["repetition"]);
+            (key, serde_json::json!([row["outcome"], row["reward"]]))
+        })
+        .collect()
+}
+
+#[test]
+fn the_same_experiment_gives_the_same_verdicts_here_and_in_containers() {
+    let Some((env, podman)) = project(2) else { return };
+    let here = env.run(["--json", "run", "-c", "experiment.yaml", "-n", "2", "-e", "here"]);
+    assert_eq!(here.code, Some(0), "{here:?}");
+    let there =
+        env.run(["--json", "run", "-c", "experiment.yaml", "-n", "2", "-e", "there", "--backend", "docker"]);
+    assert_eq!(there.code, Some(0), "{there:?}");
+    let found = records(&env, "there");
+    assert_eq!(found.len(), 12);
+    assert_eq!(found, records(&env, "here"));
+    let rewards: Vec<&Value> = found.values().map(|row| &row[1]).collect();
+    for reward in [1.0, 0.5, 0.0] {
+        assert_eq!(rewards.iter().filter(|found| found.as_f64() == Some(reward)).count(), 4, "{found:?}");
+    }
+    // Records say where and in what.
+    let trial = env.run(["--json", "ledger", "list", "-e", "there", "--agent", "loop"]).data();
+    let id = trial["records"][0]["trial_id"].as_str().unwrap().to_owned();
+    let record = env.run(["--json", "ledger", "show", &id]).data();
+    let text = record.to_string();
+    assert!(text.contains("\"container\"") && text.contains("podman"), "{record:#}");
+    assert_eq!(podman.containers("org.aec-bench.experiment=there"), Vec::<String>::new(), "nothing is left");
+    // A saved submission is judged again by rooms of this machine, with the same result.
+    let verified = env.run(["ledger", "verify"]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+#[test]
+fn eight_at_once_leave_nothing() {
+    let Some((env, podman)) = project(8) else { return };
+    let run = env.run([
+        "--json",
+        "run",
+        "civil",
+        "--harness",
+        "oracle",
+        "-n",
+        "2",
+        "-e",
+        "many",
+        "--backend",
+        "docker",
+        "--concurrency",
+        "8",
+    ]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let all = &run.data()["all"];
+    assert_eq!((&all["executed"], &all["reward_sum"]), (&16.into(), &16.0.into()), "{all}");
+    assert_eq!(podman.containers("org.aec-bench.experiment=many"), Vec::<String>::new());
+    let volumes = podman.run(&["volume", "ls", "-q"]).unwrap();
+    assert_eq!(String::from_utf8_lossy(&volumes.stdout), "");
+}
+
+#[test]
+fn a_killed_run_leaves_no_container_and_goes_on() {
+    let Some((env, podman)) = project(3) else { return };
+    env.write("script.json", SCRIPT.replace("cat survey.csv", "sleep 100; cat survey.csv"));
+    let arguments = ["run", "-c", "experiment.yaml", "-e", "killed", "--backend", "docker", "--verbose"];
+    let mut child = env.start_piped(arguments);
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    // Agents that sleep are at work when the others have ended: two of three agents on three tasks.
+    let mut ended = 0;
+    for line in stderr.lines() {
+        ended = line
+            .unwrap()
+            .split("trials")
+            .next()
+            .and_then(|done| done.split('/').next()?.trim().parse().ok())
+            .unwrap_or(ended);
+        if ended >= 6 {
+            break;
+        }
+    }
+    kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    // The engine takes away what ended because its opener is gone.
+    let begun = Instant::now();
+    while !podman.containers("org.aec-bench.experiment=killed").is_empty() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "containers outlive their run");
+    }
+    env.write("script.json", SCRIPT);
+    let again = env.run([
+        "--json",
+        "run",
+        "-c",
+        "experiment.yaml",
+        "-e",
+        "killed",
+        "--backend",
+        "docker",
+        "--extend",
+    ]);
+    assert_eq!(again.code, Some(0), "{again:?}");
+}
+
+#[test]
+fn leftovers_are_found_by_their_labels_and_removed() {
+    let Some((env, podman)) = project(1) else { return };
+    assert_eq!(env.run(["run", "civil", "--harness", "oracle", "--backend", "docker", "-q"]).code, Some(0));
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let made = podman
+        .run(&[
+            "create",
+            "--label",
+            LABEL,
+            "--label",
+            "org.aec-bench.pid=4194304",
+            "--label",
+            &format!("org.aec-bench.host={}", host.trim()),
+            "--network",
+            "none",
+            aec_test::podman::IMAGE,
+            "true",
+        ])
+        .unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let alive = format!("org.aec-bench.pid={}", std::process::id());
+    let kept = podman
+        .run(&[
+            "create",
+            "--label",
+            LABEL,
+            "--label",
+            &alive,
+            "--label",
+            &format!("org.aec-bench.host={}", host.trim()),
+            "--network",
+            "none",
+            aec_test::podman::IMAGE,
+            "true",
+        ])
+        .unwrap();
+    let kept = String::from_utf8_lossy(&kept.stdout).trim().to_owned();
+    let looked = env.run(["--json", "runs", "clean", "--dry-run"]).data();
+    assert_eq!((&looked["containers"], &looked["images"]), (&1.into(), &0.into()), "{looked}");
+    let cleaned = env.run(["--json", "runs", "clean"]).data();
+    assert_eq!(cleaned["containers"], 1, "{cleaned}");
+    assert_eq!(podman.containers(&alive).len(), 1, "those of live processes stay");
+    assert!(podman.run(&["rm", "-f", &kept]).unwrap().status.success());
+    let doctor = env.run(["doctor"]);
+    assert!(doctor.stdout.contains("Podman 4."), "{doctor:?}");
+}

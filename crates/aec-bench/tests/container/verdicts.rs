@@ -1,0 +1,111 @@
+//! Verdicts by verifiers in containers: the same as in rooms of this machine, and cheaters get nothing.
+
+use std::path::Path;
+
+use aec_base::content::ContentStore;
+use aec_judge::cheat::{CHEATERS, cheat};
+use aec_judge::golden::submission_with_output;
+use aec_judge::judge::{Isolation, Judge, Surface};
+use aec_judge::verdict::Outcome;
+use aec_sandbox::{Level, python};
+use aec_task::id::TaskId;
+use aec_task::task::Task;
+
+use crate::engine;
+
+const VERIFY: &str = r#"import json, math, pathlib, sys
+
+EXPECTED = {"flow_m3_s": 3.217, "depth_m": 1.25}
+output = pathlib.Path("/workspace/output.json")
+if not output.exists():
+    sys.exit("there is no answer")
+answer = json.loads(output.read_text())
+met = [math.isclose(float(answer.get(key, "nan")), value, rel_tol=0.01) for key, value in EXPECTED.items()]
+pathlib.Path("/logs/verifier/reward.json").write_text(json.dumps({"reward": sum(met) / len(met)}))
+"#;
+
+const GOLDEN: &str = "{\"flow_m3_s\": 3.22, \"depth_m\": 1.25}\n";
+
+fn write_task(directory: &Path) -> Task {
+    for (name, text) in [
+        (
+            "task.toml",
+            "version = \"1.0\"\n[verifier]\ntimeout_sec = 20\n[environment]\nmemory_mb = 512\nstorage_mb = 256\n",
+        ),
+        ("instruction.md", "# Channel\n\nWrite `flow_m3_s` and `depth_m` to `/workspace/output.json`.\n"),
+        ("environment/Dockerfile", "FROM python:3.12-slim\n"),
+        ("environment/survey.csv", "x,z\n0,1\n"),
+        ("tests/test.sh", "#!/usr/bin/env bash\nset -euo pipefail\npython3 /tests/verify.py\n"),
+        ("tests/verify.py", VERIFY),
+        ("tests/fixtures/golden_pass.json", GOLDEN),
+    ] {
+        let path = directory.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    Task::load(TaskId::parse("civil/channel").unwrap(), directory).unwrap().task
+}
+
+#[test]
+fn the_same_submission_gets_the_same_verdict_in_both_kinds_of_rooms() {
+    let Some(engine) = engine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let task = write_task(&dir.path().join("task"));
+    let store = ContentStore::new(dir.path().join("store"));
+    let here = Judge {
+        isolation: Isolation::Room,
+        python: python::find(std::env::var_os("PATH").as_deref()),
+        surface: Surface::default(),
+        pool: None,
+        native: true,
+        engine: None,
+    };
+    let there = Judge { engine: Some(engine), ..here.clone() };
+    for answer in [
+        GOLDEN,
+        "{\"flow_m3_s\": 3.22, \"depth_m\": 9}",
+        "{}",
+        "not json",
+        "",
+        "{\"flow_m3_s\": NaN, \"depth_m\": 1.25}",
+    ] {
+        let submission = submission_with_output(&task, answer.as_bytes(), &store).unwrap();
+        let (ours, theirs) = (here.verdict(&task, &submission), there.verdict(&task, &submission));
+        assert_eq!(
+            (theirs.outcome, theirs.reward, &theirs.fault),
+            (ours.outcome, ours.reward, &ours.fault),
+            "{answer}: {theirs:?}"
+        );
+        assert_eq!(theirs.level, Some(Level::Container));
+        assert_eq!((theirs.submission, theirs.verifier), (ours.submission, ours.verifier));
+    }
+}
+
+#[test]
+fn no_cheater_earns_anything_in_containers() {
+    let Some(engine) = engine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let task = write_task(&dir.path().join("task"));
+    let store = ContentStore::new(dir.path().join("store"));
+    let judge = Judge {
+        isolation: Isolation::Room,
+        python: None,
+        surface: Surface::default(),
+        pool: None,
+        native: true,
+        engine: Some(engine),
+    };
+    for cheater in CHEATERS {
+        let result =
+            cheat(&judge, &task, cheater, &store).unwrap_or_else(|error| panic!("{}: {error}", cheater.name));
+        let outcome = result.verdict.as_ref().map_or(Outcome::AgentFault, |verdict| verdict.outcome);
+        assert!(result.reward() <= 0.0, "{} earned {}: {result:?}", cheater.name, result.reward());
+        assert!(
+            matches!(outcome, Outcome::Scored | Outcome::VerifierFault | Outcome::AgentFault),
+            "{}: {result:?}",
+            cheater.name
+        );
+    }
+    let honest = submission_with_output(&task, GOLDEN.as_bytes(), &store).unwrap();
+    assert_eq!(judge.verdict(&task, &honest).reward, Some(1.0));
+}

@@ -1,0 +1,55 @@
+//! What tasks ask of their images, against what backends give.
+
+use std::collections::BTreeMap;
+
+use aec_base::problem::Problem;
+use aec_base::settings::Backend;
+use aec_base::text;
+use aec_container::Extension;
+use aec_container::image::DOCKERFILE;
+use aec_task::task::Task;
+
+use crate::experiment::FAMILY;
+use crate::plan::Conditions;
+
+/// What keeps the image of a task from being built.
+pub(crate) fn unbuildable(task: &Task) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if !task.path.join("environment").join(DOCKERFILE).is_file() {
+        let what = format!("the task `{}` has no environment/{DOCKERFILE}", task.id);
+        let problem = Problem::error(what).id(FAMILY.number(46)).about(task.id.as_str());
+        problems.push(problem.why("its image is made from it").fix("add one, or use --backend local"));
+    }
+    for unknown in task.environment.extensions.iter().filter(|name| Extension::parse(name).is_none()) {
+        let names: Vec<&str> = Extension::ALL.iter().map(|extension| extension.name()).collect();
+        let what = format!("the task `{}` asks for the extension `{}`", task.id, text::printable(unknown));
+        let problem = Problem::error(what).id(FAMILY.number(47)).about(task.id.as_str());
+        problems.push(problem.why("there is none of this name").fix(format!("use {}", text::one_of(&names))));
+    }
+    problems
+}
+
+/// What tasks ask for and rooms of this machine do not have.
+pub(crate) fn not_given(tasks: &[Task], conditions: &Conditions) -> Vec<Problem> {
+    if conditions.backend != Backend::Local {
+        return Vec::new();
+    }
+    let mut asked: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in tasks.iter().flat_map(|task| &task.environment.extensions) {
+        *asked.entry(name).or_default() += 1;
+    }
+    asked
+        .into_iter()
+        .map(|(name, count)| {
+            let what = format!(
+                "{} for the extension `{}`, which the local backend does not give",
+                if count == 1 { "1 task asks".to_owned() } else { format!("{count} tasks ask") },
+                text::printable(name)
+            );
+            let problem = Problem::note(what).id(FAMILY.number(48));
+            problem
+                .why("commands find the programs of this machine, and nothing else")
+                .fix("install them here, or use --backend docker")
+        })
+        .collect()
+}

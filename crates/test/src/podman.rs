@@ -1,0 +1,194 @@
+//! A real container engine for tests: Podman's service on a socket of its own, with storage below the target directory
+//! and an image that stands for `python:3.12-slim`, made from Debian's packages since no registry of images is at hand.
+
+use std::fs::File;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::venv::{directory, skip};
+
+/// The image that tasks begin with.
+pub const IMAGE: &str = "docker.io/library/python:3.12-slim";
+
+/// How long the service may take to begin.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `runc`, because not every kernel pleases the other one; limits that this process could set itself.
+const CONTAINERS_CONF: &str = "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n\
+    [engine]\nruntime = \"runc\"\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"none\"\n";
+
+/// A container engine.
+pub struct Podman {
+    root: PathBuf,
+    socket: PathBuf,
+}
+
+/// A service that ends when it is dropped.
+pub struct Service {
+    child: Child,
+    /// Where it answers.
+    pub host: String,
+    _directory: tempfile::TempDir,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Podman {
+    /// The engine that all tests of a process share. Where there can be none the test is to be skipped, which is said.
+    pub fn get() -> Option<&'static Self> {
+        static PODMAN: OnceLock<Option<Podman>> = OnceLock::new();
+        PODMAN
+            .get_or_init(|| match Self::start() {
+                Ok(podman) => Some(podman),
+                Err(why) => {
+                    skip(&format!("no containers: {why}"));
+                    None
+                }
+            })
+            .as_ref()
+    }
+
+    fn start() -> Result<Self, String> {
+        for program in ["podman", "runc", "debootstrap", "setpriv"] {
+            if find(program).is_none() {
+                return Err(format!("there is no {program}"));
+            }
+        }
+        let root = directory().join("podman");
+        fs_err::create_dir_all(&root).map_err(|error| error.to_string())?;
+        let lock = File::create(root.join("lock")).map_err(|error| error.to_string())?;
+        lock.lock().map_err(|error| error.to_string())?;
+        let text = |error: std::io::Error| error.to_string();
+        fs_err::write(root.join("containers.conf"), CONTAINERS_CONF).map_err(text)?;
+        let storage = format!(
+            "[storage]\ndriver = \"overlay\"\nrunroot = \"{0}/run\"\ngraphroot = \"{0}/graph\"\n",
+            root.display()
+        );
+        fs_err::write(root.join("storage.conf"), storage).map_err(text)?;
+        // Paths of sockets must be short.
+        let socket = std::env::temp_dir().join(format!("aec-test-podman-{}.sock", std::process::id()));
+        let podman = Self { socket, root };
+        if !podman.run(&["image", "exists", IMAGE]).is_ok_and(|output| output.status.success()) {
+            podman.import()?;
+        }
+        // It ends with this process, by its own wish.
+        drop(podman.serve(&podman.socket)?);
+        Ok(podman)
+    }
+
+    /// Starts a service that one test may end.
+    pub fn own_service(&self) -> Service {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let socket = directory.path().join("podman.sock");
+        let child = self.serve(&socket).expect("a service");
+        Service { child, host: format!("unix://{}", socket.display()), _directory: directory }
+    }
+
+    fn serve(&self, socket: &Path) -> Result<Child, String> {
+        std::fs::remove_file(socket).ok();
+        let mut command = self.command("setpriv");
+        command
+            .args(["--pdeathsig", "KILL", "podman", "system", "service", "--time=0"])
+            .arg(format!("unix://{}", socket.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = spawn_for_good(command)?;
+        let begun = Instant::now();
+        while UnixStream::connect(socket).is_err() {
+            if let Ok(Some(status)) = child.try_wait() {
+                return Err(format!("the service ended with {status}"));
+            }
+            if begun.elapsed() > PATIENCE {
+                child.kill().ok();
+                return Err("the service does not begin".to_owned());
+            }
+            std::thread::yield_now();
+        }
+        Ok(child)
+    }
+
+    /// Makes the image from a new root of Debian's packages.
+    fn import(&self) -> Result<(), String> {
+        let root = self.root.join("root");
+        let archive = self.root.join("root.tar");
+        if !archive.is_file() {
+            std::fs::remove_dir_all(&root).ok();
+            succeed(
+                Command::new("debootstrap")
+                    .args(["--variant=minbase", "--include=python3", "bookworm"])
+                    .arg(&root),
+            )?;
+            let partial = self.root.join("root.tar.partial");
+            let leave = ["./var/cache/apt", "./var/lib/apt/lists", "./usr/share/doc", "./usr/share/locale"];
+            let leave = leave.map(|path| format!("--exclude={path}"));
+            succeed(Command::new("tar").arg("-C").arg(&root).args(leave).arg("-cf").arg(&partial).arg("."))?;
+            fs_err::rename(&partial, &archive).map_err(|error| error.to_string())?;
+            std::fs::remove_dir_all(&root).ok();
+        }
+        let mut command = self.command("podman");
+        command.arg("import").arg(&archive).arg(IMAGE);
+        succeed(&mut command)
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env("CONTAINERS_CONF", self.root.join("containers.conf"))
+            .env("CONTAINERS_STORAGE_CONF", self.root.join("storage.conf"));
+        command
+    }
+
+    /// Runs the engine's own command line.
+    pub fn run(&self, arguments: &[&str]) -> std::io::Result<std::process::Output> {
+        self.command("podman").args(arguments).stdin(Stdio::null()).output()
+    }
+
+    /// Where it answers, as `DOCKER_HOST` has it.
+    pub fn host(&self) -> String {
+        format!("unix://{}", self.socket.display())
+    }
+
+    /// Containers with a label, running or not, one line each.
+    pub fn containers(&self, label: &str) -> Vec<String> {
+        let filter = format!("label={label}");
+        let output = self.run(&["ps", "-a", "--filter", &filter, "--format", "{{.ID}}"]).expect("a list");
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+}
+
+/// Starts a program from a thread that never ends: for the kernel, the thread is the parent whose death it waits for.
+fn spawn_for_good(mut command: Command) -> Result<Child, String> {
+    let (to, from) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        to.send(command.spawn()).ok();
+        loop {
+            std::thread::park();
+        }
+    });
+    from.recv().map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last: Vec<&str> = said.lines().rev().take(3).collect();
+    Err(format!("{} failed: {}", command.get_program().to_string_lossy(), last.join("; ")))
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut places = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    places.find_map(|place| Some(place.join(program)).filter(|file| file.is_file()))
+}
