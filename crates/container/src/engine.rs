@@ -143,7 +143,7 @@ struct Inner {
     entry: Entry,
     builds: Places,
     containers: Places,
-    images: Mutex<HashMap<Names, Arc<OnceLock<Result<(), EngineError>>>>>,
+    images: Mutex<HashMap<Names, Arc<Made>>>,
 }
 
 impl Drop for Inner {
@@ -153,6 +153,9 @@ impl Drop for Inner {
         }
     }
 }
+
+/// What became of a build, for everyone who waits for it.
+type Made = OnceLock<Result<(), EngineError>>;
 
 /// So many at once, and the others wait.
 #[derive(Debug)]

@@ -207,7 +207,7 @@ impl Speaker {
 
     /// Sends what can be read until there is no more.
     pub(crate) fn pump(&self, mut from: impl Read) {
-        let mut buffer = [0; PIECE];
+        let mut buffer = vec![0; PIECE];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
             if self.send(&buffer[..count]).is_err() {
                 return;

@@ -29,7 +29,7 @@ use crate::line::{Conversation, Line};
 /// Verifier files, which the opener has already bounded.
 const SEALED_MB: u32 = 2048;
 /// How long the first process of a container may take to answer.
-const FIRST_WORD: Duration = Duration::from_secs(60);
+const FIRST_WORD: Duration = Duration::from_mins(1);
 /// How long a command that was killed may take to be gone.
 const LAST_WORD: Duration = Duration::from_secs(10);
 /// What the first process may do: give files away, become nobody, end others. Commands may do nothing of it.

@@ -73,8 +73,8 @@ impl Line {
 
     /// Reads once. False when the opener hung up.
     fn read(&mut self) -> io::Result<bool> {
-        let mut buffer = [0; 64 * 1024];
-        let count = rustix::io::retry_on_intr(|| rustix::io::read(&self.input, &mut buffer))?;
+        let mut buffer = vec![0; 64 * 1024];
+        let count = rustix::io::retry_on_intr(|| rustix::io::read(&self.input, &mut *buffer))?;
         self.frames.push(&buffer[..count]);
         Ok(count > 0)
     }
@@ -427,9 +427,9 @@ impl Inside {
 
     /// Sends what a source has to the opener.
     fn forward(&mut self, line: &mut Line, channel: u32, stream: u8) -> io::Result<()> {
-        let mut buffer = [0; PIECE];
+        let mut buffer = vec![0; PIECE];
         let Some(source) = self.source(channel, stream) else { return Ok(()) };
-        let count = rustix::io::retry_on_intr(|| rustix::io::read(&source.from, &mut buffer)).unwrap_or(0);
+        let count = rustix::io::retry_on_intr(|| rustix::io::read(&source.from, &mut *buffer)).unwrap_or(0);
         if count == 0 {
             self.sources.retain(|source| (source.channel, source.stream) != (channel, stream));
             return line.say(channel, Body::End(stream));

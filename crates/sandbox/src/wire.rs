@@ -291,13 +291,14 @@ impl Frames {
     pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         let rest = &self.buffer[self.at..];
         let Some(header) = rest.first_chunk::<HEADER>() else { return Ok(None) };
-        let [a, b, c, d, kind, e, f, g, h] = *header;
-        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        let number =
+            |at: usize| header[at..].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let (length, kind, channel) = (number(0) as usize, header[4], number(5));
         if length > LONGEST {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that nobody sends"));
         }
         let Some(body) = rest.get(HEADER..HEADER + length) else { return Ok(None) };
-        let frame = Frame::decode(kind, u32::from_le_bytes([e, f, g, h]), body)?;
+        let frame = Frame::decode(kind, channel, body)?;
         self.at += HEADER + length;
         Ok(Some(frame))
     }

@@ -75,7 +75,7 @@ impl Podman {
         fs_err::write(root.join("storage.conf"), storage).map_err(text)?;
         // Paths of sockets must be short.
         let socket = std::env::temp_dir().join(format!("aec-test-podman-{}.sock", std::process::id()));
-        let podman = Self { socket, root };
+        let podman = Self { root, socket };
         if !podman.run(&["image", "exists", IMAGE]).is_ok_and(|output| output.status.success()) {
             podman.import()?;
         }

@@ -422,7 +422,7 @@ impl Workspace {
                 parents: parents.split(' ').filter_map(|parent| by_revision.get(parent).copied()).collect(),
                 labels: labels.get(*revision).cloned().unwrap_or_default(),
                 committed_at: moment.0,
-                made_at: moment.1.unwrap_or(moment.0.saturating_mul(1000)),
+                made_at: moment.1.unwrap_or_else(|| moment.0.saturating_mul(1000)),
                 summary: (*summary).to_owned(),
             })
             .collect())
