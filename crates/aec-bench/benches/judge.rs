@@ -107,7 +107,7 @@ fn verifications() {
         surface: Surface::default(),
         pool: None,
         native: true,
-        engine: None,
+        containers: None,
     };
     let warm = Judge { pool: Some(std::sync::Arc::new(Pool::default())), ..cold.clone() };
     let (cold_rate, cold_p99) = rate(&cold, &task, &submission, 200);

@@ -8,8 +8,12 @@ pub mod engine;
 mod entry;
 pub mod image;
 mod line;
+mod modal;
+mod provider;
 mod room;
 
 pub use engine::{Cleaned, Engine, EngineError, Facts, Found, Limits as EngineLimits};
 pub use image::{Extension, TaskImage};
+pub use modal::Modal;
+pub use provider::Containers;
 pub use room::{ContainerRoom, Purpose};

@@ -46,18 +46,32 @@ pub struct Purpose {
     pub role: &'static str,
     /// Whether `/workspace` begins with what the image has there.
     pub seeded: bool,
+    /// How long it may exist, for whoever keeps it to remove what nobody asks for any more.
+    pub lifetime: Duration,
 }
 
 /// A room that is a container. Dropping it ends everything inside and takes it away.
 #[derive(Debug)]
 pub struct ContainerRoom {
-    engine: Engine,
-    id: String,
     line: Line,
     held: Held,
     places: Vec<(String, Tree)>,
     frozen: bool,
-    // After everything else: the place is free when the container is gone.
+    // After everything else: it takes the container away.
+    keeper: Box<dyn Keeper>,
+}
+
+/// Whoever keeps a container. Dropping it takes the container away.
+pub(crate) trait Keeper: std::fmt::Debug + Send {
+    /// Why nobody in the container answers any more.
+    fn why_gone(&self) -> SandboxError;
+}
+
+/// A container of an engine.
+#[derive(Debug)]
+struct Kept {
+    engine: Engine,
+    id: String,
     _place: Taken,
 }
 
@@ -75,6 +89,19 @@ impl ContainerRoom {
         let Some(handle) = engine.handle() else { return Err(SandboxError::Gone) };
         let output = Output { handle: handle.clone(), stream: streams.output, rest: Bytes::new() };
         let line = Line::new(output, Input { handle, stream: streams.input });
+        let held = Held { cpus: Hold::Tree, memory: Hold::Tree, storage: Hold::Tree, pids: Hold::Tree };
+        let keeper = Kept { engine: engine.clone(), id, _place: place };
+        Self::begin(line, spec, purpose, (held, FIRST_WORD), Box::new(keeper))
+    }
+
+    /// Makes a room of a line to its first process, which may take so long to answer.
+    pub(crate) fn begin(
+        line: Line,
+        spec: &RoomSpec,
+        purpose: &Purpose,
+        (held, patience): (Held, Duration),
+        keeper: Box<dyn Keeper>,
+    ) -> Result<Self, SandboxError> {
         let directories = spec.writable.iter().chain(&spec.sealed);
         let places = directories
             .map(|place| {
@@ -82,15 +109,17 @@ impl ContainerRoom {
                 (place.clone(), Tree::elsewhere(directory))
             })
             .collect();
-        let held = Held { cpus: Hold::Tree, memory: Hold::Tree, storage: Hold::Tree, pids: Hold::Tree };
-        let room = Self { engine: engine.clone(), id, line, held, places, frozen: false, _place: place };
-        let opening = room.line.call(Call::Open {
-            writable: spec.writable.clone(),
-            sealed: spec.sealed.clone(),
-            seeded: purpose.seeded,
-            enforce: Enforce { storage_mb: spec.limits.storage_mb, ..Enforce::default() },
-        })?;
-        match opening.next(FIRST_WORD).map_err(|_| room.why_gone())? {
+        let room = Self { line, held, places, frozen: false, keeper };
+        let opening = room
+            .line
+            .call(Call::Open {
+                writable: spec.writable.clone(),
+                sealed: spec.sealed.clone(),
+                seeded: purpose.seeded,
+                enforce: Enforce { storage_mb: spec.limits.storage_mb, ..Enforce::default() },
+            })
+            .map_err(|_| room.keeper.why_gone())?;
+        match opening.next(patience).map_err(|_| room.keeper.why_gone())? {
             Some(Body::Answer(Answer::Done)) => Ok(room),
             Some(Body::Answer(Answer::Failed(failed))) => {
                 let message = io::Error::from(failed).to_string();
@@ -100,7 +129,16 @@ impl ContainerRoom {
         }
     }
 
-    /// Why nobody answers any more.
+    fn gone(&self, error: io::Error) -> SandboxError {
+        if error.kind() == io::ErrorKind::BrokenPipe { self.keeper.why_gone() } else { error.into() }
+    }
+
+    fn ask(&self, call: Call) -> Result<Answer, SandboxError> {
+        self.line.ask(call).map_err(|error| self.gone(error))
+    }
+}
+
+impl Keeper for Kept {
     fn why_gone(&self) -> SandboxError {
         let (docker, id) = (self.engine.docker(), self.id.clone());
         let found = self.engine.wait(async move {
@@ -115,13 +153,15 @@ impl ContainerRoom {
             Err(error) => error.into(),
         }
     }
+}
 
-    fn gone(&self, error: io::Error) -> SandboxError {
-        if error.kind() == io::ErrorKind::BrokenPipe { self.why_gone() } else { error.into() }
-    }
-
-    fn ask(&self, call: Call) -> Result<Answer, SandboxError> {
-        self.line.ask(call).map_err(|error| self.gone(error))
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let (docker, id) = (self.engine.docker(), self.id.clone());
+        // It ends by itself; this is for one that does not.
+        self.engine.leave(async move {
+            remove(&docker, &id).await;
+        });
     }
 }
 
@@ -314,11 +354,6 @@ fn serve_resident(conversation: &Conversation, socket: File, mut output: File) {
 impl Drop for ContainerRoom {
     fn drop(&mut self) {
         self.line.hang_up();
-        let (docker, id) = (self.engine.docker(), self.id.clone());
-        // It ends by itself; this is for one that does not.
-        self.engine.leave(async move {
-            remove(&docker, &id).await;
-        });
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use aec_base::content::ContentStore;
-use aec_container::{ContainerRoom, Purpose};
+use aec_container::Purpose;
 use aec_sandbox::{ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError};
 use aec_task::task::{Task, primary_output};
 
@@ -111,10 +111,11 @@ fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Box<dyn Sand
     if let Some(python) = &judge.python {
         spec.offer_python(python);
     }
-    let room: Box<dyn Sandbox> = match &judge.engine {
-        Some(engine) => {
-            let purpose = Purpose { role: "agent", seeded: true, ..Purpose::default() };
-            Box::new(ContainerRoom::open(engine, &image_of(task), &spec, &purpose)?)
+    let room: Box<dyn Sandbox> = match &judge.containers {
+        Some(containers) => {
+            let lifetime = Duration::from_mins(10);
+            let purpose = Purpose { role: "agent", seeded: true, lifetime, ..Purpose::default() };
+            containers.open(&image_of(task), &spec, &purpose)?
         }
         None => Box::new(Room::open(&spec)?),
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aec_base::digest::Digest;
-use aec_container::{ContainerRoom, Engine, Purpose, TaskImage};
+use aec_container::{Containers, Purpose, TaskImage};
 use aec_sandbox::python::Python;
 use aec_sandbox::{BareRoom, ExecSpec, Exit, Limits, Room, RoomSpec, Sandbox, SandboxError, Tree};
 use aec_task::task::Task;
@@ -20,6 +20,8 @@ use crate::verifier::{PlainPython, VerifierFiles};
 
 /// Details are for people; more than this is a dump.
 const DETAILS_LIMIT: u64 = 1024 * 1024;
+/// What a container may exist beside the time of the verifier.
+const MARGIN: Duration = Duration::from_mins(10);
 /// Processes and threads that a verifier may have.
 const MAX_PIDS: u32 = 256;
 
@@ -62,8 +64,8 @@ pub struct Judge {
     pub pool: Option<Arc<Pool>>,
     /// Whether the standard verifier's native twin may stand in for it.
     pub native: bool,
-    /// Where containers are; verifiers then run in those of their task's own image, whatever `isolation` says.
-    pub engine: Option<Engine>,
+    /// Where containers come from; verifiers then run in those of their task's own image, whatever `isolation` says.
+    pub containers: Option<Containers>,
 }
 
 /// What a verifier may take, and where it runs.
@@ -208,7 +210,7 @@ impl Judge {
 
     /// The waiting interpreters have the usual surroundings; others need an interpreter of their own.
     fn usable_pool(&self) -> Option<&Pool> {
-        let usual = self.engine.is_none()
+        let usual = self.containers.is_none()
             && self.isolation == Isolation::Room
             && self.surface == Surface::default()
             && self.python.is_some();
@@ -264,12 +266,13 @@ impl Judge {
 
     fn open(&self, limits: &JudgeLimits) -> Result<Box<dyn Sandbox>, Fault> {
         let spec = self.room_spec(limits);
-        if let Some(engine) = &self.engine {
+        if let Some(containers) = &self.containers {
             let Some(image) = &limits.image else {
                 return Err(Fault::Infra("there is no image of the task".to_owned()));
             };
-            let purpose = Purpose { role: "judge", seeded: false, ..limits.purpose.clone() };
-            return Ok(Box::new(ContainerRoom::open(engine, image, &spec, &purpose)?));
+            let lifetime = Duration::from_secs_f64(limits.timeout_sec) + MARGIN;
+            let purpose = Purpose { role: "judge", seeded: false, lifetime, ..limits.purpose.clone() };
+            return Ok(containers.open(image, &spec, &purpose)?);
         }
         Ok(match self.isolation {
             Isolation::Room => Box::new(Room::open(&spec)?),

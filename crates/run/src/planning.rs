@@ -116,10 +116,10 @@ pub fn make(
 fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) -> Vec<Problem> {
     let mut problems = unfit(tasks, agents);
     problems.extend(unplannable(tasks, agents, conditions));
-    if conditions.backend == Backend::Docker {
+    if matches!(conditions.backend, Backend::Docker | Backend::Modal) {
         problems.extend(tasks.iter().flat_map(unbuildable));
     }
-    if !matches!(conditions.backend, Backend::Local | Backend::Docker) {
+    if conditions.backend == Backend::Harbor {
         let what = format!("the backend `{}` is not part of this version", conditions.backend.name());
         problems.push(Problem::error(what).id(FAMILY.number(23)).fix("pass --backend local"));
     }

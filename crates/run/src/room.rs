@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use aec_container::{ContainerRoom, Engine, Purpose};
+use aec_container::{Containers, Purpose};
 use aec_judge::judge::{Isolation, image_of};
 use aec_sandbox::python::Python;
 use aec_sandbox::{BareRoom, Limits, Room, RoomSpec, Sandbox, SandboxError};
@@ -14,13 +14,16 @@ use crate::workspace::{WORKSPACE, Workspace, blocking};
 /// Processes and threads that an agent may have.
 pub const MAX_PIDS: u32 = 512;
 
+/// What a container may exist beside the time of its agent.
+pub(crate) const LIFETIME_MARGIN: std::time::Duration = std::time::Duration::from_mins(10);
+
 /// How rooms are opened in a run.
 #[derive(Clone, Debug)]
 pub struct RoomOpener {
     /// Whether there are rooms at all.
     pub isolation: Isolation,
     /// Where containers are, if rooms are containers, and what they are labelled with.
-    pub containers: Option<(Engine, Purpose)>,
+    pub containers: Option<(Containers, Purpose)>,
     /// The interpreter that rooms get as `python3`; containers have what their image has.
     pub python: Option<Python>,
     /// What the agent may take.
@@ -66,9 +69,9 @@ impl RoomOpener {
             spec.offer_python(python);
         }
         let mut room: Box<dyn Sandbox> = match (&self.containers, self.isolation) {
-            (Some((engine, purpose)), _) => {
+            (Some((containers, purpose)), _) => {
                 let purpose = Purpose { role: "agent", seeded: true, ..purpose.clone() };
-                Box::new(ContainerRoom::open(engine, &image_of(&task.task), &spec, &purpose)?)
+                containers.open(&image_of(&task.task), &spec, &purpose)?
             }
             (None, Isolation::Room) => Box::new(Room::open(&spec)?),
             (None, Isolation::None) => Box::new(BareRoom::open(&spec)?),

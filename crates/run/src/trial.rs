@@ -28,7 +28,7 @@ use crate::event::Stage;
 use crate::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use crate::plan::{Plan, PlannedTrial};
 use crate::recording::{self, Known, live_name};
-use crate::room::{MAX_PIDS, RoomOpener};
+use crate::room::{LIFETIME_MARGIN, MAX_PIDS, RoomOpener};
 use crate::task::PreparedTask;
 use crate::trajectory::{Listener, Trajectory};
 use crate::workspace::blocking;
@@ -378,7 +378,7 @@ fn label(attempt: &Attempt) -> String {
 fn opener(shared: &Shared, attempt: &Attempt) -> RoomOpener {
     RoomOpener {
         isolation: shared.judge.isolation,
-        containers: shared.judge.engine.clone().map(|engine| (engine, purpose(shared, attempt))),
+        containers: shared.judge.containers.clone().map(|containers| (containers, purpose(shared, attempt))),
         python: shared.judge.python.clone(),
         limits: limits(&shared.plan, &attempt.task),
         extra: Vec::new(),
@@ -390,6 +390,7 @@ fn purpose(shared: &Shared, attempt: &Attempt) -> Purpose {
     Purpose {
         experiment: Some(shared.plan.experiment_id.as_str().to_owned()),
         trial: Some(attempt.trial.id.as_str().to_owned()),
+        lifetime: timeout(shared, attempt) + LIFETIME_MARGIN,
         ..Purpose::default()
     }
 }

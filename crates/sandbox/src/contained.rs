@@ -144,6 +144,9 @@ impl Inside {
         enforce: Enforce,
     ) -> Result<Self, StepError> {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        // Where another process is the first one, those that lose their parents come to this one all the same.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| fail("take in orphans")(error.into()))?;
         std::env::set_current_dir("/").map_err(fail("enter the root"))?;
         let mut places = Vec::new();
         for (place, theirs) in
@@ -155,8 +158,12 @@ impl Inside {
         for place in ["/tmp", "/home/agent"] {
             make_place(place, true).map_err(fail(&format!("make {place}")))?;
         }
-        if seeded && let Some((_, workspace)) = places.first() {
-            seed(workspace).map_err(fail("fill the workspace"))?;
+        if let (Some((_, workspace)), Some(place)) = (places.first(), writable.first()) {
+            // A directory that is the image's own, and not new, is taken over or made empty.
+            take_over(Path::new(place), seeded).map_err(fail("take over the workspace"))?;
+            if seeded {
+                seed(workspace).map_err(fail("fill the workspace"))?;
+            }
         }
         let privileged = rustix::process::geteuid().is_root();
         let mut starter = Starter::new(enforce, privileged)?;
@@ -483,10 +490,10 @@ impl Inside {
 
     /// Ends every process but this one, and waits for each end, so that nothing of the past is left.
     fn evict(&mut self, line: &mut Line) -> io::Result<()> {
-        sys::kill_everyone();
+        kill_commands()?;
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::empty()) {
             self.ended(line, pid, status.exit_status(), status.terminating_signal())?;
-            sys::kill_everyone();
+            kill_commands()?;
         }
         if let Some((_, channel)) = self.resident.take() {
             self.sources.retain(|source| source.channel != channel);
@@ -496,6 +503,26 @@ impl Inside {
         }
         Ok(())
     }
+}
+
+/// Kills whatever runs beside this process: in a container of its own everything, elsewhere all that belongs to the user
+/// that commands are.
+fn kill_commands() -> io::Result<()> {
+    if rustix::process::getpid() == Pid::INIT {
+        sys::kill_everyone();
+        return Ok(());
+    }
+    for entry in std::fs::read_dir("/proc")?.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        if let Some(pid) = pid
+            && entry.metadata().is_ok_and(|found| found.uid() == ROOM_UID)
+        {
+            // It may have ended by itself a moment ago.
+            rustix::process::kill_process(pid, Signal::KILL).ok();
+        }
+    }
+    Ok(())
 }
 
 /// What happened while it waited.
@@ -525,6 +552,25 @@ fn make_place(place: &str, theirs: bool) -> io::Result<Tree> {
         std::os::unix::fs::fchown(&directory, Some(owner), Some(owner))?;
     }
     if theirs { Ok(Tree::new(directory.into())) } else { Tree::open(Path::new(place)) }
+}
+
+/// Gives everything below a directory to the user that commands are, or removes it.
+fn take_over(directory: &Path, keep: bool) -> io::Result<()> {
+    for entry in fs_err::read_dir(directory)? {
+        let entry = entry?;
+        let (path, is_directory) = (entry.path(), entry.file_type()?.is_dir());
+        match (keep, is_directory) {
+            (false, true) => fs_err::remove_dir_all(&path)?,
+            (false, false) => fs_err::remove_file(&path)?,
+            (true, _) => {
+                std::os::unix::fs::lchown(&path, Some(ROOM_UID), Some(ROOM_UID))?;
+                if is_directory {
+                    take_over(&path, true)?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Fills the workspace with what the image has for it.

@@ -10,6 +10,7 @@
 pub mod bench;
 pub mod environment;
 pub mod hub;
+pub mod modal;
 pub mod podman;
 pub mod prime;
 pub mod tree;

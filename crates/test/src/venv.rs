@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Requirements by the name of their environment.
-const REQUIREMENTS: [(&str, &str); 6] = [
+const REQUIREMENTS: [(&str, &str); 7] = [
+    ("modal-1.6.4", include_str!("../requirements/modal-1.6.4.txt")),
     ("verifiers-0.1.14", include_str!("../requirements/verifiers-0.1.14.txt")),
     ("verifiers-0.3.1", include_str!("../requirements/verifiers-0.3.1.txt")),
     ("verifiers-0.4.0", include_str!("../requirements/verifiers-0.4.0.txt")),

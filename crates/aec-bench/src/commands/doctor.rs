@@ -88,6 +88,7 @@ pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
         Err(_) => context.surroundings()?.env,
     };
     checks.push(container_check(&env));
+    checks.push(modal_check(context, &env));
     let data = Data { checks, credentials: credentials(&env) };
     let mut problems: Vec<Problem> = data
         .checks
@@ -146,6 +147,18 @@ fn container_check(env: &Env) -> Check {
         }
     };
     Check { name: "containers", status, detail, fix }
+}
+
+fn modal_check(context: &Context, env: &Env) -> Check {
+    let missing = containers::missing_for_modal(context.search_path().as_deref(), env);
+    let (status, detail, fix) = if missing.is_empty() {
+        (Status::Ok, "the client is there and has credentials".to_owned(), None)
+    } else {
+        let fix =
+            "install Modal's client and run `modal token set`, if `--backend modal` is wanted".to_owned();
+        (Status::Limited, missing.join("; "), Some(fix))
+    };
+    Check { name: "modal", status, detail, fix }
 }
 
 fn python_check(context: &Context) -> Check {

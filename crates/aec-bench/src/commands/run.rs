@@ -9,6 +9,7 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::{Backend, Setting};
 use aec_base::text;
+use aec_container::Containers;
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::pool::Pool;
 use aec_judge::verdict::Outcome as TrialOutcome;
@@ -316,9 +317,10 @@ fn shared(
 
 /// The judge of a run. Where trials run in containers, their engine must answer.
 pub(super) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result<Judge, Failure> {
-    let engine = match plan.conditions.backend {
-        Backend::Docker => Some(containers::engine(project)?),
-        Backend::Local | Backend::Harbor | Backend::Modal => None,
+    let containers = match plan.conditions.backend {
+        Backend::Docker => Some(Containers::Engine(containers::engine(project)?)),
+        Backend::Modal => Some(Containers::Modal(containers::modal(context, project)?)),
+        Backend::Local | Backend::Harbor => None,
     };
     Ok(Judge {
         isolation: match plan.conditions.sandbox {
@@ -329,7 +331,7 @@ pub(super) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result
         surface: Surface::default(),
         pool: Some(Arc::new(Pool::default())),
         native: true,
-        engine,
+        containers,
     })
 }
 
@@ -346,10 +348,7 @@ pub(super) fn shared_with(
     if let Some(python) = &judge.python {
         tool_versions.insert("python".to_owned(), python.version.clone());
     }
-    if let Some(engine) = &judge.engine {
-        let facts = engine.facts();
-        tool_versions.insert(facts.name.to_lowercase(), facts.version.clone());
-    }
+    tool_versions.extend(judge.containers.as_ref().map(Containers::version));
     Shared {
         plan: Arc::new(plan.clone()),
         agents,

@@ -163,7 +163,7 @@ fn judge_with(search_path: Option<&OsStr>, isolation: Isolation) -> Judge {
         surface: Surface::default(),
         pool: Some(Arc::default()),
         native: true,
-        engine: None,
+        containers: None,
     }
 }
 

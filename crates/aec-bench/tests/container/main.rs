@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
 mod faults;
+mod modal;
 mod rooms;
 mod runs;
 mod verdicts;

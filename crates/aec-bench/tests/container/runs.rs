@@ -38,13 +38,18 @@ pub(crate) fn project(tasks: usize) -> Option<(TestEnv, &'static Podman)> {
     let podman = Podman::get()?;
     let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
     env.set("DOCKER_HOST", &podman.host());
+    fill(&env, tasks);
+    Some((env, podman))
+}
+
+/// Makes a world a project with tasks and an experiment.
+pub(crate) fn fill(env: &TestEnv, tasks: usize) {
     assert_eq!(env.run(["init", "--no-example", "--quiet"]).code, Some(0));
     for number in 0..tasks {
-        write_task(&env, &format!("civil/channel-{number}"), "FROM python:3.12-slim\nENV COLOUR=green\n");
+        write_task(env, &format!("civil/channel-{number}"), "FROM python:3.12-slim\nENV COLOUR=green\n");
     }
     env.write("script.json", SCRIPT);
     env.write("experiment.yaml", EXPERIMENT);
-    Some((env, podman))
 }
 
 pub(crate) fn write_task(env: &TestEnv, id: &str, dockerfile: &str) {
@@ -70,7 +75,7 @@ pub(crate) fn write_task(env: &TestEnv, id: &str, dockerfile: &str) {
 }
 
 /// Records of an experiment by agent, task and repetition, without what depends on time and place.
-fn records(env: &TestEnv, experiment: &str) -> BTreeMap<String, Value> {
+pub(crate) fn records(env: &TestEnv, experiment: &str) -> BTreeMap<String, Value> {
     let listed = env.run(["--json", "ledger", "list", "-e", experiment, "--limit", "1000"]).data();
     let rows = listed["records"].as_array().unwrap().clone();
     rows.iter()

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use aec_base::content::ContentStore;
+use aec_container::Containers;
 use aec_judge::cheat::{CHEATERS, cheat};
 use aec_judge::golden::submission_with_output;
 use aec_judge::judge::{Isolation, Judge, Surface};
@@ -58,9 +59,9 @@ fn the_same_submission_gets_the_same_verdict_in_both_kinds_of_rooms() {
         surface: Surface::default(),
         pool: None,
         native: true,
-        engine: None,
+        containers: None,
     };
-    let there = Judge { engine: Some(engine), ..here.clone() };
+    let there = Judge { containers: Some(Containers::Engine(engine)), ..here.clone() };
     for answer in [
         GOLDEN,
         "{\"flow_m3_s\": 3.22, \"depth_m\": 9}",
@@ -93,7 +94,7 @@ fn no_cheater_earns_anything_in_containers() {
         surface: Surface::default(),
         pool: None,
         native: true,
-        engine: Some(engine),
+        containers: Some(Containers::Engine(engine)),
     };
     for cheater in CHEATERS {
         let result =

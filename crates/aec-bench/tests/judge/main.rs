@@ -68,6 +68,6 @@ fn judge() -> Judge {
         surface: Surface::default(),
         pool: None,
         native: true,
-        engine: None,
+        containers: None,
     }
 }

@@ -1,0 +1,40 @@
+//! Where rooms that are containers come from.
+
+use aec_sandbox::{RoomSpec, Sandbox, SandboxError};
+
+use crate::engine::Engine;
+use crate::image::TaskImage;
+use crate::modal::Modal;
+use crate::room::{ContainerRoom, Purpose};
+
+/// Where rooms that are containers come from.
+#[derive(Clone, Debug)]
+pub enum Containers {
+    /// A container engine.
+    Engine(Engine),
+    /// Modal.
+    Modal(Modal),
+}
+
+impl Containers {
+    /// Opens a room of a task's image.
+    pub fn open(
+        &self,
+        image: &TaskImage,
+        spec: &RoomSpec,
+        purpose: &Purpose,
+    ) -> Result<Box<dyn Sandbox>, SandboxError> {
+        Ok(Box::new(match self {
+            Self::Engine(engine) => ContainerRoom::open(engine, image, spec, purpose)?,
+            Self::Modal(modal) => modal.open(image, spec, purpose)?,
+        }))
+    }
+
+    /// Who provides them, with a version, as records tell it.
+    pub fn version(&self) -> (String, String) {
+        match self {
+            Self::Engine(engine) => (engine.facts().name.to_lowercase(), engine.facts().version.clone()),
+            Self::Modal(modal) => ("modal".to_owned(), modal.version().to_owned()),
+        }
+    }
+}

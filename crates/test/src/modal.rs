@@ -1,0 +1,68 @@
+//! A stand-in for Modal's servers that really runs commands, and the real client beside it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::venv::{install, skip};
+
+/// The client that is tested with.
+const CLIENT: &str = "modal-1.6.4";
+const SERVER: &str = include_str!("../python/modal_server.py");
+
+/// Modal's client, and servers for it. They end when this is dropped.
+pub struct ModalServers {
+    /// Where the servers answer, as `MODAL_SERVER_URL` has it.
+    pub address: String,
+    /// The directory with the `python3` that has the client.
+    pub programs: PathBuf,
+    trace: PathBuf,
+    child: Child,
+    _directory: tempfile::TempDir,
+}
+
+impl ModalServers {
+    /// Starts the servers. Where the client cannot be had the test is to be skipped, which is said.
+    pub fn start() -> Option<Self> {
+        let environment = match install(CLIENT) {
+            Ok(environment) => environment,
+            Err(why) => {
+                skip(&format!("no {CLIENT}: {why}"));
+                return None;
+            }
+        };
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (script, trace) = (directory.path().join("server.py"), directory.path().join("trace.jsonl"));
+        fs_err::write(&script, SERVER).expect("a file");
+        let programs = environment.join("bin");
+        let mut child = Command::new(programs.join("python3"))
+            .arg(&script)
+            .arg(&trace)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the servers start");
+        let mut address = String::new();
+        let mut said = BufReader::new(child.stdout.take().expect("what they say"));
+        said.read_line(&mut address).expect("their address");
+        Some(Self { address: address.trim().to_owned(), programs, trace, child, _directory: directory })
+    }
+
+    /// How often a call was made.
+    pub fn calls(&self, rpc: &str) -> usize {
+        let text = fs_err::read_to_string(&self.trace).unwrap_or_default();
+        text.lines().filter(|line| *line == format!("{{\"rpc\": \"{rpc}\"}}")).count()
+    }
+
+    /// Where the calls are written down.
+    pub fn trace(&self) -> &Path {
+        &self.trace
+    }
+}
+
+impl Drop for ModalServers {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
