@@ -98,8 +98,7 @@ impl Env {
 
     /// Every variable with its effective value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let names: BTreeSet<&str> =
-            self.shell.keys().chain(self.file.keys()).map(String::as_str).collect();
+        let names: BTreeSet<&str> = self.shell.keys().chain(self.file.keys()).map(String::as_str).collect();
         names.into_iter().filter_map(|name| self.look_up(name).map(|value| (name, value)))
     }
 

@@ -159,7 +159,9 @@ impl Folder {
                     return Ok(Self { path });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+                Err(error) => {
+                    return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display())));
+                }
             }
         }
     }

@@ -42,9 +42,9 @@ pub fn read(path: &Path) -> Result<Option<BTreeMap<String, String>>, Problem> {
     let metadata = file.metadata().map_err(|error| problem(error.to_string()))?;
     if !metadata.is_file() || metadata.mode() & 0o077 != 0 || metadata.uid() != geteuid().as_raw() {
         let what = format!("others can read the variables of the run (mode {:03o})", metadata.mode() & 0o777);
-        return Err(problem(what)
-            .why("the file holds keys")
-            .fix("replace the keys, since somebody may have read them, remove the file and submit the run again"));
+        return Err(problem(what).why("the file holds keys").fix(
+            "replace the keys, since somebody may have read them, remove the file and submit the run again",
+        ));
     }
     let mut text = String::new();
     file.take(LIMIT)

@@ -54,8 +54,11 @@ pub fn job(contract: &Contract, folder: &Folder, pods: &Pods) -> Value {
     wanted.extend(pods.memory.as_ref().map(|memory| ("memory".to_owned(), json!(memory))));
     if !wanted.is_empty() {
         // Memory is a limit as well, so that a shard that needs more is told so and others go on.
-        let limits: serde_json::Map<String, Value> =
-            wanted.iter().filter(|(name, _)| *name == "memory").map(|(k, v)| (k.clone(), v.clone())).collect();
+        let limits: serde_json::Map<String, Value> = wanted
+            .iter()
+            .filter(|(name, _)| *name == "memory")
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
         container["resources"] = json!({ "requests": wanted, "limits": limits });
     }
     let labels = json!({ "app.kubernetes.io/name": "aec-bench", "aec-bench/experiment": label(contract) });
@@ -107,7 +110,8 @@ fn object_name(experiment: &str, folder: &Folder) -> String {
     if name != experiment {
         // What was changed or cut off still tells experiments apart.
         let digest = aec_base::digest::Digest::of(experiment.as_bytes()).hex();
-        name = format!("{}-{}", name.chars().take(MOST - 9).collect::<String>().trim_matches('-'), &digest[..8]);
+        name =
+            format!("{}-{}", name.chars().take(MOST - 9).collect::<String>().trim_matches('-'), &digest[..8]);
     }
     format!("{}-{number}", name.trim_matches('-'))
 }
@@ -153,7 +157,10 @@ mod tests {
         for (experiment, name) in [("a", "a-0001"), ("A.b_c", "a-b-c-"), (&"x".repeat(100), "xxxx")] {
             let found = object_name(experiment, &folder);
             assert!(found.starts_with(name) && found.len() <= 48, "{found}");
-            assert!(found.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'), "{found}");
+            assert!(
+                found.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'),
+                "{found}"
+            );
         }
         assert_ne!(object_name("A", &folder), object_name("a", &folder));
     }

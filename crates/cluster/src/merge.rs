@@ -68,21 +68,19 @@ pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary,
     let directory = ledger.experiment(experiment);
     let _held = hold(&directory)?;
     let cannot = |error: &dyn std::fmt::Display| {
-        let problem = Problem::error(format!("the experiment cannot be merged: {error}")).id(FAMILY.number(2));
+        let problem =
+            Problem::error(format!("the experiment cannot be merged: {error}")).id(FAMILY.number(2));
         vec![problem.fix("check the disk, then try again").in_file(directory.path())]
     };
     let plan = current_plan(&directory)?.ok_or_else(|| {
         let problem = Problem::error(format!("the experiment `{experiment}` has no plan in this ledger"));
         vec![problem.id(FAMILY.number(14)).fix("merge where it was run")]
     })?;
-    let recovered =
-        journal::recover(ledger, experiment, jobs).map_err(|error| cannot(&error))?;
-    let filter = Filter {
-        experiments: vec![experiment.to_string()],
-        attempts: Attempts::All,
-        ..Filter::default()
-    };
-    let (rows, refreshed) = Index::ask(ledger, |index| index.query(&filter)).map_err(|error| cannot(&error))?;
+    let recovered = journal::recover(ledger, experiment, jobs).map_err(|error| cannot(&error))?;
+    let filter =
+        Filter { experiments: vec![experiment.to_string()], attempts: Attempts::All, ..Filter::default() };
+    let (rows, refreshed) =
+        Index::ask(ledger, |index| index.query(&filter)).map_err(|error| cannot(&error))?;
     let broken: Vec<Problem> = refreshed
         .problems
         .into_iter()

@@ -62,7 +62,8 @@ pub fn overview(
     let count = contract.shards.max(1);
     let mut shards: Vec<ShardStatus> = (0..contract.shards)
         .map(|shard| {
-            let entry = queue.iter().find(|entry| Some(entry.job) == jobs.array && entry.index == Some(shard));
+            let entry =
+                queue.iter().find(|entry| Some(entry.job) == jobs.array && entry.index == Some(shard));
             ShardStatus {
                 shard,
                 live: held(shard),

@@ -28,8 +28,17 @@ impl Entry {
     /// Whether it will do nothing any more.
     pub fn is_over(&self) -> bool {
         const OVER: [&str; 11] = [
-            "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED",
-            "REVOKED", "SPECIAL_EXIT", "TIMEOUT",
+            "BOOT_FAIL",
+            "CANCELLED",
+            "COMPLETED",
+            "DEADLINE",
+            "FAILED",
+            "NODE_FAIL",
+            "OUT_OF_MEMORY",
+            "PREEMPTED",
+            "REVOKED",
+            "SPECIAL_EXIT",
+            "TIMEOUT",
         ];
         OVER.contains(&self.state.as_str())
     }
@@ -76,7 +85,9 @@ pub fn parse(bytes: &[u8], jobs: &[u64], most: usize) -> Result<Vec<Entry>, Prob
         && let Some(error) = answer.errors.first()
     {
         let why = error.get("error").or_else(|| error.get("description")).and_then(Value::as_str);
-        return Err(unreadable(aec_base::text::printable(why.unwrap_or("squeue reports an error")).into_owned()));
+        return Err(unreadable(
+            aec_base::text::printable(why.unwrap_or("squeue reports an error")).into_owned(),
+        ));
     }
     let mut entries = Vec::new();
     for raw in &answer.jobs {
@@ -107,7 +118,9 @@ impl RawJob {
         }
         let index = number(&self.array_task_id).and_then(|index| usize::try_from(index).ok());
         match (index, self.array_task_string.as_str().filter(|range| !range.is_empty())) {
-            (_, Some(range)) => indices(range, most).into_iter().map(|index| (entry(Some(index)), false)).collect(),
+            (_, Some(range)) => {
+                indices(range, most).into_iter().map(|index| (entry(Some(index)), false)).collect()
+            }
             (Some(index), None) if index < most => vec![(entry(Some(index)), true)],
             _ => Vec::new(),
         }
@@ -148,7 +161,8 @@ fn indices(range: &str, most: usize) -> Vec<usize> {
     for part in range.trim_matches(['[', ']']).split(',') {
         let (span, step) = part.split_once(':').unwrap_or((part, "1"));
         let (first, last) = span.split_once('-').unwrap_or((span, span));
-        let (Ok(first), Ok(last), Ok(step)) = (first.parse::<usize>(), last.parse::<usize>(), step.parse::<usize>())
+        let (Ok(first), Ok(last), Ok(step)) =
+            (first.parse::<usize>(), last.parse::<usize>(), step.parse::<usize>())
         else {
             continue;
         };
@@ -182,12 +196,15 @@ mod tests {
             {"job_id": 9, "array_job_id": 0, "array_task_id": null, "job_state": "PENDING"},
             {"job_id": 99, "array_job_id": 0, "job_state": "RUNNING"},
         ]});
-        assert_eq!(check(&answer, &[5, 9]), [
-            (5, Some(0), "RUNNING".to_owned(), Some("n1".to_owned()), 1),
-            (5, Some(2), "PENDING".to_owned(), None, 0),
-            (5, Some(3), "COMPLETED".to_owned(), None, 0),
-            (9, None, "PENDING".to_owned(), None, 0),
-        ]);
+        assert_eq!(
+            check(&answer, &[5, 9]),
+            [
+                (5, Some(0), "RUNNING".to_owned(), Some("n1".to_owned()), 1),
+                (5, Some(2), "PENDING".to_owned(), None, 0),
+                (5, Some(3), "COMPLETED".to_owned(), None, 0),
+                (9, None, "PENDING".to_owned(), None, 0),
+            ]
+        );
     }
 
     #[test]
@@ -201,18 +218,25 @@ mod tests {
              "job_state": ["PENDING", "REQUEUED"]},
             {"job_id": 8, "array_job_id": unset.clone(), "array_task_id": unset, "job_state": ["COMPLETED"]},
         ], "last_update": set(1), "warnings": []});
-        assert_eq!(check(&answer, &[5, 8]), [
-            (5, Some(1), "RUNNING".to_owned(), Some("n2".to_owned()), 0),
-            (5, Some(4), "PENDING".to_owned(), None, 0),
-            (5, Some(6), "PENDING".to_owned(), None, 0),
-            (8, None, "COMPLETED".to_owned(), None, 0),
-        ]);
+        assert_eq!(
+            check(&answer, &[5, 8]),
+            [
+                (5, Some(1), "RUNNING".to_owned(), Some("n2".to_owned()), 0),
+                (5, Some(4), "PENDING".to_owned(), None, 0),
+                (5, Some(6), "PENDING".to_owned(), None, 0),
+                (8, None, "COMPLETED".to_owned(), None, 0),
+            ]
+        );
     }
 
     #[test]
     fn nonsense_is_a_problem_and_nothing_worse() {
         for broken in ["", "{", "[]", "null", "{\"jobs\": 3}", "{\"jobs\": [{\"job_id\":", "\u{0}"] {
-            assert_eq!(parse(broken.as_bytes(), &[1], 8).unwrap_err().id.as_deref(), Some("J013"), "{broken}");
+            assert_eq!(
+                parse(broken.as_bytes(), &[1], 8).unwrap_err().id.as_deref(),
+                Some("J013"),
+                "{broken}"
+            );
         }
         let error = json!({"jobs": [], "errors": [{"error": "no \u{1b}[31mcontroller", "error_number": 1}]});
         let problem = parse(error.to_string().as_bytes(), &[1], 8).unwrap_err();

@@ -47,8 +47,20 @@ pub struct Surroundings {
 
 /// Options that belong to the contract.
 const OWN: [&str; 14] = [
-    "--array", "-a", "--export", "--export-file", "--output", "-o", "--error", "-e", "--open-mode", "--signal",
-    "--requeue", "--no-requeue", "--dependency", "--wrap",
+    "--array",
+    "-a",
+    "--export",
+    "--export-file",
+    "--output",
+    "-o",
+    "--error",
+    "-e",
+    "--open-mode",
+    "--signal",
+    "--requeue",
+    "--no-requeue",
+    "--dependency",
+    "--wrap",
 ];
 
 impl Resources {
@@ -74,12 +86,16 @@ impl Resources {
             let name = option.split('=').next().unwrap_or_default();
             if !option.starts_with('-') || option.chars().any(char::is_control) {
                 let what = format!("`{shown}` is no option of sbatch");
-                return Err(Problem::error(what).id(FAMILY.number(21)).fix("write, say, --sbatch=--gres=gpu:1"));
+                return Err(Problem::error(what)
+                    .id(FAMILY.number(21))
+                    .fix("write, say, --sbatch=--gres=gpu:1"));
             }
             if OWN.contains(&name) {
                 let what = format!("`--sbatch={shown}` would change what the shards are");
                 let problem = Problem::error(what).id(FAMILY.number(21));
-                return Err(problem.why("the array, its signals, logs and variables are part of the contract"));
+                return Err(
+                    problem.why("the array, its signals, logs and variables are part of the contract")
+                );
             }
         }
         Ok(())
@@ -87,11 +103,7 @@ impl Resources {
 
     fn directives(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let named = [
-            ("partition", &self.partition),
-            ("account", &self.account),
-            ("qos", &self.qos),
-        ];
+        let named = [("partition", &self.partition), ("account", &self.account), ("qos", &self.qos)];
         for (name, value) in named {
             lines.extend(value.as_deref().and_then(directive).map(|value| format!("--{name}={value}")));
         }
@@ -203,7 +215,9 @@ fn script(
     }
     line(greeting);
     line("if [ ! -r \"$folder/contract.json\" ] || [ ! -x \"$program\" ]; then");
-    line("  echo \"$(hostname): the run's folder or the program is not on this node; both must lie on a shared file system\" >&2");
+    line(
+        "  echo \"$(hostname): the run's folder or the program is not on this node; both must lie on a shared file system\" >&2",
+    );
     line("  exit 4");
     line("fi");
     line(&format!("cd {} || exit 4", word(&contract.project)));
@@ -253,7 +267,10 @@ mod tests {
         let contract = example(Engine::Slurm);
         let hostile = Folder::at("/srv/it's \"%j\" $(rm -rf /) ;#");
         let text = shards(&contract, &hostile, &Resources::default(), &around());
-        assert!(text.contains(r#"#SBATCH --output="/srv/it's \"%%j\" $(rm -rf /) ;#/logs/shard-%a.log""#), "{text}");
+        assert!(
+            text.contains(r#"#SBATCH --output="/srv/it's \"%%j\" $(rm -rf /) ;#/logs/shard-%a.log""#),
+            "{text}"
+        );
         assert!(text.contains(r#"folder='/srv/it'\''s "%j" $(rm -rf /) ;#'"#), "{text}");
         for unspeakable in ["/srv/a\\b", "/srv/a\n#SBATCH --uid=0"] {
             let text = shards(&contract, &Folder::at(unspeakable), &Resources::default(), &around());

@@ -70,7 +70,11 @@ impl Slurm {
         let answer = self.ask(&self.squeue, &["--version".into()], None, ASKING);
         let said = answer.map_err(|error| unreachable(&error.to_string()))?;
         let text = String::from_utf8_lossy(&said.stdout).trim().trim_start_matches("slurm ").to_owned();
-        if said.success && !text.is_empty() { Ok(text::printable(&text).into_owned()) } else { Err(unreachable(&said.stderr)) }
+        if said.success && !text.is_empty() {
+            Ok(text::printable(&text).into_owned())
+        } else {
+            Err(unreachable(&said.stderr))
+        }
     }
 
     /// Whether the controller answers: how many shards an array may have.
@@ -95,11 +99,15 @@ impl Slurm {
     pub fn check_shards(&self, shards: usize) -> Result<(), Problem> {
         match self.most_shards()? {
             Some(most) if shards > most => {
-                let what = format!("an array of this cluster has at most {most} tasks, {shards} shards were asked for");
+                let what = format!(
+                    "an array of this cluster has at most {most} tasks, {shards} shards were asked for"
+                );
                 Err(Problem::error(what)
                     .id(FAMILY.number(12))
                     .why("MaxArraySize in slurm.conf bounds arrays")
-                    .fix(format!("pass --shards {most} or fewer: each shard runs many trials at once (--concurrency)")))
+                    .fix(format!(
+                        "pass --shards {most} or fewer: each shard runs many trials at once (--concurrency)"
+                    )))
             }
             _ => Ok(()),
         }
@@ -150,13 +158,18 @@ impl Slurm {
         }
         arguments.push(job.to_string().into());
         let problem = |why: &str| {
-            let problem = Problem::error(format!("job {job} cannot be cancelled")).id(FAMILY.number(18)).why(why);
+            let problem =
+                Problem::error(format!("job {job} cannot be cancelled")).id(FAMILY.number(18)).why(why);
             problem.fix(format!("try `scancel {job}`"))
         };
         let said =
             self.ask(&self.scancel, &arguments, None, ASKING).map_err(|error| problem(&error.to_string()))?;
         // A job that is over cannot be cancelled, and need not be.
-        if said.success || said.stderr.contains("Invalid job id") { Ok(()) } else { Err(problem(&said.stderr)) }
+        if said.success || said.stderr.contains("Invalid job id") {
+            Ok(())
+        } else {
+            Err(problem(&said.stderr))
+        }
     }
 }
 

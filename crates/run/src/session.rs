@@ -179,7 +179,11 @@ impl Session {
         let directory = ledger.experiment(&plan.experiment_id);
         let (locks, recovered, past) = enter(beginning)?;
         let started_at = Timestamp::now_in_milliseconds();
-        let id = new_id(&started_at);
+        let mut id = new_id(&started_at);
+        if let Some(shard) = shard {
+            // Process ids of different machines may be the same.
+            id = format!("{id}-{}", shard.index);
+        }
         let session = Self {
             id: id.clone(),
             file: SessionFile {

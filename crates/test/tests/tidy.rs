@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 15] = [
+const ROOMS: [&str; 16] = [
     "aec-base",
     "aec-sandbox",
     "aec-rlm",
@@ -15,6 +15,7 @@ const ROOMS: [&str; 15] = [
     "aec-model",
     "aec-ledger",
     "aec-run",
+    "aec-cluster",
     "aec-report",
     "aec-prime",
     "aec-eval",

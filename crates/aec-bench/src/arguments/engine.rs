@@ -69,7 +69,14 @@ pub(crate) struct EngineArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
     /// Folder with the contract of a worker; engines pass it
-    #[arg(long, value_name = "DIR", hide = true, requires = "locked", requires = "shard", conflicts_with = "engine")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        hide = true,
+        requires = "locked",
+        requires = "shard",
+        conflicts_with = "engine"
+    )]
     pub(crate) contract: Option<PathBuf>,
 }
 

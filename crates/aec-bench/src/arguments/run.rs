@@ -7,8 +7,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 
 use super::{
-    BudgetArguments, EndpointsArgument, EngineArguments, LedgerRootArgument, SandboxArgument, SelectionArguments,
-    TapeArguments, TasksRootArgument,
+    BudgetArguments, EndpointsArgument, EngineArguments, LedgerRootArgument, SandboxArgument,
+    SelectionArguments, TapeArguments, TasksRootArgument,
 };
 
 /// What decides which trials there are: an experiment file, or flags that say the same.

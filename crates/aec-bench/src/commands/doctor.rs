@@ -132,7 +132,9 @@ fn git_check(context: &Context) -> Check {
 
 fn slurm_check(context: &Context) -> Check {
     let (status, detail, fix) = match Slurm::find(context.search_path().as_deref()) {
-        Err(_) => (Status::Limited, "not on this machine; only `run --engine slurm` needs it".to_owned(), None),
+        Err(_) => {
+            (Status::Limited, "not on this machine; only `run --engine slurm` needs it".to_owned(), None)
+        }
         Ok(slurm) => match slurm.version().and_then(|version| Ok((version, slurm.most_shards()?))) {
             Ok((version, most)) => {
                 let most = most.map(|most| format!(", arrays of up to {most} shards")).unwrap_or_default();

@@ -60,7 +60,9 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<(), Failure> {
     for (flag, only) in engine.given() {
         let other = match only {
             _ if engine.engine == EngineChoice::Local => Some("slurm or k8s"),
-            Some(only) if only != engine.engine => Some(if only == EngineChoice::Slurm { "slurm" } else { "k8s" }),
+            Some(only) if only != engine.engine => {
+                Some(if only == EngineChoice::Slurm { "slurm" } else { "k8s" })
+            }
             _ => None,
         };
         if let Some(other) = other {
@@ -81,13 +83,21 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<(), Failure> {
         }
     }
     if engine.shards.is_none() {
-        return Err(usage(&format!("`--engine {name}` needs --shards"), "pass --shards N: one worker for each node, say"));
+        return Err(usage(
+            &format!("`--engine {name}` needs --shards"),
+            "pass --shards N: one worker for each node, say",
+        ));
     }
     if engine.engine == EngineChoice::K8s {
         if !engine.render && !arguments.dry_run {
-            return Err(usage("`--engine k8s` submits nothing itself", "pass --render, then `kubectl apply -f` what it writes"));
+            return Err(usage(
+                "`--engine k8s` submits nothing itself",
+                "pass --render, then `kubectl apply -f` what it writes",
+            ));
         }
-        for (flag, given) in [("--image", engine.image.is_some()), ("--volume-claim", engine.volume_claim.is_some())] {
+        for (flag, given) in
+            [("--image", engine.image.is_some()), ("--volume-claim", engine.volume_claim.is_some())]
+        {
             if !given {
                 return Err(usage(&format!("`--engine k8s` needs {flag}"), "see docs/scale-out.md"));
             }
@@ -147,7 +157,8 @@ pub(crate) fn submit(
     problems.extend(remarks(&contract));
     if let Some(slurm) = slurm {
         let jobs = send(&slurm, &folder)?;
-        let submission = Submission { folder, contract, jobs, ledger, jobs_root: project.settings.path(Setting::Jobs) };
+        let submission =
+            Submission { folder, contract, jobs, ledger, jobs_root: project.settings.path(Setting::Jobs) };
         let detach = arguments.engine.detach;
         let outcome = run_wait::wait(context, &slurm, &submission, detach, problems)?;
         return Ok(variables_remark(outcome, &variables));
@@ -177,7 +188,8 @@ fn nobody_works(slurm: &Slurm, directory: &ExperimentDirectory) -> Result<(), Fa
     let Ok(queue) = slurm.queue(&jobs.ids(), contract.shards) else { return Ok(()) };
     let Some(entry) = queue.iter().find(|entry| !entry.is_over()) else { return Ok(()) };
     let what = format!("job {} still works on `{}`", entry.job, contract.experiment_id);
-    let problem = Problem::error(what).id(FAMILY.number(16)).why("two runs of one experiment would do the same trials");
+    let problem =
+        Problem::error(what).id(FAMILY.number(16)).why("two runs of one experiment would do the same trials");
     Err(Failure::input(vec![problem.fix(format!(
         "wait for it, or stop it with `aec-bench runs stop {} --force`",
         contract.experiment_id
@@ -240,7 +252,9 @@ fn write(
     let directory = ledger.experiment(&plan.experiment_id);
     let folder = Folder::create(&directory).map_err(|error| {
         let problem = Problem::error(format!("the folder of the run cannot be written: {error}"));
-        Failure::environment(problem.id(FAMILY.number(19)).fix("make the ledger writable").in_file(directory.run()))
+        Failure::environment(
+            problem.id(FAMILY.number(19)).fix("make the ledger writable").in_file(directory.run()),
+        )
     })?;
     match fill(context, arguments, &folder, &contract, plan, &variables) {
         Ok(text) => Ok(Made { folder, contract, text }),
@@ -315,7 +329,8 @@ fn program(engine: Engine) -> Result<String, Failure> {
 
 fn spelled(path: &Path) -> Result<String, Failure> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        let problem = Problem::error("a path that workers need is not text").id(FAMILY.number(19)).in_file(path);
+        let problem =
+            Problem::error("a path that workers need is not text").id(FAMILY.number(19)).in_file(path);
         problem.fix("rename it: plans and scripts are UTF-8").into()
     })
 }
@@ -400,7 +415,9 @@ fn remarks(contract: &Contract) -> Vec<Problem> {
         );
         notes.push(Problem::note(what).id(FAMILY.number(25)));
     }
-    let local = |path: &&String| ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/"].iter().any(|root| path.starts_with(root));
+    let local = |path: &&String| {
+        ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/"].iter().any(|root| path.starts_with(root))
+    };
     let roots = [&contract.project, &contract.ledger, &contract.jobs];
     if let Some(path) = roots.iter().find(|path| local(path)) {
         let what = format!("{path} is usually a directory of one machine");

@@ -73,11 +73,19 @@ pub(crate) fn wait(
 ) -> Result<Outcome, Failure> {
     let experiment = &submission.contract.experiment_id;
     let array = submission.jobs.array.map(|id| id.to_string()).unwrap_or_default();
-    let follow = format!("Follow it with `aec-bench runs status {experiment}`, stop it with `aec-bench runs stop {experiment}`.");
+    let follow = format!(
+        "Follow it with `aec-bench runs status {experiment}`, stop it with `aec-bench runs stop {experiment}`."
+    );
     if detach {
         let outcome = submitted(context, submission, problems)?;
         return Ok(outcome.remark(follow));
     }
+    let runtime = models::runtime()?;
+    // Whoever reads what is said next may send a signal at once.
+    let signals = {
+        let _entered = runtime.enter();
+        Signals::catch()?
+    };
     let mut outlet = match context.format {
         Format::Text if !context.quiet => Some(Outlet::stderr(context.color)?),
         _ => None,
@@ -89,8 +97,7 @@ pub(crate) fn wait(
             text::count(submission.contract.shards, "shard"),
         ));
     }
-    let runtime = models::runtime()?;
-    let interrupted = runtime.block_on(until_merged(slurm, submission, &mut outlet))?;
+    let interrupted = runtime.block_on(until_merged(slurm, submission, signals, &mut outlet))?;
     drop(outlet);
     if interrupted {
         let outcome = submitted(context, submission, problems)?.exit(Exit::Interrupted);
@@ -103,9 +110,9 @@ pub(crate) fn wait(
 async fn until_merged(
     slurm: &Slurm,
     submission: &Submission,
+    mut signals: Signals,
     outlet: &mut Option<Outlet>,
 ) -> Result<bool, Failure> {
-    let mut signals = Signals::catch()?;
     let Submission { folder, contract, jobs, .. } = submission;
     let begun = Instant::now();
     let (mut asked, mut missed, mut told) = (Instant::now(), 0, (Instant::now(), Sum::default()));

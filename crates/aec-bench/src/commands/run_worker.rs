@@ -74,7 +74,8 @@ impl Worker {
         }
         if self.folder.wish() != Wish::GoOn {
             let problem = Problem::error("the run was asked to stop before this shard began").id("J017");
-            let fix = format!("go on with `aec-bench run --resume {} --engine slurm`", self.contract.experiment_id);
+            let fix =
+                format!("go on with `aec-bench run --resume {} --engine slurm`", self.contract.experiment_id);
             return Err(Failure { exit: Exit::Interrupted, problems: vec![problem.fix(fix)] });
         }
         Ok(())
@@ -85,7 +86,8 @@ impl Worker {
         if self.contract.tool_version == VERSION {
             return Vec::new();
         }
-        let what = format!("the run was submitted by version {}, this is {VERSION}", self.contract.tool_version);
+        let what =
+            format!("the run was submitted by version {}, this is {VERSION}", self.contract.tool_version);
         vec![Problem::warning(what).fix("use one version on all nodes")]
     }
 
@@ -96,9 +98,10 @@ impl Worker {
 
     /// Trials that are still to be run again: an attempt that was made since then is enough.
     pub(crate) fn again(&self, past: &Past) -> BTreeSet<Name> {
-        let wanted = self.contract.rerun.iter().filter(|again| {
-            past.trials.get(&again.trial).is_none_or(|past| past.attempt <= again.attempt)
-        });
+        let wanted =
+            self.contract.rerun.iter().filter(|again| {
+                past.trials.get(&again.trial).is_none_or(|past| past.attempt <= again.attempt)
+            });
         wanted.map(|again| again.trial.clone()).collect()
     }
 

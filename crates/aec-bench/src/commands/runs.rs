@@ -159,7 +159,7 @@ pub(crate) fn stop(context: &Context, arguments: &RunsStopArguments) -> Result<O
     let directory = ledger.experiment(&experiment);
     let (_, busy) = sessions(&directory)?;
     let wish = if arguments.force { Wish::GiveUp } else { Wish::Finish };
-    let stopped = runs_cluster::stop(context, &directory, wish)?;
+    let stopped = runs_cluster::stop(context, &directory, wish, busy)?;
     if !busy && stopped.jobs.is_empty() {
         let problem = Problem::error(format!("nobody is running `{experiment}`"));
         return Err(problem.fix("see `aec-bench runs status`").into());

@@ -52,9 +52,13 @@ fn queue(context: &Context, contract: &Contract, jobs: &Jobs, problems: &mut Vec
 
 /// Whether the cluster still has something to do for the experiment.
 pub(crate) fn is_expected(overview: &Overview) -> bool {
-    const WAITING: [&str; 6] = ["PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "RUNNING", "COMPLETING"];
+    const WAITING: [&str; 6] =
+        ["PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "RUNNING", "COMPLETING"];
     overview.merged.is_none()
-        && overview.shards.iter().any(|shard| shard.state.as_deref().is_some_and(|state| WAITING.contains(&state)))
+        && overview
+            .shards
+            .iter()
+            .any(|shard| shard.state.as_deref().is_some_and(|state| WAITING.contains(&state)))
 }
 
 /// The flags that go on in the same way.
@@ -108,14 +112,20 @@ pub(crate) struct Stopped {
 }
 
 /// Asks the shards of the latest submission to stop, those that have not begun included.
-pub(crate) fn stop(context: &Context, directory: &ExperimentDirectory, wish: Wish) -> Result<Stopped, Failure> {
+pub(crate) fn stop(
+    context: &Context,
+    directory: &ExperimentDirectory,
+    wish: Wish,
+    busy: bool,
+) -> Result<Stopped, Failure> {
     let mut stopped = Stopped::default();
     let Some((folder, contract, jobs)) = latest(directory) else { return Ok(stopped) };
     let queue = queue(context, &contract, &jobs, &mut stopped.problems);
-    let Some(array) = jobs.array.filter(|_| queue.iter().any(|entry| !entry.is_over())) else {
-        return Ok(stopped);
-    };
-    folder.ask_to_stop(wish)?;
+    let waits = queue.iter().any(|entry| !entry.is_over());
+    if busy || waits {
+        folder.ask_to_stop(wish)?;
+    }
+    let Some(array) = jobs.array.filter(|_| waits) else { return Ok(stopped) };
     if let Ok(slurm) = Slurm::find(context.search_path().as_deref()) {
         let which = if wish == Wish::GiveUp { Which::All } else { Which::Waiting };
         stopped.jobs.push(array);

@@ -43,7 +43,8 @@ pub(crate) fn merge(context: &Context, arguments: &RunsMergeArguments) -> Result
         let how = contract
             .map(|contract| format!(" --engine {} --shards {}", contract.engine.name(), contract.shards))
             .unwrap_or_default();
-        let problem = Problem::error(format!("{} without a result", text::count(summary.missing, "planned trial")));
+        let problem =
+            Problem::error(format!("{} without a result", text::count(summary.missing, "planned trial")));
         let problem = problem.id(FAMILY.number(30));
         let first: Vec<&str> = summary.missing_trials.iter().take(3).map(|trial| trial.as_str()).collect();
         let problem = problem.why(format!("the first: {}", first.join(", ")));
@@ -56,10 +57,16 @@ pub(crate) fn merge(context: &Context, arguments: &RunsMergeArguments) -> Result
 fn merge_text(summary: &Summary) -> String {
     let mut text = tally_table(&summary.agents, &summary.all);
     if summary.recovered > 0 {
-        text.push_str(&format!("{} of killed workers put in their places\n", text::count(summary.recovered, "record")));
+        text.push_str(&format!(
+            "{} of killed workers put in their places\n",
+            text::count(summary.recovered, "record")
+        ));
     }
     if summary.repeated > 0 {
-        text.push_str(&format!("{} with more than one result, the latest counts\n", text::count(summary.repeated, "trial")));
+        text.push_str(&format!(
+            "{} with more than one result, the latest counts\n",
+            text::count(summary.repeated, "trial")
+        ));
     }
     text
 }
