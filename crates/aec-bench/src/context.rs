@@ -116,6 +116,13 @@ impl Context {
         *self.env.borrow_mut() = env;
     }
 
+    /// The programs of Slurm, which hear of no secrets.
+    pub(crate) fn slurm(&self) -> Result<aec_cluster::slurm::Slurm, Problem> {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let secrets = names.filter(|name| aec_base::secret::is_secret_name(name)).collect();
+        aec_cluster::slurm::Slurm::find(self.search_path().as_deref(), secrets)
+    }
+
     /// What workers on other machines are to find as they would here.
     pub(crate) fn worker_surroundings(&self) -> aec_cluster::sbatch::Surroundings {
         let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -114,7 +114,10 @@ impl Env {
 impl fmt::Debug for Env {
     /// Names only: values may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Env").field("shell", &self.shell.keys()).field("file", &self.file.keys()).finish()
+        f.debug_struct("Env")
+            .field("shell", &self.shell.keys())
+            .field("file", &self.file.keys())
+            .finish_non_exhaustive()
     }
 }
 

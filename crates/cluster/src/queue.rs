@@ -46,8 +46,7 @@ impl Entry {
 
 #[derive(Deserialize)]
 struct Answer {
-    #[serde(default)]
-    jobs: Vec<RawJob>,
+    jobs: Option<Vec<RawJob>>,
     #[serde(default)]
     errors: Vec<Value>,
 }
@@ -80,8 +79,13 @@ pub fn parse(bytes: &[u8], jobs: &[u64], most: usize) -> Result<Vec<Entry>, Prob
             .why(why)
             .fix("look with `squeue`; what is recorded is shown all the same")
     };
+    // Serde takes a list for a struct.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(unreadable("it is no JSON object".to_owned()));
+    }
     let answer: Answer = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-    if answer.jobs.is_empty()
+    let found = answer.jobs.as_deref().unwrap_or_default();
+    if found.is_empty()
         && let Some(error) = answer.errors.first()
     {
         let why = error.get("error").or_else(|| error.get("description")).and_then(Value::as_str);
@@ -89,8 +93,11 @@ pub fn parse(bytes: &[u8], jobs: &[u64], most: usize) -> Result<Vec<Entry>, Prob
             aec_base::text::printable(why.unwrap_or("squeue reports an error")).into_owned(),
         ));
     }
+    if answer.jobs.is_none() {
+        return Err(unreadable("it has no list of jobs".to_owned()));
+    }
     let mut entries = Vec::new();
-    for raw in &answer.jobs {
+    for raw in found {
         entries.extend(raw.entries(jobs, most));
     }
     // A task that was taken out of its range has an entry of its own, which comes last.
@@ -180,7 +187,9 @@ mod tests {
 
     use super::*;
 
-    fn check(answer: &Value, jobs: &[u64]) -> Vec<(u64, Option<usize>, String, Option<String>, u64)> {
+    type Brief = (u64, Option<usize>, String, Option<String>, u64);
+
+    fn check(answer: &Value, jobs: &[u64]) -> Vec<Brief> {
         let entries = parse(answer.to_string().as_bytes(), jobs, 8).unwrap();
         entries.into_iter().map(|e| (e.job, e.index, e.state, e.node, e.restarts)).collect()
     }
@@ -214,9 +223,9 @@ mod tests {
         let answer = json!({"jobs": [
             {"job_id": 6, "array_job_id": set(5), "array_task_id": set(1), "job_state": ["RUNNING"], "nodes": "n2",
              "restart_cnt": 0},
-            {"job_id": 5, "array_job_id": set(5), "array_task_id": unset.clone(), "array_task_string": "4-7:2",
+            {"job_id": 5, "array_job_id": set(5), "array_task_id": unset, "array_task_string": "4-7:2",
              "job_state": ["PENDING", "REQUEUED"]},
-            {"job_id": 8, "array_job_id": unset.clone(), "array_task_id": unset, "job_state": ["COMPLETED"]},
+            {"job_id": 8, "array_job_id": unset, "array_task_id": unset, "job_state": ["COMPLETED"]},
         ], "last_update": set(1), "warnings": []});
         assert_eq!(
             check(&answer, &[5, 8]),
@@ -231,7 +240,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_a_problem_and_nothing_worse() {
-        for broken in ["", "{", "[]", "null", "{\"jobs\": 3}", "{\"jobs\": [{\"job_id\":", "\u{0}"] {
+        for broken in ["", "{", "{}", "[]", "null", "{\"jobs\": 3}", "{\"jobs\": [{\"job_id\":", "\u{0}"] {
             assert_eq!(
                 parse(broken.as_bytes(), &[1], 8).unwrap_err().id.as_deref(),
                 Some("J013"),

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use aec_base::problem::Problem;
-use aec_base::secret::is_secret_name;
 use aec_base::text;
 
 use crate::FAMILY;
@@ -14,7 +13,7 @@ use crate::process::{self, Answer};
 use crate::queue::{self, Entry};
 
 /// How long `sbatch` may take: a busy controller answers late.
-const SUBMITTING: Duration = Duration::from_secs(60);
+const SUBMITTING: Duration = Duration::from_mins(1);
 
 /// How long a question may take.
 const ASKING: Duration = Duration::from_secs(20);
@@ -31,8 +30,9 @@ pub struct Slurm {
 }
 
 impl Slurm {
-    /// Finds its programs.
-    pub fn find(search_path: Option<&OsStr>) -> Result<Self, Problem> {
+    /// Finds its programs. They are not given the variables with these names: jobs are submitted with `--export=NONE`, and a
+    /// key does not even come near.
+    pub fn find(search_path: Option<&OsStr>, secrets: Vec<String>) -> Result<Self, Problem> {
         let found = |name: &str| {
             process::find(name, search_path).ok_or_else(|| {
                 Problem::error(format!("there is no `{name}` on PATH"))
@@ -41,11 +41,6 @@ impl Slurm {
                     .fix("run it on a login node of the cluster, or write the scripts only with --render")
             })
         };
-        // Jobs are submitted with --export=NONE; a key does not even come near.
-        let secrets = std::env::vars_os()
-            .filter_map(|(name, _)| name.into_string().ok())
-            .filter(|name| is_secret_name(name))
-            .collect();
         Ok(Self {
             sbatch: found("sbatch")?,
             squeue: found("squeue")?,

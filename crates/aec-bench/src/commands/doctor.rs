@@ -3,7 +3,6 @@
 use aec_base::env::{Env, EnvOrigin};
 use aec_base::problem::Problem;
 use aec_base::project::Project;
-use aec_cluster::slurm::Slurm;
 use aec_evolve::workspace::git::GitProgram;
 use aec_sandbox::Hold;
 use aec_sandbox::host::{self, Trial};
@@ -131,7 +130,7 @@ fn git_check(context: &Context) -> Check {
 }
 
 fn slurm_check(context: &Context) -> Check {
-    let (status, detail, fix) = match Slurm::find(context.search_path().as_deref()) {
+    let (status, detail, fix) = match context.slurm() {
         Err(_) => {
             (Status::Limited, "not on this machine; only `run --engine slurm` needs it".to_owned(), None)
         }

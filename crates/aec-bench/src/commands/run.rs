@@ -80,7 +80,7 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         prepared.problems.extend(worker.problems());
     }
     if arguments.engine.engine != EngineChoice::Local {
-        return run_submit::submit(context, arguments, prepared, trials, rerun);
+        return run_submit::submit(context, arguments, prepared, &trials, &rerun);
     }
     if arguments.dry_run {
         let Prepared { project, plan, tasks, variables, problems } = &prepared;

@@ -127,13 +127,13 @@ pub(crate) fn submit(
     context: &Context,
     arguments: &RunArguments,
     prepared: Prepared,
-    trials: Vec<PlannedTrial>,
-    rerun: Rerun,
+    trials: &[PlannedTrial],
+    rerun: &Rerun,
 ) -> Result<Outcome, Failure> {
     let Prepared { project, plan, tasks, variables, mut problems } = prepared;
     let shards = arguments.engine.shards.unwrap_or(1) as usize;
     if arguments.dry_run {
-        let preview = Preview::new(context, &project, &plan, &tasks, &trials, &rerun, None)?;
+        let preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, None)?;
         let outcome = preview.outcome(context)?.problems(problems);
         let each = trials.len().div_ceil(shards);
         let outcome = outcome.remark(format!(
@@ -152,7 +152,7 @@ pub(crate) fn submit(
     if let Some(slurm) = &slurm {
         nobody_works(slurm, &directory)?;
     }
-    let made = write(context, arguments, &project, &plan, &trials, rerun)?;
+    let made = write(context, arguments, &project, &plan, trials, rerun)?;
     let Made { folder, contract, text } = made;
     problems.extend(remarks(&contract));
     if let Some(slurm) = slurm {
@@ -163,11 +163,11 @@ pub(crate) fn submit(
         let outcome = run_wait::wait(context, &slurm, &submission, detach, problems)?;
         return Ok(variables_remark(outcome, &variables));
     }
-    rendered(context, &project, &folder, contract, text, problems)
+    rendered(context, &project, &folder, &contract, text, problems)
 }
 
 fn find_slurm(context: &Context, shards: usize) -> Result<Slurm, Failure> {
-    let slurm = Slurm::find(context.search_path().as_deref()).map_err(Failure::environment)?;
+    let slurm = context.slurm().map_err(Failure::environment)?;
     slurm.check_shards(shards).map_err(Failure::environment)?;
     Ok(slurm)
 }
@@ -210,7 +210,7 @@ fn write(
     project: &Project,
     plan: &Plan,
     trials: &[PlannedTrial],
-    rerun: Rerun,
+    rerun: &Rerun,
 ) -> Result<Made, Failure> {
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
@@ -237,7 +237,7 @@ fn write(
         plan: plan.digest,
         shards: arguments.engine.shards.unwrap_or(1) as usize,
         trials: trials.len(),
-        to_run: to_do(trials, &past, &rerun).len(),
+        to_run: to_do(trials, &past, rerun).len(),
         created_at: Timestamp::now_in_milliseconds(),
         tool_version: VERSION.to_owned(),
         program: program(engine)?,
@@ -245,7 +245,7 @@ fn write(
         ledger: spelled(ledger.root())?,
         jobs: spelled(&jobs)?,
         flags: flags(context, arguments, project)?,
-        rerun: again(trials, &past, &rerun),
+        rerun: again(trials, &past, rerun),
         spent_before: spent(project, &past, &jobs.join(plan.experiment_id.as_str())),
         variables: variables.keys().cloned().collect(),
     };
@@ -303,7 +303,11 @@ fn fill(
 fn pods(engine: &EngineArguments, contract: &Contract) -> Pods {
     let roots = [&contract.project, &contract.ledger, &contract.jobs];
     let common = roots.into_iter().map(PathBuf::from).reduce(|common, path| {
-        common.ancestors().find(|ancestor| path.starts_with(ancestor)).unwrap_or(Path::new("/")).to_path_buf()
+        common
+            .ancestors()
+            .find(|ancestor| path.starts_with(ancestor))
+            .unwrap_or_else(|| Path::new("/"))
+            .to_path_buf()
     });
     Pods {
         image: engine.image.clone().unwrap_or_default(),
@@ -431,7 +435,7 @@ fn rendered(
     context: &Context,
     project: &Project,
     folder: &Folder,
-    contract: Contract,
+    contract: &Contract,
     text: String,
     problems: Vec<Problem>,
 ) -> Result<Outcome, Failure> {

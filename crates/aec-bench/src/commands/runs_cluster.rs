@@ -5,7 +5,7 @@ use aec_base::text;
 use aec_cluster::contract::{Contract, Engine, Jobs};
 use aec_cluster::overview::{Overview, latest, overview as put_together};
 use aec_cluster::queue::Entry;
-use aec_cluster::slurm::{Slurm, Which};
+use aec_cluster::slurm::Which;
 use aec_ledger::layout::ExperimentDirectory;
 use aec_run::control::Wish;
 use aec_run::session::{Shard, is_live};
@@ -39,7 +39,7 @@ fn queue(context: &Context, contract: &Contract, jobs: &Jobs, problems: &mut Vec
         return Vec::new();
     }
     // A machine without Slurm sees records and locks, which is no problem.
-    let Ok(slurm) = Slurm::find(context.search_path().as_deref()) else { return Vec::new() };
+    let Ok(slurm) = context.slurm() else { return Vec::new() };
     match slurm.queue(&jobs.ids(), contract.shards) {
         Ok(queue) => queue,
         Err(mut problem) => {
@@ -126,7 +126,7 @@ pub(crate) fn stop(
         folder.ask_to_stop(wish)?;
     }
     let Some(array) = jobs.array.filter(|_| waits) else { return Ok(stopped) };
-    if let Ok(slurm) = Slurm::find(context.search_path().as_deref()) {
+    if let Ok(slurm) = context.slurm() {
         let which = if wish == Wish::GiveUp { Which::All } else { Which::Waiting };
         stopped.jobs.push(array);
         stopped.problems.extend(slurm.cancel(array, which).err());

@@ -46,7 +46,8 @@ pub(crate) fn merge(context: &Context, arguments: &RunsMergeArguments) -> Result
         let problem =
             Problem::error(format!("{} without a result", text::count(summary.missing, "planned trial")));
         let problem = problem.id(FAMILY.number(30));
-        let first: Vec<&str> = summary.missing_trials.iter().take(3).map(|trial| trial.as_str()).collect();
+        let first: Vec<&str> =
+            summary.missing_trials.iter().take(3).map(aec_base::name::Name::as_str).collect();
         let problem = problem.why(format!("the first: {}", first.join(", ")));
         problems.push(problem.fix(format!("go on with `aec-bench run --resume {experiment}{how}`")));
     }

@@ -46,6 +46,7 @@ const COMMANDS: [&str; 111] = [
     "runs list",
     "runs status",
     "runs stop",
+    "runs merge",
     "runs clean",
     "runs export",
     "runs import",
