@@ -7,12 +7,12 @@ use clap::{Args, ValueEnum, ValueHint};
 /// Who carries a plan out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineChoice {
-    /// This process
+    // This process. Doc comments would make the help twice as long.
     #[default]
     Local,
-    /// Workers in an array of Slurm
+    // Workers in an array of Slurm.
     Slurm,
-    /// Workers in an indexed job of Kubernetes
+    // Workers in an indexed job of Kubernetes.
     K8s,
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum EngineChoice {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Clusters")]
 pub(crate) struct EngineArguments {
-    /// Who carries the plan out
+    /// Who carries the plan out: this process, an array of Slurm, or an indexed job of Kubernetes
     #[arg(long, value_enum, value_name = "NAME", default_value_t)]
     pub(crate) engine: EngineChoice,
     /// Into how many parts the plan is divided; each is one worker that runs many trials at once

@@ -3,7 +3,7 @@
 use crate::world;
 
 /// Every command that people see.
-const COMMANDS: [&str; 111] = [
+const COMMANDS: [&str; 112] = [
     "",
     "quickstart",
     "init",

@@ -11,7 +11,10 @@ fn doctor_reports_python_isolation_and_keys_by_name_only() {
     let envelope = run.envelope();
     let checks = envelope["data"]["checks"].as_array().unwrap();
     let names: Vec<&str> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["project", "python", "git", "rooms", "limits", "landlock", "seccomp", "cgroups"]);
+    assert_eq!(
+        names,
+        ["project", "python", "git", "rooms", "limits", "landlock", "seccomp", "cgroups", "slurm"]
+    );
     assert_eq!(checks[0]["status"], "ok");
     assert_eq!(checks[1]["status"], "ok", "tests need Python: {run:?}");
     assert!(!checks[1]["detail"].as_str().unwrap().contains("shims"), "the interpreter itself: {run:?}");
