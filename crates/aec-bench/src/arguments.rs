@@ -2,6 +2,7 @@
 
 mod agent_entry;
 mod author;
+mod engine;
 mod model;
 mod run;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 
 pub(crate) use agent_entry::*;
 pub(crate) use author::*;
+pub(crate) use engine::*;
 pub(crate) use model::*;
 pub(crate) use run::*;
 

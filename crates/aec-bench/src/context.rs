@@ -110,6 +110,29 @@ impl Context {
         self.secrets.borrow_mut().extend(secrets);
     }
 
+    /// Variables that were kept in a file for this process count as its environment.
+    pub(crate) fn add_variables(&self, variables: impl IntoIterator<Item = (String, String)>) {
+        let env = self.env.borrow().clone().with(variables);
+        *self.env.borrow_mut() = env;
+    }
+
+    /// The programs of Slurm, which hear of no secrets.
+    pub(crate) fn slurm(&self) -> Result<aec_cluster::slurm::Slurm, Problem> {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let secrets = names.filter(|name| aec_base::secret::is_secret_name(name)).collect();
+        aec_cluster::slurm::Slurm::find(self.search_path().as_deref(), secrets)
+    }
+
+    /// What workers on other machines are to find as they would here.
+    pub(crate) fn worker_surroundings(&self) -> aec_cluster::sbatch::Surroundings {
+        let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        aec_cluster::sbatch::Surroundings {
+            search_path: text("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            home: text("HOME"),
+            config_home: text("XDG_CONFIG_HOME"),
+        }
+    }
+
     /// Whether somebody wants to see what happens inside.
     pub(crate) fn is_verbose(&self) -> bool {
         self.verbose

@@ -19,6 +19,8 @@ pub(crate) enum Exit {
     Internal = 70,
     /// Somebody stopped it.
     Interrupted = 130,
+    /// A cluster ended the job of this worker.
+    Terminated = 143,
 }
 
 /// A command that could not do its work.

@@ -2,9 +2,10 @@
 //!
 //! The process environment is never changed; whoever needs a variable is given an [`Env`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::document::{Family, Shared, place, unreadable};
 use crate::file::{Links, ReadError, read_text};
@@ -28,12 +29,21 @@ pub enum EnvOrigin {
 pub struct Env {
     shell: BTreeMap<String, String>,
     file: BTreeMap<String, String>,
+    /// Names that somebody asked for, here or in a clone: what the same work needs on another machine.
+    asked: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Env {
     /// Only the process environment, as the caller read it.
     pub fn from_shell(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self { shell: variables.into_iter().collect(), file: BTreeMap::new() }
+        Self { shell: variables.into_iter().collect(), file: BTreeMap::new(), asked: Arc::default() }
+    }
+
+    /// These variables, instead of those of the process environment with the same names.
+    #[must_use]
+    pub fn with(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.shell.extend(variables);
+        self
     }
 
     /// Adds the `.env` of a project root; a missing file adds nothing.
@@ -64,6 +74,14 @@ impl Env {
 
     /// The value of a variable. An empty value counts as unset, as credentials cannot be empty.
     pub fn get(&self, name: &str) -> Option<&str> {
+        let found = self.look_up(name);
+        if found.is_some() {
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        }
+        found
+    }
+
+    fn look_up(&self, name: &str) -> Option<&str> {
         self.shell
             .get(name)
             .filter(|value| !value.is_empty())
@@ -73,23 +91,33 @@ impl Env {
 
     /// Where the value of a variable came from.
     pub fn origin(&self, name: &str) -> Option<EnvOrigin> {
-        self.get(name)?;
+        self.look_up(name)?;
         let in_shell = self.shell.get(name).is_some_and(|value| !value.is_empty());
         Some(if in_shell { EnvOrigin::Shell } else { EnvOrigin::File })
     }
 
     /// Every variable with its effective value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let names: std::collections::BTreeSet<&str> =
-            self.shell.keys().chain(self.file.keys()).map(String::as_str).collect();
-        names.into_iter().filter_map(|name| self.get(name).map(|value| (name, value)))
+        let names: BTreeSet<&str> = self.shell.keys().chain(self.file.keys()).map(String::as_str).collect();
+        names.into_iter().filter_map(|name| self.look_up(name).map(|value| (name, value)))
+    }
+
+    /// The variables of the process environment that somebody has asked for by name. A machine that has the project's
+    /// `.env` needs these and no others.
+    pub fn asked_of_shell(&self) -> BTreeMap<String, String> {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = |name: &String| self.shell.get(name).filter(|value| !value.is_empty()).cloned();
+        asked.iter().filter_map(|name| Some((name.clone(), given(name)?))).collect()
     }
 }
 
 impl fmt::Debug for Env {
     /// Names only: values may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Env").field("shell", &self.shell.keys()).field("file", &self.file.keys()).finish()
+        f.debug_struct("Env")
+            .field("shell", &self.shell.keys())
+            .field("file", &self.file.keys())
+            .finish_non_exhaustive()
     }
 }
 

@@ -12,9 +12,10 @@ use tokio::time::Instant;
 use crate::bill::{self, Bill, Size};
 use crate::cassette::{Call, Lookup, Played};
 use crate::dialect::refusal;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Limits};
 use crate::event::{CallEvent, Charged};
 use crate::failure::{Failure, FailureKind};
+use crate::gate::Share;
 use crate::message::{Reply, Request};
 use crate::meter::Account;
 use crate::offline::Offline;
@@ -53,6 +54,7 @@ struct Shared {
     retry: RetryPolicy,
     redactor: Redactor,
     tape: Tape,
+    share: Share,
     destinations: Mutex<HashMap<String, Arc<Destination>>>,
 }
 
@@ -133,6 +135,7 @@ impl Client {
             retry,
             redactor,
             tape,
+            share: Share::default(),
             destinations: Mutex::default(),
         }))
     }
@@ -158,6 +161,22 @@ impl Client {
         Ok(Model { client: self.clone(), name: name.into(), destination })
     }
 
+    /// Among how many processes the limits of its endpoints are divided.
+    pub fn share(&self) -> &Share {
+        &self.0.share
+    }
+
+    /// Whether an endpoint of a model that was asked for has limits that somebody set.
+    pub fn is_limited(&self) -> bool {
+        let known = self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner);
+        known.values().any(|destination| match &**destination {
+            Destination::Offline(..) => false,
+            Destination::Replicas(replicas) => {
+                replicas.list().iter().any(|replica| replica.line.endpoint.limits != Limits::default())
+            }
+        })
+    }
+
     /// What decides where models answer.
     pub fn routes(&self) -> &Routes {
         &self.0.routes
@@ -173,7 +192,7 @@ impl Client {
     }
 
     pub(crate) fn ready(&self, endpoints: Vec<Endpoint>) -> Result<Replicas, RouteError> {
-        Replicas::new(endpoints, &self.0.prices).map_err(|failure| RouteError {
+        Replicas::new(endpoints, &self.0.prices, &self.0.share).map_err(|failure| RouteError {
             what: self.scrub(failure).message,
             fix: "correct the endpoint's address and key".to_owned(),
         })

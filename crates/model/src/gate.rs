@@ -3,6 +3,7 @@
 //! Concurrency adapts: it doubles with every round of answers until the endpoint first complains, shrinks by
 //! three tenths when it does, and then grows by one with every round of answers.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,11 +18,28 @@ const ONE_COMPLAINT: Duration = Duration::from_secs(1);
 /// However long a provider asks everybody to wait, somebody tries again after this.
 const LONGEST_PAUSE: Duration = Duration::from_mins(2);
 
+/// Among how many processes the limits of endpoints are divided. Clones are the same share.
+#[derive(Clone, Debug, Default)]
+pub struct Share(Arc<AtomicU32>);
+
+impl Share {
+    /// Divides among so many from now on.
+    pub fn divide_among(&self, processes: u32) {
+        self.0.store(processes, Ordering::Relaxed);
+    }
+
+    /// Among how many.
+    pub fn processes(&self) -> u32 {
+        self.0.load(Ordering::Relaxed).max(1)
+    }
+}
+
 /// What stands before an endpoint.
 #[derive(Debug)]
 pub struct Gate {
     semaphore: Arc<Semaphore>,
     limits: Limits,
+    share: Share,
     state: Mutex<State>,
 }
 
@@ -50,16 +68,24 @@ pub struct Pass {
     permit: Option<OwnedSemaphorePermit>,
     /// Requests and tokens that are counted.
     counted: (u64, u64),
+    /// How much each of them counts: with others beside us, everything takes as many times as long.
+    weight: u64,
     sent: bool,
 }
 
 impl Gate {
     /// A gate with these limits.
     pub fn new(limits: Limits) -> Arc<Self> {
-        let limit = limits.first_concurrency.clamp(1, limits.max_concurrency.max(1));
+        Self::shared(limits, Share::default())
+    }
+
+    /// A gate with a share of these limits.
+    pub fn shared(limits: Limits, share: Share) -> Arc<Self> {
+        let limit = limits.first_concurrency.clamp(1, most(&limits, &share));
         Arc::new(Self {
             semaphore: Arc::new(Semaphore::new(limit as usize)),
             limits,
+            share,
             state: Mutex::new(State {
                 limit,
                 debt: 0,
@@ -100,10 +126,13 @@ impl Gate {
     /// Waits for a place, for the rate limits, and for the end of a pause that the provider asked for. Pauses that
     /// take longer than `patience` are an error: how long they have been.
     pub async fn enter(self: &Arc<Self>, expected_tokens: u64, patience: Duration) -> Result<Pass, Duration> {
+        self.make_room();
         // The semaphore is never closed; if it were, going through is better than never.
         let permit = Arc::clone(&self.semaphore).acquire_owned().await.ok();
-        let pass = Pass { gate: Arc::clone(self), permit, counted: (1, expected_tokens), sent: false };
-        let at = self.state().appointment(expected_tokens);
+        let weight = u64::from(self.share.processes());
+        let counted = (weight, expected_tokens.saturating_mul(weight));
+        let pass = Pass { gate: Arc::clone(self), permit, counted, weight, sent: false };
+        let at = self.state().appointment(counted);
         if let Some(at) = at {
             tokio::time::sleep_until(at).await;
         }
@@ -123,16 +152,33 @@ impl Gate {
         }
     }
 
+    /// Others have come: fewer calls at once are ours.
+    fn make_room(&self) {
+        let most = most(&self.limits, &self.share);
+        let mut state = self.state();
+        if state.limit > most {
+            self.lower(&mut state, most);
+        }
+    }
+
+    fn lower(&self, state: &mut State, limit: u32) {
+        let taken_away = (state.limit - limit) as usize;
+        state.limit = limit;
+        let idle = self.semaphore.forget_permits(taken_away);
+        state.debt += u32::try_from(taken_away - idle).unwrap_or(0);
+    }
+
     /// The endpoint is doing well.
     pub fn answered(&self) {
+        let most = most(&self.limits, &self.share);
         let mut state = self.state();
         state.answers += 1;
-        if state.answers < state.limit || state.limit >= self.limits.max_concurrency {
+        if state.answers < state.limit || state.limit >= most {
             return;
         }
         state.answers = 0;
         let more = if state.doubling { state.limit } else { 1 };
-        let limit = state.limit.saturating_add(more).min(self.limits.max_concurrency);
+        let limit = state.limit.saturating_add(more).min(most);
         let mut added = limit - state.limit;
         state.limit = limit;
         let forgiven = added.min(state.debt);
@@ -156,11 +202,13 @@ impl Gate {
         state.doubling = false;
         state.answers = 0;
         let limit = (state.limit * 7 / 10).max(1);
-        let taken_away = (state.limit - limit) as usize;
-        state.limit = limit;
-        let idle = self.semaphore.forget_permits(taken_away);
-        state.debt += u32::try_from(taken_away - idle).unwrap_or(0);
+        self.lower(&mut state, limit);
     }
+}
+
+/// Most calls at once that are ours.
+fn most(limits: &Limits, share: &Share) -> u32 {
+    (limits.max_concurrency / share.processes()).max(1)
 }
 
 impl Pass {
@@ -173,7 +221,7 @@ impl Pass {
     pub fn used_tokens(&mut self, tokens: u64) {
         let mut state = self.gate.state();
         if let Some(allowance) = &mut state.tokens {
-            allowance.correct(self.counted.1, tokens);
+            allowance.correct(self.counted.1, tokens.saturating_mul(self.weight));
         }
         drop(state);
         self.counted.1 = 0;
@@ -200,9 +248,9 @@ impl Drop for Pass {
 
 impl State {
     /// When a call of this size may go, if not at once.
-    fn appointment(&mut self, tokens: u64) -> Option<Instant> {
+    fn appointment(&mut self, (requests, tokens): (u64, u64)) -> Option<Instant> {
         let now = Instant::now();
-        let requests = self.requests.as_mut().and_then(|allowance| allowance.take(1, now));
+        let requests = self.requests.as_mut().and_then(|allowance| allowance.take(requests, now));
         let tokens = self.tokens.as_mut().and_then(|allowance| allowance.take(tokens, now));
         requests.max(tokens)
     }
@@ -364,6 +412,44 @@ mod tests {
         }
         let elapsed = before.elapsed().as_secs_f64();
         assert!((58.9..=59.1).contains(&elapsed), "60 per minute after a burst of six: {elapsed}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn limits_are_divided_among_processes() {
+        let mut limits = limits(8, 100);
+        limits.requests_per_minute = Some(240);
+        limits.tokens_per_minute = Some(240_000);
+        let share = Share::default();
+        share.divide_among(4);
+        let gate = Gate::shared(limits, share.clone());
+        let before = Instant::now();
+        for _ in 0..66 {
+            enter(&gate, 10).await.send();
+        }
+        let elapsed = before.elapsed().as_secs_f64();
+        assert!((58.9..=59.1).contains(&elapsed), "a quarter of 240 per minute after a burst: {elapsed}");
+        tokio::time::advance(Duration::from_mins(1)).await;
+        let before = Instant::now();
+        for _ in 0..20 {
+            let mut pass = enter(&gate, 60_000).await;
+            pass.used_tokens(600);
+        }
+        assert!(before.elapsed().as_secs() <= 70, "what was not used is given back: {:?}", before.elapsed());
+        for _ in 0..200 {
+            gate.answered();
+        }
+        assert_eq!(gate.limit(), 25, "a quarter of the places");
+        share.divide_among(10);
+        drop(enter(&gate, 0).await);
+        assert_eq!((gate.limit(), gate.free()), (10, 10), "others have come");
+        share.divide_among(1);
+        for _ in 0..1000 {
+            gate.answered();
+        }
+        assert_eq!(gate.limit(), 100, "others have gone");
+        share.divide_among(1000);
+        drop(enter(&gate, 0).await);
+        assert_eq!(gate.limit(), 1, "never nobody");
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::breaker::{Admission, Breaker, Outlook};
 use crate::endpoint::Endpoint;
 use crate::failure::{Failure, FailureKind};
-use crate::gate::Gate;
+use crate::gate::{Gate, Share};
 use crate::money::MicroDollars;
 use crate::price::{Price, PriceList};
 use crate::retry::RetryBudget;
@@ -48,12 +48,12 @@ pub struct Chosen<'a> {
 }
 
 impl Replicas {
-    /// Makes endpoints ready.
-    pub fn new(endpoints: Vec<Endpoint>, prices: &PriceList) -> Result<Self, Failure> {
+    /// Makes endpoints ready, with a share of their limits.
+    pub fn new(endpoints: Vec<Endpoint>, prices: &PriceList, share: &Share) -> Result<Self, Failure> {
         let list = endpoints.into_iter().map(|endpoint| {
             let price =
                 prices.find(endpoint.provider.name(), &endpoint.model, endpoint.endpoint_id.as_deref());
-            let gate = Gate::new(endpoint.limits);
+            let gate = Gate::shared(endpoint.limits, share.clone());
             Ok(Replica { line: Line::new(endpoint)?, gate, breaker: Breaker::default(), price })
         });
         let list = list.collect::<Result<_, Failure>>()?;

@@ -13,7 +13,7 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::index::Index;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{Ledger, parse_record_name};
-use aec_ledger::record::{Boundary, Fault, TrialRecord};
+use aec_ledger::record::{Boundary, Completeness, Fault, TrialRecord};
 use aec_ledger::writer::{CommitError, GroupListener, Writer, WriterSetup};
 use aec_model::failure::FailureKind;
 use aec_task::dataset::tree::{self, Memory};
@@ -55,6 +55,17 @@ pub struct Options {
     pub rerun: Rerun,
     /// Whether somebody wants to see traces as they are written.
     pub traces: bool,
+    /// What is different for one of many workers on a cluster.
+    pub cluster: Option<ClusterOptions>,
+}
+
+/// What is different for one of many workers on a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterOptions {
+    /// How long an attempt that has ended is not recorded yet. A cluster ends a job by a signal to all its processes at
+    /// once, commands of agents and verifiers included: an attempt that ended just before the run was asked to give up
+    /// ended because of it, and is cancelled.
+    pub doubt: Duration,
 }
 
 /// Trials that are run again although they have a record.
@@ -121,6 +132,8 @@ pub async fn execute(
                 .fix("check the disk, then resume the run"),
         ]
     };
+    // The index is a database, which wants one machine.
+    let listener = if run.options.cluster.is_some() { None } else { index_listener(&run.ledger) };
     let writer = Writer::open(
         WriterSetup {
             ledger: run.ledger.clone(),
@@ -129,7 +142,7 @@ pub async fn execute(
             session: run.session.id.clone(),
             plan: run.shared.plan.digest,
         },
-        index_listener(&run.ledger),
+        listener,
     )
     .map_err(|error| storage(&error))?;
     let mut dispatcher = Dispatcher::new(run, Arc::new(writer), begun);
@@ -371,7 +384,8 @@ impl Dispatcher {
         // As many again may wait for the disk: rooms and models need not wait with them.
         // A wish may be there before it is heard: places that cancelled attempts give back are not taken again.
         let goes_on = self.stop.is_none() && self.run.shared.control.wish() == Wish::GoOn;
-        while goes_on && self.at_work < allowed && self.running.len() < 2 * allowed {
+        let most = if self.run.options.cluster.is_some() { 6 * allowed } else { 2 * allowed };
+        while goes_on && self.at_work < allowed && self.running.len() < most {
             let Some((agent, waiting)) = self.queue.pop() else { return };
             self.start(agent, waiting);
         }
@@ -394,6 +408,7 @@ impl Dispatcher {
             reference: Arc::clone(&reference),
             slot: Slot { freed: Freed { agent, ended: None }, sender: self.slots.0.clone() },
             traces: self.run.options.traces,
+            doubt: self.run.options.cluster.map(|cluster| cluster.doubt),
         };
         let task = self.prepared.get(&self.run, planned.task);
         self.at_work += 1;
@@ -593,6 +608,7 @@ struct Worker {
     reference: Arc<TrialRef>,
     slot: Slot,
     traces: bool,
+    doubt: Option<Duration>,
 }
 
 /// The place of an attempt among those at work, given back when it is dropped.
@@ -631,10 +647,17 @@ impl Worker {
             }
             Err(problem) => Err(Lost::Task(problem.what)),
         };
-        let Self { writer, reference, mut slot, .. } = self;
+        let Self { shared, writer, reference, mut slot, doubt, .. } = self;
         let agent = slot.freed.agent;
         slot.freed.ended = made.as_ref().ok().map(|record| (record.outcome, record.fault.clone()));
+        // From here on the place is free: nobody waits for the doubts or the disk of another.
         drop(slot);
+        let mut made = made;
+        if let (Some(doubt), Ok(record)) = (doubt, &mut made)
+            && tokio::time::timeout(doubt, shared.control.reached(Wish::GiveUp)).await.is_ok()
+        {
+            cancel(record);
+        }
         let result = match made {
             Ok(record) => commit(&writer, record.clone()).await.map(|()| record).map_err(Lost::from),
             Err(lost) => Err(lost),
@@ -664,6 +687,22 @@ impl Worker {
         // Nobody listens after the end.
         self.sender.send(event).ok();
     }
+}
+
+/// Makes an attempt one that was cancelled. What it took stays said.
+fn cancel(record: &mut TrialRecord) {
+    if record.outcome == Outcome::Cancelled {
+        return;
+    }
+    record.outcome = Outcome::Cancelled;
+    record.evaluation = None;
+    record.completeness = Completeness::Partial;
+    record.fault = Some(Fault {
+        boundary: Boundary::Cancelled,
+        kind: None,
+        message: "the run was stopped as the attempt ended".to_owned(),
+        retryable: true,
+    });
 }
 
 /// Waits until a record is durable and in its place.

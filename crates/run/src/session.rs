@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control::Wish;
 use crate::experiment::FAMILY;
-use crate::plan::{Plan, differences};
+use crate::plan::{Plan, PlannedTrial, differences};
 use crate::salvage;
 use crate::trajectory::{self, TRAJECTORY_FILE};
 
@@ -166,35 +166,24 @@ pub struct Beginning<'a> {
     pub models: &'a str,
     /// Trials that are run again whatever became of their records.
     pub named: &'a BTreeSet<Name>,
+    /// The trials of this process, if it may look at nothing but their records: a worker on one of many machines keeps
+    /// away from the index, which is a database and wants one machine.
+    pub own: Option<&'a [PlannedTrial]>,
 }
 
 impl Session {
     /// Locks the experiment, finishes what killed sessions had recorded, looks back, and keeps the plan: one that is
     /// not carried out changes nothing.
     pub fn begin(beginning: &Beginning<'_>) -> Result<(Self, journal::Recovered, Past), Vec<Problem>> {
-        let Beginning { ledger, jobs, plan, shard, extend, models, named } = *beginning;
+        let Beginning { ledger, plan, shard, models, .. } = *beginning;
         let directory = ledger.experiment(&plan.experiment_id);
-        let cannot = |error: &io::Error| vec![unwritable(directory.path(), error)];
-        fs_err::create_dir_all(directory.run().join("plans")).map_err(|error| cannot(&error))?;
-        let locks = lock(&directory, shard)?;
-        if let Some(before) = current_plan(&directory)?
-            && before.digest != plan.digest
-        {
-            if before.conditions != plan.conditions {
-                return Err(vec![other_conditions(plan)]);
-            }
-            if !extend {
-                return Err(vec![other_plan(&before, plan)]);
-            }
-        }
-        let recovered =
-            journal::recover(ledger, &plan.experiment_id, jobs).map_err(|error| cannot(&error))?;
-        let mut past = past(ledger, &plan.experiment_id, named)?;
-        past.add_left_over(&jobs.join(plan.experiment_id.as_str()).join(LIVE));
-        keep_plan(&directory, plan).map_err(|error| cannot(&error))?;
-        std::fs::remove_file(stop_file(&directory)).ok();
+        let (locks, recovered, past) = enter(beginning)?;
         let started_at = Timestamp::now_in_milliseconds();
-        let id = new_id(&started_at);
+        let mut id = new_id(&started_at);
+        if let Some(shard) = shard {
+            // Process ids of different machines may be the same.
+            id = format!("{id}-{}", shard.index);
+        }
         let session = Self {
             id: id.clone(),
             file: SessionFile {
@@ -250,6 +239,45 @@ impl Session {
         text.push('\n');
         write_atomic(&path, text.as_bytes())
     }
+}
+
+/// Makes everything ready for sessions that others will begin: the same as the beginning of a session, without one. Only
+/// the lock is left when it is dropped.
+pub fn prepare(beginning: &Beginning<'_>) -> Result<(Hold, Past), Vec<Problem>> {
+    let (locks, _, past) = enter(beginning)?;
+    Ok((Hold { _locks: locks }, past))
+}
+
+/// Locks the experiment, looks whether the plan is its plan, finishes what killed sessions had recorded, looks back and
+/// keeps the plan.
+fn enter(beginning: &Beginning<'_>) -> Result<(Vec<File>, journal::Recovered, Past), Vec<Problem>> {
+    let Beginning { ledger, jobs, plan, shard, extend, named, own, .. } = *beginning;
+    let directory = ledger.experiment(&plan.experiment_id);
+    let cannot = |error: &io::Error| vec![unwritable(directory.path(), error)];
+    fs_err::create_dir_all(directory.run().join("plans")).map_err(|error| cannot(&error))?;
+    let locks = lock(&directory, shard)?;
+    if let Some(before) = current_plan(&directory)?
+        && before.digest != plan.digest
+    {
+        if before.conditions != plan.conditions {
+            return Err(vec![other_conditions(plan)]);
+        }
+        if !extend {
+            return Err(vec![other_plan(&before, plan)]);
+        }
+    }
+    let recovered = journal::recover(ledger, &plan.experiment_id, jobs).map_err(|error| cannot(&error))?;
+    let past = match own {
+        Some(trials) => past_of(&directory, trials)?,
+        None => {
+            let mut past = past(ledger, &plan.experiment_id, named)?;
+            past.add_left_over(&jobs.join(plan.experiment_id.as_str()).join(LIVE));
+            past
+        }
+    };
+    keep_plan(&directory, plan).map_err(|error| cannot(&error))?;
+    std::fs::remove_file(stop_file(&directory)).ok();
+    Ok((locks, recovered, past))
 }
 
 /// Asks the sessions of an experiment to stop.
@@ -360,6 +388,17 @@ fn others_count(directory: &ExperimentDirectory, count: usize) -> bool {
     })
 }
 
+/// Whether a shard is under way, on whatever machine: a lock goes with the process that holds it.
+pub fn is_live(directory: &ExperimentDirectory, shard: Shard) -> bool {
+    let path = directory.run().join(format!("lock-{}-of-{}", shard.index, shard.count));
+    File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
+}
+
+/// How many shards of this count are under way.
+pub fn live_shards(directory: &ExperimentDirectory, count: usize) -> usize {
+    (0..count).filter(|index| is_live(directory, Shard { index: *index, count })).count()
+}
+
 /// Somebody who only looks whether an experiment is under way holds its lock for a moment.
 fn patiently(attempt: impl Fn() -> bool) -> bool {
     for _ in 0..10 {
@@ -447,6 +486,45 @@ pub fn look_back(ledger: &Ledger, experiment: &Name) -> Result<(Past, Vec<Proble
     }
     past.gone = removed_records(&ledger.experiment(experiment), &known).map_err(|error| cannot(&error))?;
     Ok((past, broken))
+}
+
+/// What earlier sessions did with some trials, read from their records alone. What was spent is not added up: where many
+/// processes share a budget, a book does that.
+pub fn past_of(directory: &ExperimentDirectory, trials: &[PlannedTrial]) -> Result<Past, Vec<Problem>> {
+    /// What a record says about what became of a trial.
+    #[derive(Deserialize)]
+    struct Brief {
+        outcome: Outcome,
+        evaluation: Option<BriefEvaluation>,
+    }
+    #[derive(Deserialize)]
+    struct BriefEvaluation {
+        reward: Option<f64>,
+    }
+    let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
+        let problem = Problem::error(format!("a record cannot be read: {error}"));
+        vec![problem.fix("see `aec-bench ledger verify` and `ledger repair`").in_file(path)]
+    };
+    let wanted: HashSet<&Name> = trials.iter().map(|trial| &trial.id).collect();
+    let mut latest: HashMap<Name, u32> = HashMap::new();
+    let entries = fs_err::read_dir(directory.path()).map_err(|error| unreadable(directory.path(), &error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| unreadable(directory.path(), &error))?;
+        let Some((trial, attempt)) = entry.file_name().to_str().and_then(parse_record_name) else { continue };
+        if wanted.contains(&trial) {
+            let known = latest.entry(trial).or_default();
+            *known = attempt.max(*known);
+        }
+    }
+    let mut past = Past::default();
+    for (trial, attempt) in latest {
+        let path = directory.record(&trial, attempt);
+        let bytes = fs_err::read(&path).map_err(|error| unreadable(&path, &error))?;
+        let brief: Brief = serde_json::from_slice(&bytes).map_err(|error| unreadable(&path, &error))?;
+        let reward = brief.evaluation.and_then(|evaluation| evaluation.reward);
+        past.trials.insert(trial, PastTrial { attempt, outcome: brief.outcome, reward });
+    }
+    Ok(past)
 }
 
 fn removed_records(

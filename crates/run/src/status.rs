@@ -10,7 +10,8 @@ use aec_ledger::layout::{Ledger, parse_record_name};
 use serde::Serialize;
 
 use crate::event::AgentTally;
-use crate::session::{SessionFile, current_plan, look_back, sessions};
+use crate::plan::Plan;
+use crate::session::{Past, SessionFile, current_plan, look_back, sessions};
 use crate::trajectory::TRAJECTORY_FILE;
 
 /// Where an experiment stands.
@@ -35,6 +36,12 @@ pub struct Status {
     /// Records that cannot be read or were removed.
     #[serde(skip)]
     pub problems: Vec<Problem>,
+    /// Its plan.
+    #[serde(skip)]
+    pub plan: Option<Plan>,
+    /// What became of its trials.
+    #[serde(skip)]
+    pub past: Past,
 }
 
 /// What an experiment is doing.
@@ -116,7 +123,7 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
     };
     Ok(Status {
         experiment_id: experiment.clone(),
-        name: plan.and_then(|plan| plan.name),
+        name: plan.as_ref().and_then(|plan| plan.name.clone()),
         state,
         agents,
         all,
@@ -124,6 +131,8 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
         under_way: under_way(&jobs.join(experiment.as_str()).join(LIVE)),
         sessions,
         problems,
+        plan,
+        past,
     })
 }
 

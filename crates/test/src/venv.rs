@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Requirements by the name of their environment.
-const REQUIREMENTS: [(&str, &str); 7] = [
+const REQUIREMENTS: [(&str, &str); 8] = [
     ("modal-1.6.4", include_str!("../requirements/modal-1.6.4.txt")),
     ("verifiers-0.1.14", include_str!("../requirements/verifiers-0.1.14.txt")),
     ("verifiers-0.3.1", include_str!("../requirements/verifiers-0.3.1.txt")),
     ("verifiers-0.4.0", include_str!("../requirements/verifiers-0.4.0.txt")),
+    ("kubernetes-validate-1.37.0", include_str!("../requirements/kubernetes-validate-1.37.0.txt")),
     ("prime-0.6.2", include_str!("../requirements/prime-0.6.2.txt")),
     ("prime-0.12.0", include_str!("../requirements/prime-0.12.0.txt")),
     ("prime-0.18.0", include_str!("../requirements/prime-0.18.0.txt")),

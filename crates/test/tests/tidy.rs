@@ -16,6 +16,7 @@ const ROOMS: [&str; 16] = [
     "aec-model",
     "aec-ledger",
     "aec-run",
+    "aec-cluster",
     "aec-report",
     "aec-prime",
     "aec-eval",

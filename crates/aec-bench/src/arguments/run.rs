@@ -7,8 +7,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 
 use super::{
-    BudgetArguments, EndpointsArgument, LedgerRootArgument, SandboxArgument, SelectionArguments,
-    TapeArguments, TasksRootArgument,
+    BudgetArguments, EndpointsArgument, EngineArguments, LedgerRootArgument, SandboxArgument,
+    SelectionArguments, TapeArguments, TasksRootArgument,
 };
 
 /// What decides which trials there are: an experiment file, or flags that say the same.
@@ -139,6 +139,8 @@ pub(crate) struct RunArguments {
     /// Directory of raw trial outputs to use instead of the configured one
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) jobs_root: Option<String>,
+    #[command(flatten)]
+    pub(crate) engine: EngineArguments,
 }
 
 /// Flags that make a plan, which one that is locked or under way does not need.

@@ -14,6 +14,8 @@ pub(crate) enum RunsCommand {
     Status(RunsStatusArguments),
     /// Ask a run to stop: it finishes the trials under way, or with --force cancels them
     Stop(RunsStopArguments),
+    /// Bring together what the shards of an experiment recorded, and say what is missing
+    Merge(RunsMergeArguments),
     /// Remove what no record refers to
     Clean(RunsCleanArguments),
     /// Write all records of an experiment into one file
@@ -47,11 +49,23 @@ pub(crate) struct RunsStopArguments {
     /// The experiment, or a beginning of its id that fits only one
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: String,
-    /// Cancel the trials under way instead of waiting for them
+    /// Cancel the trials under way instead of waiting for them, and the jobs of a cluster
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsMergeArguments {
+    /// The experiment, or a beginning of its id that fits only one
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: String,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
+    /// Folder with the contract of the run; engines pass it
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) contract: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

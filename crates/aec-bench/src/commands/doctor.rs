@@ -83,6 +83,7 @@ pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
     checks.push(python_check(context));
     checks.push(git_check(context));
     checks.extend(isolation_checks());
+    checks.push(slurm_check(context));
     let env = match &project {
         Ok(project) => project.env.clone(),
         Err(_) => context.surroundings()?.env,
@@ -159,6 +160,26 @@ fn modal_check(context: &Context, env: &Env) -> Check {
         (Status::Limited, missing.join("; "), Some(fix))
     };
     Check { name: "modal", status, detail, fix }
+}
+
+fn slurm_check(context: &Context) -> Check {
+    let (status, detail, fix) = match context.slurm() {
+        Err(_) => {
+            (Status::Limited, "not on this machine; only `run --engine slurm` needs it".to_owned(), None)
+        }
+        Ok(slurm) => match slurm.version().and_then(|version| Ok((version, slurm.most_shards()?))) {
+            Ok((version, most)) => {
+                let most = most.map(|most| format!(", arrays of up to {most} shards")).unwrap_or_default();
+                (Status::Ok, format!("{version}, its controller answers{most}"), None)
+            }
+            Err(problem) => {
+                let why = problem.why.unwrap_or_default();
+                let detail = format!("installed, but its controller does not answer: {why}");
+                (Status::Limited, detail, Some("run it on a node of the cluster".to_owned()))
+            }
+        },
+    };
+    Check { name: "slurm", status, detail, fix }
 }
 
 fn python_check(context: &Context) -> Check {

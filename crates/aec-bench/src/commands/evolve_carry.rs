@@ -77,6 +77,7 @@ pub(super) fn carry_out(
         extend: true,
         models: arguments.tape.name(),
         named: &std::collections::BTreeSet::new(),
+        own: None,
     };
     let (session, _, past) = Session::begin(&beginning)?;
     let (account, trial_account) = accounts(&project, &settings, &models, &past, &state);

@@ -14,6 +14,7 @@ use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::pool::Pool;
 use aec_judge::verdict::Outcome as TrialOutcome;
 use aec_ledger::layout::Ledger;
+use aec_model::client::Client;
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Account, Budget, Meter, Unpriced};
 use aec_model::money::MicroDollars;
@@ -32,12 +33,14 @@ use aec_sandbox::python;
 use aec_task::task::Task;
 use serde::Serialize;
 
-use crate::arguments::{RunArguments, TapeArguments};
+use crate::arguments::{EngineChoice, RunArguments, TapeArguments};
 use crate::commands::containers;
 use crate::commands::ledger::find_experiment;
 use crate::commands::models::{self, Models};
 use crate::commands::plan::{Preview, variables_remark};
 use crate::commands::planning::{self, Planned, VERSION};
+use crate::commands::run_submit;
+use crate::commands::run_worker::Worker;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{Format, Outcome};
@@ -66,9 +69,21 @@ struct Data<'a> {
 
 pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome, Failure> {
     let shard = arguments.shard.as_deref().map(parse_shard).transpose()?;
-    let prepared = prepare(context, arguments)?;
+    run_submit::check(arguments)?;
+    let worker = match (&arguments.engine.contract, shard) {
+        (Some(folder), Some(shard)) => Some(Worker::open(context, folder, shard)?),
+        _ => None,
+    };
+    let mut prepared = prepare(context, arguments)?;
     let trials = trials_of(&prepared.plan, shard);
     let rerun = rerun(&arguments.rerun, &trials)?;
+    if let Some(worker) = &worker {
+        worker.check(&prepared.plan)?;
+        prepared.problems.extend(worker.problems());
+    }
+    if arguments.engine.engine != EngineChoice::Local {
+        return run_submit::submit(context, arguments, prepared, &trials, &rerun);
+    }
     if arguments.dry_run {
         let Prepared { project, plan, tasks, variables, problems } = &prepared;
         let preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
@@ -84,8 +99,28 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         max_faults: arguments.max_faults as usize,
         rerun,
         traces: false,
+        cluster: worker.as_ref().map(Worker::options),
     };
-    carry_out(context, arguments, prepared, trials, shard, options, mode)
+    let how = How {
+        tape: &arguments.tape,
+        shard,
+        extend: arguments.extend,
+        unpriced: if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse },
+        worker: worker.as_ref(),
+    };
+    carry_out(context, prepared, trials, &how, options, mode)
+}
+
+/// How a run is begun.
+struct How<'a> {
+    tape: &'a TapeArguments,
+    shard: Option<Shard>,
+    /// Whether the plan may be another one than the experiment has.
+    extend: bool,
+    /// What becomes of models without a price.
+    unpriced: Unpriced,
+    /// What this process is on a cluster.
+    worker: Option<&'a Worker>,
 }
 
 fn mode(context: &Context, arguments: &RunArguments) -> Mode {
@@ -159,21 +194,21 @@ struct Begun {
     progress: Progress,
     shared: Arc<Shared>,
     control: Control,
+    client: Client,
     problems: Vec<Problem>,
 }
 
-/// Locks the experiment and makes everything ready; `how` is the shard, whether the plan may be another one, and what
-/// becomes of models without a price; `named` are trials to be run again whatever became of their records.
+/// Locks the experiment and makes everything ready; `named` are trials to be run again whatever became of their records.
 fn begin(
     context: &Context,
     project: &Project,
     plan: &Plan,
-    tape: &TapeArguments,
-    how: (Option<Shard>, bool, Unpriced),
+    trials: &[PlannedTrial],
+    how: &How<'_>,
     mode: Mode,
     named: &BTreeSet<Name>,
 ) -> Result<Begun, Failure> {
-    let (shard, extend, unpriced) = how;
+    let How { tape, shard, extend, unpriced, worker } = *how;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let runtime = models::runtime()?;
@@ -186,53 +221,74 @@ fn begin(
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
     let judge = judge(context, project, plan)?;
     let models = tape.name();
-    let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named };
+    let own = worker.map(|_| trials);
+    let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named, own };
     let (session, _, mut past) = Session::begin(&beginning)?;
-    past.cost_usd += pending_cost(&jobs.join(plan.experiment_id.as_str()));
+    let account = match worker {
+        Some(worker) => worker.account(project, &opened)?,
+        None => {
+            past.cost_usd += pending_cost(&jobs.join(plan.experiment_id.as_str()));
+            run_account(project, &opened, &past)
+        }
+    };
     let control = Control::default();
     let progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;
-    let shared = shared(context, project, plan, opened, (judge, agents), &past, control.clone());
-    Ok(Begun { runtime, signals, session, past, progress, shared, control, problems })
+    let (client, meter) = (opened.client, opened.meter);
+    let who = (judge, agents);
+    let shared = Arc::new(shared_with(context, project, plan, (meter, account), who, control.clone()));
+    Ok(Begun { runtime, signals, session, past, progress, shared, control, client, problems })
 }
 
 fn carry_out(
     context: &Context,
-    arguments: &RunArguments,
     prepared: Prepared,
     trials: Vec<PlannedTrial>,
-    shard: Option<Shard>,
+    how: &How<'_>,
     mut options: Options,
     mode: Mode,
 ) -> Result<Outcome, Failure> {
     let Prepared { project, plan, tasks, variables, mut problems } = prepared;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
-    let unpriced = if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
-    let begun = begin(
-        context,
-        &project,
-        &plan,
-        &arguments.tape,
-        (shard, arguments.extend, unpriced),
-        mode,
-        &options.rerun.trials,
-    )?;
-    let Begun { runtime, signals, session, past, mut progress, shared, control, problems: noticed } = begun;
+    let begun = begin(context, &project, &plan, &trials, how, mode, &options.rerun.trials)?;
+    let Begun { runtime, signals, session, past, mut progress, shared, control, client, problems: noticed } =
+        begun;
     problems.extend(noticed);
     options.traces = progress.wants_traces();
+    let mut teller = None;
+    if let Some(worker) = how.worker {
+        options.rerun.trials = worker.again(&past);
+        teller = Some(worker.teller(control.clone())?);
+    }
+    let directory = ledger.experiment(&plan.experiment_id);
     let digest = plan.digest;
     let id = session.id.clone();
     let run =
         Run { shared, tasks, trials, ledger: ledger.clone(), jobs: jobs.clone(), session, past, options };
     let ended = runtime.block_on(async {
-        tokio::spawn(listen(signals, control));
-        dispatch::execute(run, &mut |event: &RunEvent| progress.on(event)).await
+        match how.worker {
+            Some(worker) => {
+                tokio::spawn(Worker::listen(signals, control, worker.terminated()));
+                worker.divide(&client, directory).await;
+            }
+            None => drop(tokio::spawn(listen(signals, control))),
+        }
+        let mut observe = |event: &RunEvent| {
+            progress.on(event);
+            if let Some(teller) = &mut teller {
+                teller.on(event);
+            }
+        };
+        dispatch::execute(run, &mut observe).await
     });
+    drop(teller);
     progress.finish();
     // A judge that nobody waits for any more ends with the program.
     runtime.shutdown_background();
     let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
-    problems.extend(found(&ended));
+    let found = found(&ended);
+    let exit = how.worker.map(|worker| worker.exit().unwrap_or_else(|| worker_exit(&ended)));
+    problems.extend(found);
     let data = Data {
         plan: digest,
         session: id,
@@ -243,10 +299,22 @@ fn carry_out(
     };
     let outcome = Outcome::new(context.format, &data, || summary_text(&ended))?.problems(problems);
     let outcome = variables_remark(outcome, &variables);
+    if let Some(exit) = exit {
+        return Ok(outcome.exit(exit));
+    }
     Ok(match ended.stopped {
         Some(StopReason::Asked | StopReason::Insisted) => outcome.exit(Exit::Interrupted),
         _ => outcome,
     })
+}
+
+/// A worker has done its part when every trial of it has a result, whatever the results are: the merge tells of them.
+fn worker_exit(ended: &RunEnded) -> Exit {
+    match ended.stopped {
+        None => Exit::Success,
+        Some(StopReason::Asked | StopReason::Insisted) => Exit::Interrupted,
+        Some(_) => Exit::Found,
+    }
 }
 
 /// Carries out a plan whose agents need no model, in the usual way.
@@ -266,16 +334,12 @@ pub(crate) fn offline(
         max_faults: 10,
         rerun: Rerun::default(),
         traces: false,
+        cluster: None,
     };
-    let begun = begin(
-        context,
-        &project,
-        &plan,
-        &TapeArguments::default(),
-        (None, false, Unpriced::Refuse),
-        Mode::choose(Wanted { quiet: true, ..Wanted::default() }),
-        &BTreeSet::new(),
-    )?;
+    let tape = TapeArguments::default();
+    let how = How { tape: &tape, shard: None, extend: false, unpriced: Unpriced::Refuse, worker: None };
+    let quiet = Mode::choose(Wanted { quiet: true, ..Wanted::default() });
+    let begun = begin(context, &project, &plan, &trials, &how, quiet, &BTreeSet::new())?;
     let Begun { runtime, signals, session, past, mut progress, shared, control, .. } = begun;
     let run = Run { shared, tasks, trials, ledger: ledger.clone(), jobs, session, past, options };
     let ended = runtime.block_on(async {
@@ -302,19 +366,6 @@ pub(super) async fn listen(mut signals: Signals, control: Control) {
 }
 
 /// What all attempts of a run share.
-fn shared(
-    context: &Context,
-    project: &Project,
-    plan: &Plan,
-    opened: Models,
-    who: (Judge, Vec<Arc<PreparedAgent>>),
-    past: &Past,
-    control: Control,
-) -> Arc<Shared> {
-    let account = run_account(project, &opened, past);
-    Arc::new(shared_with(context, project, plan, (opened.meter, account), who, control))
-}
-
 /// The judge of a run. Where trials run in containers, their engine must answer.
 pub(super) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result<Judge, Failure> {
     let containers = match plan.conditions.backend {
@@ -335,7 +386,7 @@ pub(super) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result
     })
 }
 
-/// The same, with an account that is there already.
+/// What all attempts of a run share, with an account that is there already.
 pub(super) fn shared_with(
     context: &Context,
     project: &Project,

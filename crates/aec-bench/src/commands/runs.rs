@@ -4,6 +4,7 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_base::text;
+use aec_cluster::overview::Overview;
 use aec_ledger::garbage::{self, Swept};
 use aec_ledger::journal::recover;
 use aec_run::control::Wish;
@@ -14,6 +15,7 @@ use serde::Serialize;
 use crate::arguments::{RunsCleanArguments, RunsListArguments, RunsStatusArguments, RunsStopArguments};
 use crate::commands::containers;
 use crate::commands::ledger::{find_experiment, open};
+use crate::commands::runs_cluster;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
@@ -76,12 +78,35 @@ pub(crate) fn status(context: &Context, arguments: &RunsStatusArguments) -> Resu
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let experiment = find_experiment(&ledger, &arguments.experiment)?;
     let status = status_of(&ledger, &project.settings.path(Setting::Jobs), &experiment)?;
-    let problems = status.problems.clone();
-    let outcome = Outcome::new(context.format, &status, || status_text(&status))?.problems(problems);
+    let mut problems = status.problems.clone();
+    let cluster = runs_cluster::overview(context, &ledger.experiment(&experiment), &status, &mut problems);
+    let data = StatusData { status: &status, cluster };
+    let outcome = Outcome::new(context.format, &data, || {
+        let mut text = status_text(&status);
+        if let Some(cluster) = &data.cluster {
+            text.push_str(&runs_cluster::text(cluster));
+        }
+        text
+    })?;
+    let outcome = outcome.problems(problems);
+    let waiting = data.cluster.as_ref().is_some_and(runs_cluster::is_expected);
     Ok(match status.state {
-        State::Incomplete => outcome.remark(format!("Go on with `aec-bench run --resume {experiment}`.")),
+        State::Incomplete if waiting => outcome.remark("Its shards are waiting for the cluster."),
+        State::Incomplete => {
+            let how = data.cluster.as_ref().map(runs_cluster::flags).unwrap_or_default();
+            outcome.remark(format!("Go on with `aec-bench run --resume {experiment}{how}`."))
+        }
         _ => outcome,
     })
+}
+
+#[derive(Serialize)]
+struct StatusData<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    /// How the shards of the latest submission to a cluster stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<Overview>,
 }
 
 fn status_text(status: &Status) -> String {
@@ -124,6 +149,9 @@ fn under_way_text(state: State, under_way: &[UnderWay]) -> String {
 struct StopData {
     experiment_id: Name,
     asked: &'static str,
+    /// Jobs of a cluster that were cancelled, or whose waiting tasks were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    jobs: Vec<u64>,
 }
 
 pub(crate) fn stop(context: &Context, arguments: &RunsStopArguments) -> Result<Outcome, Failure> {
@@ -131,18 +159,25 @@ pub(crate) fn stop(context: &Context, arguments: &RunsStopArguments) -> Result<O
     let experiment = find_experiment(&ledger, &arguments.experiment)?;
     let directory = ledger.experiment(&experiment);
     let (_, busy) = sessions(&directory)?;
-    if !busy {
+    let wish = if arguments.force { Wish::GiveUp } else { Wish::Finish };
+    let stopped = runs_cluster::stop(context, &directory, wish, busy)?;
+    if !busy && stopped.jobs.is_empty() {
         let problem = Problem::error(format!("nobody is running `{experiment}`"));
         return Err(problem.fix("see `aec-bench runs status`").into());
     }
-    let wish = if arguments.force { Wish::GiveUp } else { Wish::Finish };
-    ask_to_stop(&directory, wish)?;
-    let data =
-        StopData { experiment_id: experiment, asked: if arguments.force { "give up" } else { "finish" } };
-    Outcome::new(context.format, &data, || {
+    if busy {
+        ask_to_stop(&directory, wish)?;
+    }
+    let data = StopData {
+        experiment_id: experiment,
+        asked: if arguments.force { "give up" } else { "finish" },
+        jobs: stopped.jobs,
+    };
+    let outcome = Outcome::new(context.format, &data, || {
         let what = if arguments.force { "cancel its trials" } else { "finish the trials under way" };
         format!("Asked {} to {what} and stop\n", data.experiment_id)
-    })
+    })?;
+    Ok(outcome.problems(stopped.problems))
 }
 
 pub(crate) fn clean(context: &Context, arguments: &RunsCleanArguments) -> Result<Outcome, Failure> {

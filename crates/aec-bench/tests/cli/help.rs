@@ -3,7 +3,7 @@
 use crate::world;
 
 /// Every command that people see.
-const COMMANDS: [&str; 111] = [
+const COMMANDS: [&str; 112] = [
     "",
     "quickstart",
     "init",
@@ -46,6 +46,7 @@ const COMMANDS: [&str; 111] = [
     "runs list",
     "runs status",
     "runs stop",
+    "runs merge",
     "runs clean",
     "runs export",
     "runs import",

@@ -102,6 +102,11 @@ impl DayBook {
         Self::open_with(directory, Arc::new(|| Timestamp::now().as_str().chars().take(10).collect()))
     }
 
+    /// Opens a book whose one day never ends: the spending of all processes of an experiment.
+    pub fn open_timeless(directory: &Path) -> Result<Self, BookError> {
+        Self::open_with(directory, Arc::new(|| "experiment".to_owned()))
+    }
+
     /// Opens the book of a directory with a clock of one's own.
     pub fn open_with(directory: &Path, today: Today) -> Result<Self, BookError> {
         let mut lock = DirectoryLock::open(directory)?;

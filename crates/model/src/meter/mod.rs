@@ -81,6 +81,11 @@ impl Meter {
     pub fn open_day(&self, book: DayBook, budget: Budget) -> Account {
         enter(&self.shared, None, Ledger::new("the day", budget, Some(book)))
     }
+
+    /// Opens an account below another whose budget all processes with the same book share.
+    pub fn open_book(&self, parent: &Account, name: &str, book: DayBook, budget: Budget) -> Account {
+        enter(&self.shared, Some(parent), Ledger::new(name, budget, Some(book)))
+    }
 }
 
 fn enter(shared: &Arc<Shared>, parent: Option<&Account>, ledger: Ledger) -> Account {

@@ -20,9 +20,9 @@ use crate::day::{Answer, Booking};
 /// The accounts from the root to the one that is meant.
 pub(super) type Chain = Arc<[AccountId]>;
 
-/// What was set aside, if there is a book, in it too.
+/// What was set aside, in the books of these accounts too.
 #[derive(Debug)]
-pub(super) struct Grant(pub(super) Option<Booking>);
+pub(super) struct Grant(Vec<(AccountId, Booking)>);
 
 /// What is decided on a request.
 enum Decision {
@@ -139,23 +139,33 @@ impl State {
             });
             return hopeless.map_or(Decision::Wait(id), Decision::Refused);
         }
-        // The book is asked last, since asking it is reserving in it.
-        let mut booking = None;
+        // Books are asked last, since asking is reserving.
+        let mut bookings = Vec::new();
+        let mut obstacle = None;
         for (id, ledger) in self.on(chain) {
             let Some(book) = &ledger.book else { continue };
-            match book.reserve(quote.amount(), ledger.budget()) {
-                Ok(Answer::Granted(made)) => booking = Some(made),
-                Ok(Answer::Later) => return Decision::Wait(id),
-                Ok(Answer::Never(shortage)) => return Decision::Refused(ledger.refuse(shortage)),
-                Err(error) => return Decision::Refused(Refusal::Book(error.to_string())),
-            }
+            obstacle = match book.reserve(quote.amount(), ledger.budget()) {
+                Ok(Answer::Granted(made)) => {
+                    bookings.push((id, made));
+                    continue;
+                }
+                Ok(Answer::Later) => Some(Decision::Wait(id)),
+                Ok(Answer::Never(shortage)) => Some(Decision::Refused(ledger.refuse(shortage))),
+                Err(error) => Some(Decision::Refused(Refusal::Book(error.to_string()))),
+            };
+            break;
+        }
+        if let Some(obstacle) = obstacle {
+            // What one book granted is of no use when another does not.
+            self.close_bookings(Grant(bookings), &Bill::default());
+            return obstacle;
         }
         for id in chain.iter() {
             if let Some(ledger) = self.accounts.get_mut(id) {
                 ledger.reserve(quote);
             }
         }
-        Decision::Granted(Grant(booking))
+        Decision::Granted(Grant(bookings))
     }
 
     fn on<'a>(&'a self, chain: &'a Chain) -> impl Iterator<Item = (AccountId, &'a Ledger)> {
@@ -179,7 +189,7 @@ impl State {
                 ledger.settle(quote, &bill);
             }
         }
-        self.close_booking(chain, grant, &bill);
+        self.close_bookings(grant, &bill);
         self.admit(chain);
     }
 
@@ -190,14 +200,15 @@ impl State {
                 ledger.release(quote);
             }
         }
-        self.close_booking(chain, grant, &Bill::default());
+        self.close_bookings(grant, &Bill::default());
         self.admit(chain);
     }
 
-    fn close_booking(&self, chain: &Chain, grant: Grant, bill: &Bill) {
-        let Some(booking) = grant.0 else { return };
-        if let Some(book) = self.on(chain).find_map(|(_, ledger)| ledger.book.as_ref()) {
-            book.settle(booking, bill.amount(), bill.unconfirmed());
+    fn close_bookings(&self, grant: Grant, bill: &Bill) {
+        for (id, booking) in grant.0 {
+            if let Some(book) = self.accounts.get(&id).and_then(|ledger| ledger.book.as_ref()) {
+                book.settle(booking, bill.amount(), bill.unconfirmed());
+            }
         }
     }
 

@@ -237,3 +237,31 @@ fn a_quote_bounds_text_pictures_and_answer() {
     let unpriced = Quote::new("x", None, input, 500);
     assert_eq!((unpriced.tokens, unpriced.money), (101_500, None));
 }
+
+#[test]
+fn processes_that_share_two_books_stay_within_both() {
+    let directory = tempfile::tempdir().unwrap();
+    let book = |name: &str| DayBook::open_timeless(&directory.path().join(name)).unwrap();
+    // Two meters stand for two processes: a budget of the day above one of the experiment.
+    let processes: Vec<Account> = (0..2)
+        .map(|_| {
+            let meter = Meter::new(Unpriced::Refuse);
+            let day = meter.open_day(book("day"), dollars(100));
+            meter.open_book(&day, "the experiment", book("experiment"), dollars(60))
+        })
+        .collect();
+    let first = ask(&processes[0], quote(40)).unwrap();
+    let second = ask(&processes[1], quote(20)).unwrap();
+    // The day has room, the experiment has none: nothing stays reserved in the book of the day.
+    let mut waiting = wait(&processes[1], 30);
+    assert_eq!(book("day").standing().unwrap().reserved.money, MicroDollars(60));
+    first.settle(actual(10));
+    assert_eq!(book("experiment").standing().unwrap().spent.money, MicroDollars(10));
+    second.settle(actual(20));
+    let third = waiting.poll().expect("there is room now").unwrap();
+    assert_eq!(book("day").standing().unwrap().reserved.money, MicroDollars(30));
+    third.settle(actual(30));
+    assert!(ask(&processes[0], quote(1)).is_err(), "together they have spent everything");
+    assert_eq!(book("day").standing().unwrap().spent.money, MicroDollars(60));
+    assert_eq!(book("day").standing().unwrap().reserved.money, MicroDollars(0));
+}

@@ -1,0 +1,156 @@
+//! The last step: what killed workers had recorded is put in its place, the index is made, and every planned trial is
+//! looked for. Keys are removed when nothing is missing.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+use aec_base::name::Name;
+use aec_base::problem::Problem;
+use aec_base::timestamp::Timestamp;
+use aec_judge::verdict::Outcome;
+use aec_ledger::index::{Attempts, Filter, Index};
+use aec_ledger::journal;
+use aec_ledger::layout::Ledger;
+use aec_run::event::AgentTally;
+use aec_run::session::{current_plan, hold};
+use serde::{Deserialize, Serialize};
+
+use crate::FAMILY;
+use crate::contract::{Folder, read_json, write_json};
+
+/// Missing trials that are named; more are counted.
+const NAMED: usize = 100;
+
+/// What the merge found.
+#[derive(Debug, Serialize)]
+pub struct Summary {
+    /// Version of this format.
+    pub schema_version: u32,
+    /// The experiment.
+    pub experiment_id: Name,
+    /// Whether every planned trial has a result.
+    pub complete: bool,
+    /// Planned against executed.
+    pub all: AgentTally,
+    /// The same, agent by agent.
+    pub agents: Vec<AgentTally>,
+    /// Dollars of all attempts, as far as they are known.
+    pub cost_usd: f64,
+    /// Records that killed workers had written and that were put in their places now.
+    pub recovered: usize,
+    /// Planned trials without a result.
+    pub missing: usize,
+    /// The first of them.
+    pub missing_trials: Vec<Name>,
+    /// Trials with more than one result. `--rerun` makes such, nothing else does.
+    pub repeated: usize,
+    /// Head of the experiment's chains.
+    pub head: Option<aec_base::digest::Digest>,
+    /// When it was made.
+    pub merged_at: Timestamp,
+}
+
+/// What is known of a summary once it is written.
+#[derive(Debug, Deserialize)]
+pub struct Merged {
+    /// Whether every planned trial has a result.
+    pub complete: bool,
+}
+
+/// What the merge of a submission found, if it has ended.
+pub fn merged(folder: &Folder) -> Result<Option<Merged>, Problem> {
+    read_json(&folder.summary())
+}
+
+/// Merges an experiment that nobody runs.
+pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary, Vec<Problem>> {
+    let directory = ledger.experiment(experiment);
+    let _held = hold(&directory)?;
+    let cannot = |error: &dyn std::fmt::Display| {
+        let problem =
+            Problem::error(format!("the experiment cannot be merged: {error}")).id(FAMILY.number(2));
+        vec![problem.fix("check the disk, then try again").in_file(directory.path())]
+    };
+    let plan = current_plan(&directory)?.ok_or_else(|| {
+        let problem = Problem::error(format!("the experiment `{experiment}` has no plan in this ledger"));
+        vec![problem.id(FAMILY.number(14)).fix("merge where it was run")]
+    })?;
+    let recovered = journal::recover(ledger, experiment, jobs).map_err(|error| cannot(&error))?;
+    let filter =
+        Filter { experiments: vec![experiment.to_string()], attempts: Attempts::All, ..Filter::default() };
+    let (rows, refreshed) =
+        Index::ask(ledger, |index| index.query(&filter)).map_err(|error| cannot(&error))?;
+    let broken: Vec<Problem> = refreshed
+        .problems
+        .into_iter()
+        .filter(|problem| problem.file.as_ref().is_some_and(|file| file.starts_with(directory.path())))
+        .collect();
+    if !broken.is_empty() {
+        return Err(broken);
+    }
+    let mut latest: HashMap<Name, (u32, Outcome, Option<f64>)> = HashMap::with_capacity(rows.len());
+    let mut results: HashMap<Name, usize> = HashMap::with_capacity(rows.len());
+    let mut cost_usd = 0.0;
+    for row in rows {
+        cost_usd += row.cost_usd.unwrap_or(0.0);
+        // An attempt that may be made again is followed by another one; that is no second result.
+        let passing = matches!(row.outcome, Outcome::InfraFault | Outcome::VerifierFault);
+        if row.outcome.is_settled() && !passing {
+            *results.entry(row.trial_id.clone()).or_default() += 1;
+        }
+        let found = (row.attempt, row.outcome, row.reward);
+        let known = latest.entry(row.trial_id).or_insert(found);
+        if known.0 < found.0 {
+            *known = found;
+        }
+    }
+    let mut all = AgentTally::default();
+    let mut agents: Vec<AgentTally> = plan
+        .agents
+        .iter()
+        .map(|agent| AgentTally { agent: Some(agent.name.clone()), ..AgentTally::default() })
+        .collect();
+    let (mut missing, mut missing_trials, mut repeated) = (0, Vec::new(), 0);
+    for trial in plan.trials() {
+        let found = latest.get(&trial.id);
+        for tally in [&mut agents[trial.agent], &mut all] {
+            tally.planned += 1;
+            if let Some((_, outcome, reward)) = found {
+                tally.add(*outcome, *reward);
+            }
+        }
+        if !found.is_some_and(|(_, outcome, _)| outcome.is_settled()) {
+            missing += 1;
+            if missing_trials.len() < NAMED {
+                missing_trials.push(trial.id.clone());
+            }
+        }
+        repeated += usize::from(results.get(&trial.id).is_some_and(|count| *count > 1));
+    }
+    Ok(Summary {
+        schema_version: 1,
+        experiment_id: experiment.clone(),
+        complete: missing == 0,
+        all,
+        agents,
+        cost_usd,
+        recovered: recovered.records.len(),
+        missing,
+        missing_trials,
+        repeated,
+        head: directory.head().map_err(|error| cannot(&error))?,
+        merged_at: Timestamp::now_in_milliseconds(),
+    })
+}
+
+/// Leaves the summary in the folder of a submission, and removes the keys if nobody needs them any more.
+pub fn close(folder: &Folder, summary: &Summary) -> io::Result<()> {
+    if summary.complete {
+        match fs_err::remove_file(folder.environment()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    write_json(&folder.summary(), summary)
+}

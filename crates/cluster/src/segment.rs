@@ -1,0 +1,85 @@
+//! How far a shard is, as its worker says it about once a second: what a progress line adds up. Records are the truth;
+//! this is only cheaper to read.
+
+use std::io;
+
+use aec_base::problem::Problem;
+use aec_base::timestamp::Timestamp;
+use aec_run::event::{RunEnded, RunEvent};
+use serde::{Deserialize, Serialize};
+
+use crate::contract::{Folder, read_json, write_json};
+
+/// What a worker says about its shard.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Segment {
+    /// Which shard, from 0.
+    pub shard: usize,
+    /// Its trials.
+    pub planned: usize,
+    /// Those of them that have a result.
+    pub done: usize,
+    /// Attempts under way.
+    pub running: usize,
+    /// Millionths of a dollar that this worker spent.
+    pub spent: u64,
+    /// Tokens that it took.
+    pub tokens: u64,
+    /// Whether the worker has ended.
+    pub ended: bool,
+    /// Process of the worker.
+    pub pid: u32,
+    /// When this was said.
+    pub at: Option<Timestamp>,
+}
+
+impl Segment {
+    /// The segment of a shard whose worker is about to begin.
+    pub fn new(shard: usize) -> Self {
+        Self { shard, pid: std::process::id(), ..Self::default() }
+    }
+
+    /// Takes in what happened; whether it is worth saying.
+    pub fn on(&mut self, event: &RunEvent) -> bool {
+        match event {
+            RunEvent::Started(started) => {
+                self.planned = started.planned;
+                self.done = started.done_before;
+            }
+            RunEvent::TrialEnded(ended) => {
+                if !ended.retried && ended.outcome.is_settled() {
+                    self.done += 1;
+                }
+                return false;
+            }
+            RunEvent::Tick(tick) => {
+                self.running = tick.running;
+                self.spent = tick.spent.0;
+                self.tokens = tick.tokens;
+            }
+            RunEvent::Ended(ended) => self.end(ended),
+            _ => return false,
+        }
+        true
+    }
+
+    fn end(&mut self, ended: &RunEnded) {
+        let settled = ended.all.outcomes.iter().filter(|(outcome, _)| outcome.is_settled());
+        self.done = settled.map(|(_, count)| *count).sum();
+        self.running = 0;
+        self.spent = ended.spent.0;
+        self.tokens = ended.tokens;
+        self.ended = true;
+    }
+
+    /// Writes it into the folder.
+    pub fn write(&mut self, folder: &Folder) -> io::Result<()> {
+        self.at = Some(Timestamp::now_in_milliseconds());
+        write_json(&folder.segment(self.shard), self)
+    }
+
+    /// What a shard says, if its worker ever began.
+    pub fn read(folder: &Folder, shard: usize) -> Result<Option<Self>, Problem> {
+        read_json(&folder.segment(shard))
+    }
+}
