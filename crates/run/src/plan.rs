@@ -189,7 +189,8 @@ pub struct PlannedTool {
 }
 
 impl PlannedTool {
-    pub(crate) fn to_tool(&self) -> aec_task::task::Tool {
+    /// The tool as tasks have it.
+    pub fn to_tool(&self) -> aec_task::task::Tool {
         let named = format!("Tool: {}", self.name);
         aec_task::task::Tool {
             name: self.name.clone(),

@@ -17,6 +17,7 @@ const ROOMS: [&str; 16] = [
     "aec-ledger",
     "aec-run",
     "aec-report",
+    "aec-harbor",
     "aec-prime",
     "aec-eval",
     "aec-evolve",
