@@ -4,6 +4,8 @@
 use std::fmt;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::env::Env;
@@ -180,6 +182,43 @@ pub fn reference(value: &str) -> Option<&str> {
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     valid.then_some(name)
+}
+
+/// A place of a file that must refer to a variable: what is written in it would be kept and sent with the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(extend("pattern" = r"^(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]*)$"))]
+pub struct Reference(String);
+
+impl Reference {
+    /// The variable.
+    pub fn variable(&self) -> &str {
+        reference(&self.0).unwrap_or_default()
+    }
+
+    /// The variable's value.
+    pub fn value(&self, env: &Env) -> Result<Secret, ExpandError> {
+        let name = self.variable();
+        env.get(name).map(Secret::new).ok_or_else(|| ExpandError::Unset(name.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Reference {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        match reference(&text) {
+            Some(_) => Ok(Self(text)),
+            // The text may be a token, so nothing of it is said.
+            None => Err("is not a reference; put the value into .env and write the name of its variable as $NAME"),
+        }
+    }
+}
+
+impl From<Reference> for String {
+    fn from(reference: Reference) -> Self {
+        reference.0
+    }
 }
 
 /// Why a reference could not be replaced by a value.

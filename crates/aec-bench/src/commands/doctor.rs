@@ -5,6 +5,7 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_container::{Engine, EngineLimits};
 use aec_evolve::workspace::git::GitProgram;
+use aec_harbor::program::Program;
 use aec_sandbox::Hold;
 use aec_sandbox::host::{self, Trial};
 use aec_sandbox::python;
@@ -82,6 +83,7 @@ pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
     let mut checks = vec![project_check(project.as_ref())];
     checks.push(python_check(context));
     checks.push(git_check(context));
+    checks.push(harbor_check(context));
     checks.extend(isolation_checks());
     let env = match &project {
         Ok(project) => project.env.clone(),
@@ -146,6 +148,17 @@ fn container_check(env: &Env) -> Check {
         }
     };
     Check { name: "containers", status, detail, fix }
+}
+
+fn harbor_check(context: &Context) -> Check {
+    let (status, detail, fix) = match Program::find(context.search_path().as_deref()) {
+        Ok(program) => (Status::Ok, format!("{} at {}", program.version, program.path.display()), None),
+        Err(error) => {
+            let detail = format!("{error}; `--backend harbor` needs it");
+            (Status::Limited, detail, Some(error.fix().to_owned()))
+        }
+    };
+    Check { name: "harbor", status, detail, fix }
 }
 
 fn python_check(context: &Context) -> Check {

@@ -9,6 +9,7 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::{Backend, Setting};
 use aec_base::text;
+use aec_harbor::carry::{self, Carry};
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::pool::Pool;
 use aec_judge::verdict::Outcome as TrialOutcome;
@@ -21,6 +22,7 @@ use aec_run::agents;
 use aec_run::control::Control;
 use aec_run::dispatch::{self, Options, Rerun, Run};
 use aec_run::event::{RunEnded, RunEvent, StopReason};
+use aec_run::experiment::Services;
 use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
 use aec_run::planning::load;
@@ -33,6 +35,7 @@ use serde::Serialize;
 
 use crate::arguments::{RunArguments, TapeArguments};
 use crate::commands::containers;
+use crate::commands::harbor;
 use crate::commands::ledger::find_experiment;
 use crate::commands::models::{self, Models};
 use crate::commands::plan::{Preview, variables_remark};
@@ -50,6 +53,7 @@ pub(crate) struct Prepared {
     pub(crate) tasks: Vec<Task>,
     pub(crate) variables: Vec<&'static str>,
     pub(crate) problems: Vec<Problem>,
+    pub(crate) services: Services,
 }
 
 #[derive(Serialize)]
@@ -69,8 +73,12 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
     let trials = trials_of(&prepared.plan, shard);
     let rerun = rerun(&arguments.rerun, &trials)?;
     if arguments.dry_run {
-        let Prepared { project, plan, tasks, variables, problems } = &prepared;
-        let preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
+        let Prepared { project, plan, tasks, variables, problems, .. } = &prepared;
+        let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
+        if plan.conditions.backend == Backend::Harbor {
+            let limits = (arguments.concurrency, arguments.model_concurrency);
+            preview.harbor_jobs = harbor::preview(context, project, plan, tasks, &trials, &rerun, limits)?;
+        }
         let outcome = preview.outcome(context)?.problems(problems.clone());
         return Ok(variables_remark(outcome, variables));
     }
@@ -103,13 +111,14 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Fail
         (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
-        let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
+        let Planned { project, made, variables, services } = planning::plan(context, &arguments.plan, &roots)?;
         return Ok(Prepared {
             project,
             plan: made.plan,
             tasks: made.tasks,
             variables,
             problems: made.problems,
+            services,
         });
     }
     let project = planning::open(context, &arguments.plan, &roots, None)?;
@@ -124,7 +133,10 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Fail
         problems.push(Problem::warning(what).fix("make a new plan if the difference matters"));
     }
     let tasks = load(&planning::places(&project), &plan)?;
-    Ok(Prepared { project, plan, tasks, variables: Vec::new(), problems })
+    if plan.conditions.backend == Backend::Harbor {
+        harbor::check(context, &project, &plan, &tasks)?;
+    }
+    Ok(Prepared { project, plan, tasks, variables: Vec::new(), problems, services: Services::default() })
 }
 
 fn plan_under_way(ledger: &Ledger, id: &str) -> Result<Plan, Failure> {
@@ -203,7 +215,11 @@ fn carry_out(
     mut options: Options,
     mode: Mode,
 ) -> Result<Outcome, Failure> {
-    let Prepared { project, plan, tasks, variables, mut problems } = prepared;
+    let Prepared { project, plan, tasks, variables, mut problems, services } = prepared;
+    let harbor = match plan.conditions.backend {
+        Backend::Harbor => Some(harbor::open(context, &project, &plan, &tasks, arguments, &services)?),
+        Backend::Local | Backend::Docker | Backend::Modal => None,
+    };
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let unpriced = if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
@@ -221,16 +237,27 @@ fn carry_out(
     options.traces = progress.wants_traces();
     let digest = plan.digest;
     let id = session.id.clone();
-    let run =
-        Run { shared, tasks, trials, ledger: ledger.clone(), jobs: jobs.clone(), session, past, options };
+    let (ledger_root, jobs_root) = (ledger.clone(), jobs.clone());
     let ended = runtime.block_on(async {
         tokio::spawn(listen(signals, control));
-        dispatch::execute(run, &mut |event: &RunEvent| progress.on(event)).await
+        let mut observe = |event: &RunEvent| progress.on(event);
+        let (ledger, jobs) = (ledger_root, jobs_root);
+        match harbor {
+            Some(harbor) => {
+                let carry = Carry { shared, tasks, trials, ledger, jobs, session, past, options, harbor };
+                carry::execute(carry, &mut observe).await
+            }
+            None => {
+                let run = Run { shared, tasks, trials, ledger, jobs, session, past, options };
+                dispatch::execute(run, &mut observe).await.map(|ended| (ended, Vec::new()))
+            }
+        }
     });
     progress.finish();
     // A judge that nobody waits for any more ends with the program.
     runtime.shutdown_background();
-    let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
+    let (ended, more) = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
+    problems.extend(more);
     problems.extend(found(&ended));
     let data = Data {
         plan: digest,
