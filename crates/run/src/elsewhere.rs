@@ -171,6 +171,9 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
     let system = returned.events.iter().find(|event| event.role == EventRole::System);
     let system_prompt = system.and_then(|event| event.content.clone());
     let resolved_model = returned.events.iter().rev().find_map(|event| event.model.clone());
+    if !told {
+        trajectory.user(&returned.task.instruction);
+    }
     trajectory.adopt(returned.events);
     trajectory.note(returned.note.0, returned.note.1);
     if let Some(fault) = &judgement.fault {

@@ -118,14 +118,11 @@ fn events(trial: &Trial) -> Vec<Event> {
     read_events(&text.unwrap_or_default())
 }
 
+/// Names and ids that Harbor drew are kept out of the events: those of the same work are then the same.
 fn note(trial: &Trial) -> (String, Map<String, Value>) {
-    let facts = [
-        ("trial", Some(trial.name.clone())),
-        ("id", trial.id.clone()),
-        ("exception", trial.exception.as_ref().map(|exception| exception.kind.clone())),
-    ];
-    let told = facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))));
-    ("carried out by Harbor".to_owned(), Map::from_iter([("harbor".to_owned(), Value::Object(told.collect()))]))
+    let exception = trial.exception.as_ref().map(|exception| exception.kind.as_str());
+    let facts = json!({ "environment": trial.environment, "exception": exception });
+    ("carried out by Harbor".to_owned(), Map::from_iter([("harbor".to_owned(), facts)]))
 }
 
 /// What records tell of the work there, for planned and for foreign trials.
