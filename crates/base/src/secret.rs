@@ -210,7 +210,9 @@ impl TryFrom<String> for Reference {
         match reference(&text) {
             Some(_) => Ok(Self(text)),
             // The text may be a token, so nothing of it is said.
-            None => Err("is not a reference; put the value into .env and write the name of its variable as $NAME"),
+            None => {
+                Err("is not a reference; put the value into .env and write the name of its variable as $NAME")
+            }
         }
     }
 }

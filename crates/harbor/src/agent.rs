@@ -61,7 +61,8 @@ impl Carried {
 
     fn files(&self) -> BTreeMap<String, String> {
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let objects = self.objects.iter().map(|path| (format!("lib/{}", name(path)), path.display().to_string()));
+        let objects =
+            self.objects.iter().map(|path| (format!("lib/{}", name(path)), path.display().to_string()));
         std::iter::once(("aec-bench".to_owned(), self.program.display().to_string())).chain(objects).collect()
     }
 
@@ -70,7 +71,12 @@ impl Carried {
         let program = format!("{PLACE}/aec-bench");
         match names.into_iter().find(|name| name.starts_with("ld-")) {
             Some(loader) => {
-                vec![format!("{PLACE}/lib/{loader}"), "--library-path".to_owned(), format!("{PLACE}/lib"), program]
+                vec![
+                    format!("{PLACE}/lib/{loader}"),
+                    "--library-path".to_owned(),
+                    format!("{PLACE}/lib"),
+                    program,
+                ]
             }
             None => vec![program],
         }
@@ -104,16 +110,26 @@ pub fn prepare(
     let mut agents = Vec::new();
     for agent in &plan.agents {
         match entry(agent, environment, routes, carried) {
-            Ok(entry) => agents.push(HarborAgent { entry, harness: agent.harness, model: agent.model.clone() }),
+            Ok(entry) => {
+                agents.push(HarborAgent { entry, harness: agent.harness, model: agent.model.clone() })
+            }
             Err(found) => problems.extend(found),
         }
     }
     let closed: Vec<&str> =
         tasks.iter().filter(|task| !task.environment.allow_internet).map(|task| task.id.as_str()).collect();
-    let asking: Vec<&str> =
-        plan.agents.iter().filter(|agent| agent.harness == Harness::ToolLoop).map(|agent| agent.name.as_str()).collect();
+    let asking: Vec<&str> = plan
+        .agents
+        .iter()
+        .filter(|agent| agent.harness == Harness::ToolLoop)
+        .map(|agent| agent.name.as_str())
+        .collect();
     if !closed.is_empty() && !asking.is_empty() {
-        let what = format!("{} cannot reach a model in {}", text::one_of(&asking), text::count(closed.len(), "task"));
+        let what = format!(
+            "{} cannot reach a model in {}",
+            text::one_of(&asking),
+            text::count(closed.len(), "task")
+        );
         let shown: Vec<&str> = closed.iter().take(5).copied().collect();
         let why = format!(
             "under Harbor the loop works inside the environment, and these tasks have no network: {}",
@@ -127,12 +143,7 @@ pub fn prepare(
 
 type Entry = Result<Map<String, Value>, Vec<Problem>>;
 
-fn entry(
-    agent: &PlannedAgent,
-    environment: &Environment,
-    routes: &Routes,
-    carried: &Carried,
-) -> Entry {
+fn entry(agent: &PlannedAgent, environment: &Environment, routes: &Routes, carried: &Carried) -> Entry {
     let mut problems = unknown_parameters(agent);
     let mut entry = Map::new();
     let mut kwargs = Map::from_iter([("aec_agent".to_owned(), Value::from(agent.name.as_str()))]);
@@ -149,7 +160,8 @@ fn entry(
             }
         }
         other => {
-            let what = format!("agent `{}`: the harness `{}` does not work under Harbor", agent.name, other.name());
+            let what =
+                format!("agent `{}`: the harness `{}` does not work under Harbor", agent.name, other.name());
             let fix = format!("use {}, or another backend", text::one_of(&WORKING));
             problems.push(Problem::error(what).id(FAMILY.number(22)).about(agent.name.as_str()).fix(fix));
         }
@@ -211,7 +223,8 @@ fn connection(agent: &PlannedAgent, environment: &Environment, routes: &Routes) 
         let problem = Problem::error(format!("agent `{}`: {what}", agent.name)).id(FAMILY.number(24));
         Box::new(problem.about(agent.name.as_str()).fix(fix))
     };
-    let target = routes.resolve(model, agent.client.as_ref()).map_err(|error| refuse(error.what, &error.fix))?;
+    let target =
+        routes.resolve(model, agent.client.as_ref()).map_err(|error| refuse(error.what, &error.fix))?;
     let endpoints = match target {
         Target::Endpoints(endpoints) => endpoints,
         Target::Offline(_) => {
@@ -220,7 +233,8 @@ fn connection(agent: &PlannedAgent, environment: &Environment, routes: &Routes) 
         }
     };
     let [endpoint] = endpoints.as_slice() else {
-        let what = format!("`{}` has several replicas, of which an environment knows one", text::printable(model));
+        let what =
+            format!("`{}` has several replicas, of which an environment knows one", text::printable(model));
         return Err(refuse(what, "name one endpoint, or use another backend"));
     };
     // Somebody's own environment may well be on this machine.
@@ -232,12 +246,16 @@ fn connection(agent: &PlannedAgent, environment: &Environment, routes: &Routes) 
         Format::OpenAiChat => ("OPENAI_BASE_URL", "OPENAI_API_KEY"),
         Format::AnthropicMessages => ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"),
         _ => {
-            let what = format!("environments speak to models by the formats of OpenAI and Anthropic, not {}", endpoint.format.name());
+            let what = format!(
+                "environments speak to models by the formats of OpenAI and Anthropic, not {}",
+                endpoint.format.name()
+            );
             return Err(refuse(what, "use another endpoint, or another backend"));
         }
     };
     if !endpoint.headers.is_empty() || endpoint.path.is_some() {
-        let what = "its endpoint has headers or a path of its own, which environments are not told".to_owned();
+        let what =
+            "its endpoint has headers or a path of its own, which environments are not told".to_owned();
         return Err(refuse(what, "use an endpoint without them, or another backend"));
     }
     let mut env = Map::from_iter([(address.to_owned(), Value::from(endpoint.base_url.as_str()))]);
@@ -252,7 +270,10 @@ fn connection(agent: &PlannedAgent, environment: &Environment, routes: &Routes) 
             return Err(refuse(what, &format!("set {}", variables.join(" or "))));
         }
         Credential::Aws { .. } => {
-            return Err(refuse("signed requests cannot be made in environments".to_owned(), "use another endpoint"));
+            return Err(refuse(
+                "signed requests cannot be made in environments".to_owned(),
+                "use another endpoint",
+            ));
         }
     }
     let mut settings = Map::from_iter([("AGENT_MODEL".to_owned(), Value::from(endpoint.model.as_str()))]);

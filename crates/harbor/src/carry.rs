@@ -18,7 +18,9 @@ use aec_ledger::writer::{CommitError, Writer, WriterSetup};
 use aec_model::money::MicroDollars;
 use aec_run::control::Wish;
 use aec_run::dispatch::{Options, index_listener, to_do, unchanged};
-use aec_run::event::{AgentTally, RunEnded, RunEvent, RunStarted, Stage, StopReason, Tick, TrialEnded, TrialRef};
+use aec_run::event::{
+    AgentTally, RunEnded, RunEvent, RunStarted, Stage, StopReason, Tick, TrialEnded, TrialRef,
+};
 use aec_run::forecast::forecasts;
 use aec_run::plan::PlannedTrial;
 use aec_run::session::{Past, PastTrial, Session};
@@ -136,6 +138,8 @@ struct Desk {
     has_begun: bool,
     jobs_begun: usize,
     running: HashSet<Name>,
+    /// Places of trials, by their ids.
+    by_id: HashMap<Name, usize>,
     recorded: usize,
     spent: MicroDollars,
     tokens: u64,
@@ -173,6 +177,7 @@ impl Desk {
             has_begun: false,
             jobs_begun: 0,
             running: HashSet::new(),
+            by_id: carry.trials.iter().enumerate().map(|(at, trial)| (trial.id.clone(), at)).collect(),
             recorded: 0,
             spent: MicroDollars::ZERO,
             tokens: 0,
@@ -193,9 +198,12 @@ impl Desk {
         directories.sort();
         let jobs: Vec<Staged> = directories.iter().filter_map(|directory| Staged::read(directory)).collect();
         if let Some((job, pid)) = jobs.iter().find_map(|job| Some((job, job.is_running()?))) {
-            let what = format!("the Harbor job `{}` of an earlier run is still running as process {pid}", job.name);
+            let what =
+                format!("the Harbor job `{}` of an earlier run is still running as process {pid}", job.name);
             let problem = Problem::error(what).id(FAMILY.number(36)).why("its trials would be run twice");
-            return Err(vec![problem.fix("wait for it, or end that process; what it finished is then recorded")]);
+            return Err(vec![
+                problem.fix("wait for it, or end that process; what it finished is then recorded"),
+            ]);
         }
         Ok(jobs)
     }
@@ -328,8 +336,12 @@ impl Desk {
 
     /// Hears what the plugin told since the last time.
     fn hear(&mut self, job: &Staged, tail: &mut Tail, observe: &mut (dyn FnMut(&RunEvent) + Send)) {
+        let lines = tail.lines();
+        if lines.is_empty() {
+            return;
+        }
         let index = job.index();
-        for line in tail.lines() {
+        for line in lines {
             let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
             let text = |key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default();
             let Some(noted) = index.find(text("task"), text("source"), text("agent")) else { continue };
@@ -368,7 +380,8 @@ impl Desk {
                 }
                 Err(error) => {
                     let problem = Problem::warning(format!("a job directory cannot be read: {error}"));
-                    self.problems.push(problem.id(FAMILY.number(32)).fix("check it, then resume").in_file(directory));
+                    self.problems
+                        .push(problem.id(FAMILY.number(32)).fix("check it, then resume").in_file(directory));
                 }
             }
         }
@@ -387,14 +400,17 @@ impl Desk {
             Err(TrialError::Missing) => return,
             Err(error @ TrialError::Unreadable(_)) => {
                 self.seen.insert(directory.to_path_buf());
-                let problem = Problem::warning(format!("a trial of the job is lost: {error}")).id(FAMILY.number(32));
+                let problem =
+                    Problem::warning(format!("a trial of the job is lost: {error}")).id(FAMILY.number(32));
                 self.problems.push(problem.fix("resume the run to make the trial again").in_file(directory));
                 return;
             }
         };
         self.seen.insert(directory.to_path_buf());
         let noted = index.of(&trial);
-        let Some(wanted) = noted.and_then(|noted| self.wanted(&noted.trial_id, noted.attempt)) else { return };
+        let Some(wanted) = noted.and_then(|noted| self.wanted(&noted.trial_id, noted.attempt)) else {
+            return;
+        };
         let planned = self.carry.trials[wanted.trial].clone();
         let experiment = self.carry.ledger.experiment(&self.carry.shared.plan.experiment_id);
         if experiment.record(&planned.id, wanted.attempt).symlink_metadata().is_ok() {
@@ -432,8 +448,9 @@ impl Desk {
             Err(Lost::Known) => return,
             Err(Lost::Storage(reason)) => return self.stop_for(StopReason::Storage(reason), observe),
             Err(Lost::Problem(problem)) => {
+                let reason = problem.what.clone();
                 self.problems.push(*problem);
-                return;
+                return self.stop_for(StopReason::Faults(reason), observe);
             }
         };
         self.problems.extend(problem);
@@ -479,19 +496,21 @@ impl Desk {
         if missing == 0 || self.stop.is_some() {
             return;
         }
-        let ended = code.map_or_else(|| "was killed".to_owned(), |code| format!("ended with exit code {code}"));
+        let ended =
+            code.map_or_else(|| "was killed".to_owned(), |code| format!("ended with exit code {code}"));
         let log = job.directory.join("harbor.log");
         let what = format!("Harbor {ended} and left {} without a result", text::count(missing, "trial"));
         let said = self.carry.shared.redactor.scrub(last_lines(&log));
         let problem = Problem::error(what.clone()).id(FAMILY.number(30)).in_file(&log);
         let problem = if said.is_empty() { problem } else { problem.why(format!("it said: {said}")) };
-        self.problems.push(problem.fix("see its log; what finished is recorded, `run --resume` does the rest"));
+        self.problems
+            .push(problem.fix("see its log; what finished is recorded, `run --resume` does the rest"));
         self.stop_for(StopReason::Faults(what), observe);
     }
 
     /// The trial of an id in this run, if the try at it is one that is wanted.
     fn wanted(&self, id: &Name, attempt: u32) -> Option<Wanted> {
-        let trial = self.carry.trials.iter().position(|trial| trial.id == *id)?;
+        let trial = *self.by_id.get(id)?;
         let last = self.carry.past.trials.get(id).map_or(0, |past| past.attempt);
         (attempt > last).then_some(Wanted { trial, attempt })
     }

@@ -41,7 +41,8 @@ fn is_of_contract(path: &str) -> bool {
     let rubbish = path.split('/').any(|part| part == "__pycache__")
         || name == ".DS_Store"
         || [".pyc", ".swp", ".swo", "~"].iter().any(|end| name.ends_with(end));
-    let inside = CONTRACT_FILES.contains(&path) || CONTRACT_DIRECTORIES.iter().any(|top| path.starts_with(top));
+    let inside =
+        CONTRACT_FILES.contains(&path) || CONTRACT_DIRECTORIES.iter().any(|top| path.starts_with(top));
     inside && !rubbish
 }
 
@@ -85,10 +86,8 @@ mod tests {
     #[test]
     fn tools_count_for_one_and_not_for_the_other() {
         let file = |text: &str| Digest::of(text.as_bytes());
-        let mut files = BTreeMap::from([
-            ("task.toml".to_owned(), file("")),
-            ("tests/test.sh".to_owned(), file("x")),
-        ]);
+        let mut files =
+            BTreeMap::from([("task.toml".to_owned(), file("")), ("tests/test.sh".to_owned(), file("x"))]);
         let before = of(&files);
         files.insert("tests/__pycache__/a.pyc".to_owned(), file("y"));
         assert_eq!(of(&files).contract, before.contract);

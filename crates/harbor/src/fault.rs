@@ -77,13 +77,17 @@ pub fn ending(trial: &Trial, is_ours: bool) -> Ending {
         message: message.clone(),
         retryable,
     };
-    let named = |list: &[(&str, &'static str)]| list.iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind);
+    let named =
+        |list: &[(&str, &'static str)]| list.iter().find(|(name, _)| *name == kind).map(|(_, kind)| *kind);
     if kind == "CancelledError" {
         return Ending::Lost(Outcome::Cancelled, fault(Boundary::Cancelled, None, true));
     }
     if kind == "AgentTimeoutError" {
         let message = "a limit ended the agent's work: timeout".to_owned();
-        return Ending::Judgeable(Some(Fault { message, ..fault(Boundary::Harness, Some("timeout"), false) }));
+        return Ending::Judgeable(Some(Fault {
+            message,
+            ..fault(Boundary::Harness, Some("timeout"), false)
+        }));
     }
     if kind == "NonZeroAgentExitCodeError" {
         return Ending::Judgeable(Some(fault(Boundary::Harness, Some("agent_error"), false)));
@@ -194,7 +198,9 @@ mod tests {
         assert_eq!(lost("FileNotFoundError"), (Outcome::AgentFault, Boundary::Harness, false));
         assert_eq!(lost("RewardFileNotFoundError"), (Outcome::VerifierFault, Boundary::Verifier, true));
         let early = trial("FileNotFoundError", false, false);
-        assert!(matches!(early, Ending::Lost(Outcome::InfraFault, fault) if fault.boundary == Boundary::Sandbox));
+        assert!(
+            matches!(early, Ending::Lost(Outcome::InfraFault, fault) if fault.boundary == Boundary::Sandbox)
+        );
     }
 
     #[test]

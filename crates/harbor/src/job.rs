@@ -177,9 +177,9 @@ impl JobSetup<'_> {
     /// Makes the directory of a job: tasks, configuration, the Python sources and a note on its trials.
     pub fn stage(&self, directory: &Path, name: Name, wanted: &[Wanted]) -> Result<Staged, Vec<Problem>> {
         let (config, note) = self.describe(&name, directory, wanted);
-        let with_solution = wanted.iter().any(|one| {
-            self.plan.agents[self.trials[one.trial].agent].harness == Harness::Oracle
-        });
+        let with_solution = wanted
+            .iter()
+            .any(|one| self.plan.agents[self.trials[one.trial].agent].harness == Harness::Oracle);
         let unwritable = |error: io::Error| {
             let problem = Problem::error(format!("the job cannot be written: {error}"));
             vec![problem.fix("check the disk and paths.jobs").in_file(directory)]
@@ -219,7 +219,8 @@ impl JobSetup<'_> {
 
     fn agent_entry(&self, agent: usize) -> Value {
         let mut entry = self.agents[agent].entry.clone();
-        if let Some(model) = self.agents[agent].model.as_ref().filter(|_| self.model_concurrency < usize::MAX) {
+        if let Some(model) = self.agents[agent].model.as_ref().filter(|_| self.model_concurrency < usize::MAX)
+        {
             entry.insert("n_concurrent".to_owned(), self.model_concurrency.max(1).into());
             entry.insert("concurrency_group".to_owned(), model.as_str().into());
         }
@@ -238,11 +239,16 @@ impl JobSetup<'_> {
                 .iter()
                 .map(|(_, task)| &self.tasks[*task])
                 .map(|task| {
-                    let agent = self.plan.conditions.timeout_override.map_or(task.agent.timeout_sec, f64::from);
+                    let agent =
+                        self.plan.conditions.timeout_override.map_or(task.agent.timeout_sec, f64::from);
                     agent + task.verifier.timeout_sec + task.environment.build_timeout_sec
                 })
                 .fold(0.0, f64::max);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tasks take weeks at most")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "tasks take weeks at most"
+            )]
             let seconds = (longest + SPARE_SECONDS).ceil() as u64;
             entry.insert("kwargs".to_owned(), json!({ "sandbox_timeout_secs": seconds.min(86_400) }));
         }

@@ -21,7 +21,11 @@ const ALL_BYTES: u64 = 64 * 1024 * 1024;
 const WALK: WalkLimits = WalkLimits { entries: 2000, depth: 8 };
 
 /// Keeps what Harbor wrote about a trial. What is too large, or holds a secret and is not text, is left out.
-pub(crate) fn evidence(trial: &Path, contents: &ContentStore, redactor: &Redactor) -> io::Result<Vec<Artefact>> {
+pub(crate) fn evidence(
+    trial: &Path,
+    contents: &ContentStore,
+    redactor: &Redactor,
+) -> io::Result<Vec<Artefact>> {
     let tree = Tree::open(trial)?;
     let mut wanted: Vec<PathBuf> = TOP.iter().map(PathBuf::from).collect();
     for directory in LOGS {

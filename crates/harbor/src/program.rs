@@ -69,7 +69,8 @@ impl Program {
         command.arg("--version").env("HARBOR_TELEMETRY", "0").stdin(Stdio::null());
         let output = command.output().map_err(|error| unusable(error.to_string()))?;
         let said = String::from_utf8_lossy(&output.stdout);
-        let version = said.split_whitespace().find_map(|word| Version::parse(word.trim_start_matches('v')).ok());
+        let version =
+            said.split_whitespace().find_map(|word| Version::parse(word.trim_start_matches('v')).ok());
         let Some(version) = version.filter(|_| output.status.success()) else {
             let first: String = said.lines().next().unwrap_or_default().chars().take(100).collect();
             return Err(unusable(format!("it answered `{}`", printable(&first))));
@@ -133,9 +134,12 @@ pub(crate) struct Start<'a> {
 }
 
 fn search(search_path: Option<&OsStr>) -> Option<PathBuf> {
-    std::env::split_paths(search_path?).filter(|directory| directory.is_absolute()).map(|directory| directory.join(NAME)).find(
-        |path| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0),
-    )
+    std::env::split_paths(search_path?)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(NAME))
+        .find(|path| {
+            path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        })
 }
 
 /// What Harbor runs trials in.
@@ -151,7 +155,8 @@ impl Environment {
     /// The environment of a name.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let word = |text: &str| {
-            !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+            !text.is_empty()
+                && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
         };
         match text.split_once(':') {
             None if word(text) => Ok(Self::Type(text.to_owned())),

@@ -159,7 +159,8 @@ impl Job {
                 continue;
             }
             let directory = entry.path();
-            let known = [RESULT, CONFIG, LOCK].iter().any(|name| directory.join(name).symlink_metadata().is_ok());
+            let known =
+                [RESULT, CONFIG, LOCK].iter().any(|name| directory.join(name).symlink_metadata().is_ok());
             if known {
                 trials.push(directory);
             }
@@ -302,7 +303,9 @@ fn agent(result: &Map<String, Value>, config: &Map<String, Value>) -> AgentInfo 
 
 fn environment(config: &Map<String, Value>) -> String {
     let environment = object(config, "environment");
-    text(&environment, "type").or_else(|| text(&environment, "import_path")).unwrap_or_else(|| "docker".to_owned())
+    text(&environment, "type")
+        .or_else(|| text(&environment, "import_path"))
+        .unwrap_or_else(|| "docker".to_owned())
 }
 
 fn work(result: &Map<String, Value>) -> Work {
@@ -311,7 +314,10 @@ fn work(result: &Map<String, Value>) -> Work {
         tokens_in: count("n_input_tokens"),
         cached: count("n_cache_tokens"),
         tokens_out: count("n_output_tokens"),
-        cost_usd: result.get("cost_usd").and_then(Value::as_f64).filter(|cost| cost.is_finite() && *cost >= 0.0),
+        cost_usd: result
+            .get("cost_usd")
+            .and_then(Value::as_f64)
+            .filter(|cost| cost.is_finite() && *cost >= 0.0),
         metadata: object(result, "metadata"),
     }
 }
@@ -343,7 +349,8 @@ fn times(result: &Map<String, Value>) -> Times {
     #[expect(clippy::cast_precision_loss, reason = "milliseconds of one trial fit")]
     let seconds = |key: &str| {
         let phase = object(result, key);
-        let span = moment(&phase, "finished_at")?.to_milliseconds() - moment(&phase, "started_at")?.to_milliseconds();
+        let span = moment(&phase, "finished_at")?.to_milliseconds()
+            - moment(&phase, "started_at")?.to_milliseconds();
         (span >= 0).then_some(span as f64 / 1000.0)
     };
     let setup = [seconds("environment_setup"), seconds("agent_setup")];
@@ -407,7 +414,8 @@ mod tests {
         let found = || Trial::read(&path).unwrap().workspace();
         assert_eq!(found(), Some(at("artifacts/workspace")));
         let manifest = |destination: &str, status: &str| {
-            let entry = serde_json::json!([{"source": "/workspace", "destination": destination, "status": status}]);
+            let entry =
+                serde_json::json!([{"source": "/workspace", "destination": destination, "status": status}]);
             fs_err::write(at("artifacts/manifest.json"), entry.to_string()).unwrap();
         };
         manifest("artifacts/workspace", "ok");
@@ -423,7 +431,9 @@ mod tests {
 
     #[test]
     fn moments_lose_what_records_do_not_keep() {
-        let of = |text: &str| moment(Value::from_iter([("a", text)]).as_object().unwrap(), "a").map(|m| m.as_str().to_owned());
+        let of = |text: &str| {
+            moment(Value::from_iter([("a", text)]).as_object().unwrap(), "a").map(|m| m.as_str().to_owned())
+        };
         assert_eq!(of("2026-11-17T12:37:47.534627Z").as_deref(), Some("2026-11-17T12:37:47.534Z"));
         assert_eq!(of("2026-11-17T12:37:47").as_deref(), Some("2026-11-17T12:37:47Z"));
         assert_eq!(of("2026-11-17T12:37:47.5").as_deref(), Some("2026-11-17T12:37:47.500Z"));

@@ -61,7 +61,8 @@ fn budget_of(project: &Project) -> Option<&'static str> {
     .into_iter()
     .find_map(|(dollars, tokens)| {
         let budget = models::budget(project, dollars, tokens);
-        (budget != Budget::default()).then(|| if budget.money.is_some() { dollars } else { tokens }.spec().key)
+        (budget != Budget::default())
+            .then(|| if budget.money.is_some() { dollars } else { tokens }.spec().key)
     })
 }
 

@@ -79,9 +79,10 @@ pub(crate) fn open(
             overrides.push(Candidate { setting, value, origin: Origin::Flag { flag } });
         }
     }
-    for from_file in [|experiment: &Experiment| experiment.backend.clone(), |experiment: &Experiment| {
-        experiment.harbor_environment.clone()
-    }] {
+    for from_file in [
+        |experiment: &Experiment| experiment.backend.clone(),
+        |experiment: &Experiment| experiment.harbor_environment.clone(),
+    ] {
         overrides.extend(experiment.and_then(from_file));
     }
     context.project(overrides)

@@ -111,7 +111,8 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Fail
         (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
-        let Planned { project, made, variables, services } = planning::plan(context, &arguments.plan, &roots)?;
+        let Planned { project, made, variables, services } =
+            planning::plan(context, &arguments.plan, &roots)?;
         return Ok(Prepared {
             project,
             plan: made.plan,

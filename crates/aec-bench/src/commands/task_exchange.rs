@@ -92,11 +92,16 @@ pub(crate) fn import(context: &Context, arguments: &TaskImportArguments) -> Resu
     };
     if found.is_empty() {
         let problem = Problem::error("there is no task here").id(FAMILY.number(45));
-        return Err(problem.fix("name a directory with a task.toml, or a directory of such").in_file(directory).into());
+        return Err(problem
+            .fix("name a directory with a task.toml, or a directory of such")
+            .in_file(directory)
+            .into());
     }
     if id.is_some() && found.len() > 1 {
         let what = format!("--id names one task, and there are {}", found.len());
-        return Err(Failure::usage(Problem::error(what).fix("name one of their directories, or use --below")));
+        return Err(Failure::usage(
+            Problem::error(what).fix("name one of their directories, or use --below"),
+        ));
     }
     let tasks_root = project.settings.path(Setting::Tasks);
     let to = Destination { tasks: &tasks_root, id: id.as_ref(), below: &arguments.below };

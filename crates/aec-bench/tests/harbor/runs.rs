@@ -6,21 +6,28 @@ use serde_json::Value;
 use crate::world::{RIGHT, Server, names_in};
 use crate::{ROOM, VERSION, jobs, project, project_of, told, verdicts};
 
-const EXPERIMENT: &str = "agents:\n  - {name: oracle, harness: oracle}\n  - {name: nop, harness: nop}\nrepetitions: 2\n";
+const EXPERIMENT: &str =
+    "agents:\n  - {name: oracle, harness: oracle}\n  - {name: nop, harness: nop}\nrepetitions: 2\n";
 
 /// Oracle and nop over two tasks, twice: the same verdicts as in rooms of this machine, trial by trial.
 fn same_verdicts(version: &str) {
     let Some(project) = project_of(version, 2) else { return };
     project.env.write("experiment.yaml", EXPERIMENT);
-    let plan = project.data(&format!("plan -c experiment.yaml -e there -b harbor --harbor-environment {ROOM}"));
+    let plan =
+        project.data(&format!("plan -c experiment.yaml -e there -b harbor --harbor-environment {ROOM}"));
     project.data("run -c experiment.yaml -e here -b local");
-    let done = project.data(&format!("run -c experiment.yaml -e there -b harbor --harbor-environment {ROOM}"));
+    let done =
+        project.data(&format!("run -c experiment.yaml -e there -b harbor --harbor-environment {ROOM}"));
     assert_eq!((&done["recorded"], &done["all"]["executed"]), (&Value::from(8), &Value::from(8)));
     assert_eq!(verdicts(&project, "there"), verdicts(&project, "here"));
     assert_eq!(jobs(&project, "there").len(), 1, "agents with the same trials share a job");
 
-    let planned: Vec<String> =
-        plan["trials"].as_array().unwrap().iter().map(|trial| trial["trial_id"].as_str().unwrap().to_owned()).collect();
+    let planned: Vec<String> = plan["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|trial| trial["trial_id"].as_str().unwrap().to_owned())
+        .collect();
     for record in project.records("there").values() {
         assert!(planned.contains(&record.trial_id.to_string()));
         assert_eq!((record.attempt, told(record, "verification").as_str()), (1, "agrees"), "{record:?}");
@@ -87,12 +94,17 @@ fn an_environment_that_fails_is_nobodys_zero_and_is_tried_again() {
 #[test]
 fn the_loop_works_inside_the_environment() {
     let Some(mut project) = project(0) else { return };
-    let server = Server::saying(&format!(
-        "- tool: {{name: bash, arguments: {{command: \"cat survey.csv && cp /workspace/survey.csv kept.csv\"}}}}\n\
-         - tool: {{name: write_file, arguments: {{path: output.json, content: '{RIGHT}'}}}}\n- text: done\n"
-    ));
+    let replies = format!(
+        "replies:\n- tool_calls: [{{name: bash, arguments: {{command: cp survey.csv kept.csv}}}}]\n\
+         - tool_calls: [{{name: bash, arguments: {{command: \"echo '{}' > output.json\"}}}}]\n- text: done\n",
+        RIGHT.replace('"', "\\\"")
+    );
+    let server = Server::saying(&replies);
     project.task("civil/open", "easy");
-    let toml = project.env.read("tasks/civil/open/task.toml").replace("allow_internet = false", "allow_internet = true");
+    let toml = project
+        .env
+        .read("tasks/civil/open/task.toml")
+        .replace("allow_internet = false", "allow_internet = true");
     project.env.write("tasks/civil/open/task.toml", toml);
     project.env.write("configs/endpoints.toml", format!(
         "[[endpoint]]\nendpoint_id = \"there\"\nmodel = \"test-model\"\nurl = \"{}/v1\"\nkey = \"THE_MODEL_KEY\"\n",
@@ -137,17 +149,24 @@ fn what_harbor_cannot_do_is_refused_before_anything_runs() {
         assert!(run.errors().iter().any(|(found, _)| found == id), "{arguments}: {run:?}");
     }
     let toml = project.env.read("tasks/civil/channel-000/task.toml");
-    project.env.write("tasks/civil/channel-000/task.toml", toml.replace("allow_internet = false", "allow_internet = true"));
+    project.env.write(
+        "tasks/civil/channel-000/task.toml",
+        toml.replace("allow_internet = false", "allow_internet = true"),
+    );
     for (line, id) in [
         ("run civil/* -b harbor --dry-run --harness tool_loop --model offline/echo", "Y024"),
         ("run civil/* -b harbor --dry-run --harness tool_loop --model here", "Y024"),
-        ("run civil/* -b harbor --dry-run --harness tool_loop --model openai:gpt-4o --parameter temperature=0.5", "Y025"),
+        (
+            "run civil/* -b harbor --dry-run --harness tool_loop --model openai:gpt-4o --parameter temperature=0.5",
+            "Y025",
+        ),
         ("run civil/* -b harbor --dry-run --harness tool_loop --model openai:gpt-4o --max-cost 1", "Y026"),
         ("run civil/* -b harbor --dry-run --harness oracle --harbor-environment a;b", "Y027"),
     ] {
         assert_eq!(project.refusal(line, 3).0, id, "{line}");
     }
-    let shown = project.data("run civil/* -b harbor --dry-run --harness tool_loop --model openai:gpt-4o -e dry");
+    let shown =
+        project.data("run civil/* -b harbor --dry-run --harness tool_loop --model openai:gpt-4o -e dry");
     let job = &shown["harbor_jobs"][0];
     assert_eq!(job["environment"]["type"], "docker");
     assert_eq!(job["agents"][0]["env"]["OPENAI_API_KEY"], "${OPENAI_API_KEY}");

@@ -15,14 +15,17 @@ const SLOWLY: &str = "LOCAL_ROOM_SLOWLY";
 /// Two tasks, of which the second takes its time.
 fn slow() -> Option<Project> {
     let mut project = project(2)?;
-    let solution = "#!/bin/bash\nsleep \"${SLOWLY:-0}\"\ncat /solution/answer.json > /workspace/output.json\n";
+    let solution =
+        "#!/bin/bash\nsleep \"${SLOWLY:-0}\"\ncat /solution/answer.json > /workspace/output.json\n";
     project.env.set(SLOWLY, "20");
     project.env.write("tasks/civil/channel-001/solution/solve.sh", solution);
     Some(project)
 }
 
 fn line(experiment: &str) -> String {
-    format!("run civil/* --harness oracle -e {experiment} -b harbor --harbor-environment {ROOM} --concurrency 1")
+    format!(
+        "run civil/* --harness oracle -e {experiment} -b harbor --harbor-environment {ROOM} --concurrency 1"
+    )
 }
 
 /// The process of the only job that is under way.
@@ -30,7 +33,9 @@ fn harbor(project: &Project, experiment: &str) -> Pid {
     let below = project.jobs(experiment).join("_harbor");
     let until = Instant::now() + Duration::from_secs(30);
     while Instant::now() < until {
-        let pids = names_in(&below).into_iter().filter_map(|name| std::fs::read_to_string(below.join(name).join("pid")).ok());
+        let pids = names_in(&below)
+            .into_iter()
+            .filter_map(|name| std::fs::read_to_string(below.join(name).join("pid")).ok());
         if let Some(pid) = pids.filter_map(|text| text.trim().parse().ok()).find_map(Pid::from_raw) {
             return pid;
         }
@@ -63,7 +68,10 @@ fn an_interrupted_job_keeps_what_finished_and_resume_does_the_rest() {
     assert_eq!(code, Some(130), "{said}");
     let outcomes: Vec<Outcome> = project.records("cut").values().map(|record| record.outcome).collect();
     assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Scored).count(), 1, "{outcomes:?}");
-    assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Scored | Outcome::Cancelled)), "{outcomes:?}");
+    assert!(
+        outcomes.iter().all(|outcome| matches!(outcome, Outcome::Scored | Outcome::Cancelled)),
+        "{outcomes:?}"
+    );
     hurry(&mut project);
     let rest = project.data("run --resume cut");
     assert_eq!(rest["all"]["outcomes"]["scored"], 2, "{rest}");
@@ -109,6 +117,7 @@ fn a_job_that_outlives_its_run_is_recorded_by_the_next_one() {
 }
 
 fn alive(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(PathBuf::from(format!("/proc/{}/stat", pid.as_raw_nonzero()))).unwrap_or_default();
+    let stat = std::fs::read_to_string(PathBuf::from(format!("/proc/{}/stat", pid.as_raw_nonzero())))
+        .unwrap_or_default();
     !stat.is_empty() && !stat.contains(") Z ")
 }

@@ -18,9 +18,16 @@ fn a_task_comes_back_as_it_was() {
     let text = |path: &str| String::from_utf8(written[path].clone()).unwrap();
     let toml: toml::Table = text("task.toml").parse().unwrap();
     assert_eq!(toml["environment"]["network_mode"].as_str(), Some("no-network"));
-    assert_eq!(toml["environment"]["cpus"].as_integer(), Some(2), "what is absent here means something else there");
+    assert_eq!(
+        toml["environment"]["cpus"].as_integer(),
+        Some(2),
+        "what is absent here means something else there"
+    );
     assert_eq!(toml["agent"]["timeout_sec"].as_float(), Some(60.0));
-    assert_eq!(text("environment/Dockerfile"), "FROM scratch\nCOPY aec-workspace/ /workspace/\nWORKDIR /workspace\n");
+    assert_eq!(
+        text("environment/Dockerfile"),
+        "FROM scratch\nCOPY aec-workspace/ /workspace/\nWORKDIR /workspace\n"
+    );
     assert_eq!(text("environment/aec-workspace/survey.csv"), "x,z\n0,1\n");
     assert_eq!(text("environment/aec-workspace/tools/depth.py"), "print(1)\n");
     assert!(text("environment/.dockerignore").ends_with("!aec-workspace\n!aec-workspace/**\n"));
@@ -66,7 +73,9 @@ fn keys_that_cannot_be_taken_over_are_told() {
     let ids: Vec<String> = run.errors().into_iter().map(|(id, _)| id).collect();
     assert_eq!(ids.iter().filter(|id| *id == "Y040").count(), 2, "{run:?}");
     assert!(!project.env.path("tasks/harbor").exists());
-    task("[agent]\ntimeout_sec = 30\nuser = 'me'\n[environment]\ncpus = 1\nmemory_mb = 100\nstorage_mb = 100\n");
+    task(
+        "[agent]\ntimeout_sec = 30\nuser = 'me'\n[environment]\ncpus = 1\nmemory_mb = 100\nstorage_mb = 100\n",
+    );
     let run = project.json("task import theirs --format harbor");
     assert_eq!(run.code, Some(1), "{run:?}");
     let ids: Vec<String> = run.errors().into_iter().map(|(id, _)| id).collect();
@@ -79,8 +88,17 @@ fn keys_that_cannot_be_taken_over_are_told() {
 fn a_job_of_exported_tasks_comes_back_and_is_judged_again() {
     let Some(project) = project(2) else { return };
     project.data("task export civil --format harbor -o out");
-    let path = project.env.command(&project.env.dir(), ["x"]).get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
-    let harbor = std::env::split_paths(&path).map(|place| place.join("harbor")).find(|place| place.is_file()).unwrap();
+    let path = project
+        .env
+        .command(&project.env.dir(), ["x"])
+        .get_envs()
+        .find(|(name, _)| *name == "PATH")
+        .unwrap()
+        .1
+        .unwrap()
+        .to_owned();
+    let harbor =
+        std::env::split_paths(&path).map(|place| place.join("harbor")).find(|place| place.is_file()).unwrap();
     let mut command = Command::new(harbor);
     command.args(["run", "-p"]).arg(project.env.path("out")).args(["-a", "oracle", "-e", ROOM, "-o"]);
     command.arg(project.env.path("theirs")).args(["--job-name", "elsewhere", "-k", "2", "--yes", "--quiet"]);

@@ -130,7 +130,8 @@ pub fn import(setup: &ImportSetup<'_>, job: &Job) -> Result<(Imported, Vec<Probl
             Err(error) => {
                 imported.invalid += 1;
                 let what = format!("{}: {error}", printable(&shown));
-                problems.push(Problem::warning(what).id(FAMILY.number(32)).fix("the other trials were taken"));
+                problems
+                    .push(Problem::warning(what).id(FAMILY.number(32)).fix("the other trials were taken"));
                 continue;
             }
         };
@@ -165,7 +166,11 @@ pub fn import(setup: &ImportSetup<'_>, job: &Job) -> Result<(Imported, Vec<Probl
     if imported.missing > 0 {
         let what = format!("{} without a result", aec_base::text::count(imported.missing, "trial"));
         let problem = Problem::warning(what).id(FAMILY.number(31));
-        let why = if job.is_finished { "the job ended, but these did not" } else { "the job did not come to its end" };
+        let why = if job.is_finished {
+            "the job ended, but these did not"
+        } else {
+            "the job did not come to its end"
+        };
         problems.push(problem.why(why).fix("finish the job with `harbor job resume`, then import it again"));
     }
     Ok((imported, problems))

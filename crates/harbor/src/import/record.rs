@@ -187,17 +187,16 @@ impl Maker<'_> {
         let Some(workspace) = trial.workspace() else {
             return unverified("what the agent left in /workspace is not among the artifacts");
         };
-        let bench = Bench {
-            judge: self.setup.judge,
-            contents: &self.contents,
-            redactor: self.setup.redactor,
-        };
+        let bench =
+            Bench { judge: self.setup.judge, contents: &self.contents, redactor: self.setup.redactor };
         let judgement = judge(bench, task, &workspace, &[]);
         let local = judgement.verdict.as_ref().and_then(|verdict| verdict.reward);
         let verification = match (local, trial.reward()) {
             (Some(local), Some(hosted)) if (local - hosted).abs() <= SAME => Verification::Agrees,
             (Some(local), hosted) => Verification::Disagrees { local, hosted },
-            (None, _) if self.setup.judge.is_none() => Verification::Unverified("nobody asked for it".to_owned()),
+            (None, _) if self.setup.judge.is_none() => {
+                Verification::Unverified("nobody asked for it".to_owned())
+            }
             (None, _) => {
                 let reason = judgement.fault.as_ref().map(|fault| fault.message.clone()).unwrap_or_default();
                 Verification::Unverified(format!("it could not be judged here: {reason}"))
@@ -208,7 +207,8 @@ impl Maker<'_> {
 
     fn agent(&self, trial: &Trial) -> AgentFacts {
         let info = &trial.agent;
-        let name = info.name.clone().or_else(|| info.import_path.clone()).unwrap_or_else(|| "unknown".to_owned());
+        let name =
+            info.name.clone().or_else(|| info.import_path.clone()).unwrap_or_else(|| "unknown".to_owned());
         let shown = match &info.model {
             Some(model) => format!("{name}-{model}"),
             None => name.clone(),
@@ -218,8 +218,12 @@ impl Maker<'_> {
             configuration.insert("import_path".to_owned(), path.as_str().into());
         }
         // The name that this program gave an agent says nothing about what it does.
-        let arguments: serde_json::Map<String, Value> =
-            info.kwargs.iter().filter(|(key, _)| *key != "aec_agent").map(|(k, v)| (k.clone(), v.clone())).collect();
+        let arguments: serde_json::Map<String, Value> = info
+            .kwargs
+            .iter()
+            .filter(|(key, _)| *key != "aec_agent")
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
         if !arguments.is_empty() {
             configuration.insert("kwargs".to_owned(), json!(arguments));
         }

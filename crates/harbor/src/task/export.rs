@@ -8,6 +8,7 @@ use std::path::Path;
 
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
+use aec_container::image::Extension;
 use aec_task::dataset::tree::{self, Memory, TreeFile};
 use aec_task::task::{INSTRUCTION_FILE, TASK_FILE, Task, Tool};
 use serde::{Deserialize, Serialize};
@@ -135,7 +136,12 @@ impl Translated {
     ) -> Result<(), Vec<Problem>> {
         let unreadable = |error: &dyn std::fmt::Display| {
             let what = format!("the task `{}` cannot be read: {error}", task.id);
-            vec![Problem::error(what).id(FAMILY.number(23)).about(task.id.as_str()).fix("see `aec-bench task validate`")]
+            vec![
+                Problem::error(what)
+                    .id(FAMILY.number(23))
+                    .about(task.id.as_str())
+                    .fix("see `aec-bench task validate`"),
+            ]
         };
         let staged = task.workspace_files().map_err(|error| unreadable(&error))?;
         let text = match dockerfile {
@@ -144,6 +150,11 @@ impl Translated {
         };
         let mut text = text.trim_end().to_owned();
         text.push('\n');
+        let layers = task.environment.extensions.iter().filter_map(|name| Extension::parse(name));
+        let layers: String = layers.map(Extension::layer).collect();
+        if !layers.is_empty() {
+            text.push_str(&format!("USER 0\n{layers}"));
+        }
         if !staged.is_empty() {
             text.push_str(&format!("COPY {WORKSPACE}/ /workspace/\n"));
         }

@@ -85,12 +85,17 @@ pub fn import(directory: &Path, to: &Destination<'_>) -> Result<ImportedTask, Ve
     };
     let place = to.tasks.join(id.relative_path());
     let failed = |error: &io::Error| {
-        let problem = Problem::error(format!("the task `{id}` cannot be written: {error}")).id(FAMILY.number(44));
-        vec![match error.kind() {
-            io::ErrorKind::AlreadyExists => problem.fix("choose another id with --id, or remove what is there"),
-            _ => problem.fix("check the directory of tasks"),
-        }
-        .in_file(&place)]
+        let problem =
+            Problem::error(format!("the task `{id}` cannot be written: {error}")).id(FAMILY.number(44));
+        vec![
+            match error.kind() {
+                io::ErrorKind::AlreadyExists => {
+                    problem.fix("choose another id with --id, or remove what is there")
+                }
+                _ => problem.fix("check the directory of tasks"),
+            }
+            .in_file(&place),
+        ]
     };
     if place.symlink_metadata().is_ok() {
         return Err(failed(&io::ErrorKind::AlreadyExists.into()));
@@ -168,7 +173,8 @@ fn translated(
         files.insert(DOCKERFILE.to_owned(), (format!("FROM {image}\n").into_bytes(), false));
     }
     for (path, content) in files {
-        let known = TAKEN.iter().any(|taken| path == *taken || taken.ends_with('/') && path.starts_with(taken));
+        let known =
+            TAKEN.iter().any(|taken| path == *taken || taken.ends_with('/') && path.starts_with(taken));
         if known && !path.starts_with(&staged) {
             made.insert(path, content);
         } else if path != TASK_FILE && !path.starts_with(&staged) && !path.starts_with(&format!("{OWN}/")) {

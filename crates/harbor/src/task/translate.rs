@@ -136,7 +136,9 @@ impl Told {
                 table.entry(key.to_owned()).or_insert_with(|| text.into());
             }
         }
-        if let Some(word) = take_text(&mut theirs, "visibility").filter(|word| ["public", "holdout"].contains(&word.as_str())) {
+        if let Some(word) =
+            take_text(&mut theirs, "visibility").filter(|word| ["public", "holdout"].contains(&word.as_str()))
+        {
             table.insert("visibility".to_owned(), word.into());
         }
         let mut seen = std::collections::BTreeSet::new();
@@ -188,7 +190,11 @@ impl Told {
             Some("public") => true,
             Some("no-network") => false,
             None if hosts => {
-                self.add("environment.allowed_hosts", Weight::Error, "a network of some hosts cannot be had here");
+                self.add(
+                    "environment.allowed_hosts",
+                    Weight::Error,
+                    "a network of some hosts cannot be had here",
+                );
                 false
             }
             None => old.unwrap_or(true),
@@ -304,7 +310,11 @@ mod tests {
         let table: Table = text.parse().unwrap();
         assert_eq!(table["environment"]["allow_internet"].as_bool(), Some(true));
         assert_eq!(table["verifier"]["timeout_sec"].as_float(), Some(600.0));
-        assert_eq!(problems.len(), 4, "agent time, memory, storage and cores have no limit there: {problems:?}");
+        assert_eq!(
+            problems.len(),
+            4,
+            "agent time, memory, storage and cores have no limit there: {problems:?}"
+        );
         assert!(problems.iter().all(|(id, _)| id.as_deref() == Some("Y042")));
     }
 
@@ -316,7 +326,11 @@ mod tests {
              [agent]\ntimeout_sec = 5\n[[steps]]\nname = 'one'\n",
         );
         let of = |id: &str| -> Vec<&str> {
-            problems.iter().filter(|(found, _)| found.as_deref() == Some(id)).map(|(_, what)| what.as_str()).collect()
+            problems
+                .iter()
+                .filter(|(found, _)| found.as_deref() == Some(id))
+                .map(|(_, what)| what.as_str())
+                .collect()
         };
         assert_eq!(
             of("Y040"),
