@@ -5,7 +5,8 @@ use std::fmt;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::env::Env;
@@ -185,9 +186,9 @@ pub fn reference(value: &str) -> Option<&str> {
 }
 
 /// A place of a file that must refer to a variable: what is written in it would be kept and sent with the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(extend("pattern" = r"^(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]*)$"))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "String")]
+#[schemars(with = "String", extend("pattern" = r"^(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]*)$"))]
 pub struct Reference(String);
 
 impl Reference {
@@ -203,17 +204,46 @@ impl Reference {
     }
 }
 
-impl TryFrom<String> for Reference {
-    type Error = &'static str;
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReferenceVisitor)
+    }
+}
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        match reference(&text) {
-            Some(_) => Ok(Self(text)),
-            // The text may be a token, so nothing of it is said.
-            None => {
-                Err("is not a reference; put the value into .env and write the name of its variable as $NAME")
-            }
-        }
+/// Takes references. What else there is may be a token, also when it looks like a number, so nothing of it is said.
+struct ReferenceVisitor;
+
+impl ReferenceVisitor {
+    const LITERAL: &'static str =
+        "is not a reference; put the value into .env and write the name of its variable as $NAME";
+}
+
+impl Visitor<'_> for ReferenceVisitor {
+    type Value = Reference;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a reference such as $NAME")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Reference, E> {
+        let found = reference(text).map(|_| Reference(text.to_owned()));
+        found.ok_or_else(|| E::custom(Self::LITERAL))
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Reference, E> {
+        Err(E::custom(Self::LITERAL))
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Reference, E> {
+        Err(E::custom(Self::LITERAL))
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Reference, E> {
+        Err(E::custom(Self::LITERAL))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Reference, E> {
+        Err(E::custom(Self::LITERAL))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Plans that Harbor carries out.
 
+use std::collections::BTreeSet;
+
 use aec_judge::verdict::Outcome;
 use serde_json::Value;
 
@@ -81,7 +83,7 @@ fn an_environment_that_fails_is_nobodys_zero_and_is_tried_again() {
     let records: Vec<_> = project.records("broken").into_values().collect();
     assert_eq!(records.len(), 3, "one that worked, and two attempts at the other");
     let broken: Vec<_> = records.iter().filter(|record| record.outcome == Outcome::InfraFault).collect();
-    assert_eq!(broken.iter().map(|record| record.attempt).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(broken.iter().map(|record| record.attempt).collect::<BTreeSet<_>>(), BTreeSet::from([1, 2]));
     for record in broken {
         let fault = record.fault.as_ref().unwrap();
         assert_eq!((fault.boundary.name(), record.reward()), ("sandbox", None));
@@ -141,7 +143,6 @@ fn what_harbor_cannot_do_is_refused_before_anything_runs() {
     for (arguments, id) in [
         ("--harness direct --model openai:gpt-4o", "Y022"),
         ("--harness sim", "Y022"),
-        ("--harness oracle --parameter tool_output=17", "Y025"),
         ("--harness tool_loop --model openai:gpt-4o", "Y024"),
     ] {
         let run = project.json(&format!("{base} {arguments}"));

@@ -50,7 +50,7 @@ fn a_task_comes_back_as_it_was() {
     std::fs::write(out.join("civil.channel-000/task.toml"), changed).unwrap();
     let data = other.data(&format!("task import {} --format harbor --id civil/changed", out.display()));
     assert_eq!(data["tasks"][0]["restored"], false);
-    assert_eq!(other.data("task show civil/changed")["agent"]["timeout_sec"], 90.0);
+    assert_eq!(other.data("task show civil/changed")["task"]["agent"]["timeout_sec"], 90.0);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn keys_that_cannot_be_taken_over_are_told() {
     assert_eq!(run.code, Some(1), "{run:?}");
     let ids: Vec<String> = run.errors().into_iter().map(|(id, _)| id).collect();
     assert_eq!(ids, ["Y041", "Y043", "Y041"], "a user, a file, a working directory: {run:?}");
-    assert_eq!(project.data("task show harbor/one")["environment"]["allow_internet"], true);
+    assert_eq!(project.data("task show harbor/one")["task"]["environment"]["allow_internet"], true);
 }
 
 /// Export, a job that somebody else runs with Harbor's own command line, import, verify.
@@ -115,6 +115,19 @@ fn a_job_of_exported_tasks_comes_back_and_is_judged_again() {
     project.assert_sound("harbor-elsewhere");
     let shown = project.json("evaluate -e harbor-elsewhere");
     assert_eq!(shown.code, Some(0), "{shown:?}");
+    // A reward that this judge does not give is told, and does not count.
+    let trial = crate::world::names_in(&project.env.path("theirs/elsewhere"))
+        .into_iter()
+        .find(|name| name.contains("__"))
+        .unwrap();
+    let result = format!("theirs/elsewhere/{trial}/result.json");
+    let mut told: Value = serde_json::from_str(&project.env.read(&result)).unwrap();
+    told["verifier_result"]["rewards"] = serde_json::json!({"reward": 0.5});
+    project.env.write(&result, told.to_string());
+    let run = project.json("import theirs/elsewhere -e altered");
+    assert_eq!(run.code, Some(1), "{run:?}");
+    assert_eq!(run.errors().iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["Y033"]);
+    assert!(project.records("altered").values().all(|record| record.reward() == Some(1.0)));
     // A task that is another now is not what was judged there.
     project.env.write("tasks/civil/channel-000/instruction.md", "Something else in /workspace/output.json\n");
     let data = project.data("import theirs/elsewhere -e later");
