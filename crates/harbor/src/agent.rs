@@ -111,7 +111,7 @@ pub fn prepare(
     for agent in &plan.agents {
         match entry(agent, environment, routes, carried) {
             Ok(entry) => {
-                agents.push(HarborAgent { entry, harness: agent.harness, model: agent.model.clone() })
+                agents.push(HarborAgent { entry, harness: agent.harness, model: agent.model.clone() });
             }
             Err(found) => problems.extend(found),
         }

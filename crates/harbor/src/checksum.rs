@@ -49,7 +49,7 @@ fn is_of_contract(path: &str) -> bool {
 #[derive(Default)]
 struct Directory {
     files: BTreeMap<String, Digest>,
-    directories: BTreeMap<String, Directory>,
+    directories: BTreeMap<String, Self>,
 }
 
 impl Directory {

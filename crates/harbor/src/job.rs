@@ -92,16 +92,19 @@ pub struct NotedTrial {
     agent: String,
 }
 
+/// Repetitions and tasks.
+type Places = Vec<(u32, usize)>;
+
 /// Jobs that have exactly the wanted trials: agents with the same ones share a job.
 pub fn groups(trials: &[PlannedTrial], wanted: &[Wanted]) -> Vec<Vec<Wanted>> {
     let mut by_agent: BTreeMap<usize, Vec<Wanted>> = BTreeMap::new();
     for one in wanted {
         by_agent.entry(trials[one.trial].agent).or_default().push(*one);
     }
-    let mut groups: Vec<(Vec<(u32, usize)>, Vec<Wanted>)> = Vec::new();
+    let mut groups: Vec<(Places, Vec<Wanted>)> = Vec::new();
     for wanted in by_agent.into_values() {
         // Repetition by repetition, so that a job that is stopped early is balanced.
-        let mut places: Vec<(u32, usize)> =
+        let mut places: Places =
             wanted.iter().map(|one| (trials[one.trial].repetition, trials[one.trial].task)).collect();
         places.sort_unstable();
         match groups.iter_mut().find(|(known, _)| *known == places) {

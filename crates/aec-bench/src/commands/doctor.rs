@@ -83,13 +83,13 @@ pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
     let mut checks = vec![project_check(project.as_ref())];
     checks.push(python_check(context));
     checks.push(git_check(context));
-    checks.push(harbor_check(context));
     checks.extend(isolation_checks());
     let env = match &project {
         Ok(project) => project.env.clone(),
         Err(_) => context.surroundings()?.env,
     };
     checks.push(container_check(&env));
+    checks.push(harbor_check(context));
     let data = Data { checks, credentials: credentials(&env) };
     let mut problems: Vec<Problem> = data
         .checks

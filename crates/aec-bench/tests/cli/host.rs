@@ -13,7 +13,18 @@ fn doctor_reports_python_isolation_and_keys_by_name_only() {
     let names: Vec<&str> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["project", "python", "git", "rooms", "limits", "landlock", "seccomp", "cgroups", "containers"]
+        [
+            "project",
+            "python",
+            "git",
+            "rooms",
+            "limits",
+            "landlock",
+            "seccomp",
+            "cgroups",
+            "containers",
+            "harbor"
+        ]
     );
     assert_eq!(checks[0]["status"], "ok");
     assert_eq!(checks[1]["status"], "ok", "tests need Python: {run:?}");

@@ -52,15 +52,18 @@ pub(crate) fn record_of(
     let events = if is_loop { events(trial) } else { Vec::new() };
     let report = trial.work.metadata.get("report").and_then(Value::as_object).cloned().unwrap_or_default();
     let ending = match ending(trial, true) {
-        Ending::Judgeable(None) if is_loop && trial.exception.is_none() => match report.is_empty() {
-            true => silent(trial),
-            false => loop_ending(&report, &events),
-        },
+        Ending::Judgeable(None) if is_loop && trial.exception.is_none() => {
+            if report.is_empty() {
+                silent(trial)
+            } else {
+                loop_ending(&report, &events)
+            }
+        }
         other => other,
     };
     let workspace = trial.workspace();
     let artefacts = evidence(&trial.path, &shared.contents, &shared.redactor)?;
-    let timeout = shared.plan.conditions.timeout_override.map_or(task.agent_seconds(), u64::from);
+    let timeout = shared.plan.conditions.timeout_override.map_or_else(|| task.agent_seconds(), u64::from);
     let own = shared.plan.agents[planned.agent].parameters.get("timeout_sec").and_then(Value::as_u64);
     let returned = Returned {
         trial: planned,

@@ -202,13 +202,10 @@ fn translated(
 
 /// The last `WORKDIR` of a Dockerfile.
 fn last_workdir(dockerfile: &str) -> Option<String> {
-    let lines = dockerfile.lines().rev().map(str::trim);
-    lines
-        .filter_map(|line| {
-            let (word, rest) = line.split_once(char::is_whitespace)?;
-            word.eq_ignore_ascii_case("WORKDIR").then(|| rest.trim().trim_matches('"').to_owned())
-        })
-        .next()
+    dockerfile.lines().rev().map(str::trim).find_map(|line| {
+        let (word, rest) = line.split_once(char::is_whitespace)?;
+        word.eq_ignore_ascii_case("WORKDIR").then(|| rest.trim().trim_matches('"').to_owned())
+    })
 }
 
 fn id_of(directory: &Path, below: &str) -> Result<TaskId, Vec<Problem>> {
