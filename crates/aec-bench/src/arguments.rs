@@ -258,6 +258,50 @@ pub(crate) enum TaskCommand {
     Validate(TaskValidateArguments),
     /// Create a task to be filled in
     New(TaskNewArguments),
+    /// Write tasks as another program takes them
+    Export(TaskExportArguments),
+    /// Take tasks of another program
+    Import(TaskImportArguments),
+}
+
+/// Whose tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TaskFormat {
+    /// Harbor's directories
+    Harbor,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskExportArguments {
+    /// Task ids, or directories of ids
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) tasks: Vec<String>,
+    /// Whose tasks to write
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: TaskFormat,
+    /// Directory to write into: one directory for each task
+    #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) tasks_root: TasksRootArgument,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskImportArguments {
+    /// A task's directory, or a directory of them
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: PathBuf,
+    /// Whose tasks they are
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: TaskFormat,
+    /// Id of the task here, when there is one of them
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// What ids begin with whose tasks do not say
+    #[arg(long, value_name = "SEGMENT", default_value = "harbor", conflicts_with = "id")]
+    pub(crate) below: String,
+    #[command(flatten)]
+    pub(crate) tasks_root: TasksRootArgument,
 }
 
 #[derive(Debug, Args)]

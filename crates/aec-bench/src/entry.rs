@@ -101,6 +101,8 @@ fn execute(context: &Context, command: Command) -> Result<Outcome, Failure> {
             commands::task_validate::validate(context, &arguments)
         }
         Command::Task(TaskCommand::New(arguments)) => commands::task_new::new(context, &arguments),
+        Command::Task(TaskCommand::Export(arguments)) => commands::task_exchange::export(context, &arguments),
+        Command::Task(TaskCommand::Import(arguments)) => commands::task_exchange::import(context, &arguments),
         Command::Dataset(DatasetCommand::Create(arguments)) => {
             commands::dataset_create::create(context, &arguments)
         }
@@ -288,6 +290,8 @@ fn command_name(command: &Command) -> &'static str {
         Command::Task(TaskCommand::Show(_)) => "task show",
         Command::Task(TaskCommand::Validate(_)) => "task validate",
         Command::Task(TaskCommand::New(_)) => "task new",
+        Command::Task(TaskCommand::Export(_)) => "task export",
+        Command::Task(TaskCommand::Import(_)) => "task import",
         Command::Dataset(DatasetCommand::Create(_)) => "dataset create",
         Command::Dataset(DatasetCommand::List) => "dataset list",
         Command::Dataset(DatasetCommand::Show(_)) => "dataset show",

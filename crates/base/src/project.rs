@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::{Decoded, Document, Family, Syntax};
 use crate::env::Env;
 use crate::problem::Problem;
+use crate::secret::Reference;
 use crate::settings::{Backend, Candidate, Dollars, Origin, SETTINGS, Setting, SettingPath, Settings};
 use crate::user::UserConfig;
 
@@ -97,6 +98,32 @@ pub struct ComputeTable {
     pub backend: Option<Backend>,
     /// How the `docker` backend works.
     pub docker: DockerTable,
+    /// How the `harbor` backend works.
+    pub harbor: HarborTable,
+    /// Who Modal is told that this is.
+    pub modal: ModalTable,
+}
+
+/// `[compute.harbor]`, also of experiments.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HarborTable {
+    /// What trials run in (default `docker`): a type of Harbor's, or `module:Class`.
+    pub environment: Option<String>,
+    /// Address of the service, as `$NAME`.
+    pub endpoint: Option<Reference>,
+    /// Token of the service, as `$NAME`.
+    pub token: Option<Reference>,
+}
+
+/// `[compute.modal]`, also of experiments.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModalTable {
+    /// Id of the token, as `$NAME`.
+    pub token_id: Option<Reference>,
+    /// The token's secret, as `$NAME`.
+    pub token_secret: Option<Reference>,
 }
 
 /// `[compute.docker]`.
@@ -120,6 +147,7 @@ impl ProjectFile {
             Setting::Backend => return self.compute.backend.map(|backend| backend.name().to_owned()),
             Setting::DockerBuilds => return count(self.compute.docker.builds),
             Setting::DockerContainers => return count(self.compute.docker.containers),
+            Setting::HarborEnvironment => return self.compute.harbor.environment.clone(),
             Setting::TrialDollars => return dollars(budget.trial_usd),
             Setting::TrialTokens => return tokens(budget.trial_tokens),
             Setting::ExperimentDollars => return dollars(budget.experiment_usd),
@@ -182,6 +210,10 @@ pub struct Project {
     pub settings: Settings,
     /// The shell's variables with those of `.env`.
     pub env: Env,
+    /// What the project file says of Harbor.
+    pub harbor: HarborTable,
+    /// What it says of Modal.
+    pub modal: ModalTable,
 }
 
 impl Project {
@@ -191,6 +223,7 @@ impl Project {
         let root = find_root(surroundings)?;
         let mut problems = Vec::new();
         let mut candidates = overrides;
+        let (mut harbor, mut modal) = (HarborTable::default(), ModalTable::default());
 
         let (root, file) = match root {
             Some(root) => {
@@ -207,6 +240,7 @@ impl Project {
                         let origin = Origin::Project(document.place(spec.key));
                         Some(Candidate { setting: spec.setting, value, origin })
                     }));
+                    (harbor, modal) = (content.compute.harbor, content.compute.modal);
                 }
                 Err(found) => problems.extend(found),
             }
@@ -232,7 +266,7 @@ impl Project {
         }
         tracing::debug!(root = %root.display(), project = file.is_some(), "project opened");
         let settings = Settings::resolve(&root, &candidates);
-        Ok(Self { root, file, user_file, dotenv, settings, env })
+        Ok(Self { root, file, user_file, dotenv, settings, env, harbor, modal })
     }
 
     /// A path as shown to people: relative to the root when it is below it.

@@ -4,6 +4,9 @@
 use std::fmt;
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use schemars::JsonSchema;
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::env::Env;
@@ -180,6 +183,74 @@ pub fn reference(value: &str) -> Option<&str> {
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     valid.then_some(name)
+}
+
+/// A place of a file that must refer to a variable: what is written in it would be kept and sent with the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "String")]
+#[schemars(with = "String", extend("pattern" = r"^(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]*)$"))]
+pub struct Reference(String);
+
+impl Reference {
+    /// The variable.
+    pub fn variable(&self) -> &str {
+        reference(&self.0).unwrap_or_default()
+    }
+
+    /// The variable's value.
+    pub fn value(&self, env: &Env) -> Result<Secret, ExpandError> {
+        let name = self.variable();
+        env.get(name).map(Secret::new).ok_or_else(|| ExpandError::Unset(name.to_owned()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReferenceVisitor)
+    }
+}
+
+/// Takes references. What else there is may be a token, also when it looks like a number, so nothing of it is said.
+struct ReferenceVisitor;
+
+impl ReferenceVisitor {
+    const LITERAL: &'static str =
+        "is not a reference; put the value into .env and write the name of its variable as $NAME";
+}
+
+impl Visitor<'_> for ReferenceVisitor {
+    type Value = Reference;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a reference such as $NAME")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Reference, E> {
+        let found = reference(text).map(|_| Reference(text.to_owned()));
+        found.ok_or_else(|| E::custom(Self::LITERAL))
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Reference, E> {
+        Err(E::custom(Self::LITERAL))
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Reference, E> {
+        Err(E::custom(Self::LITERAL))
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Reference, E> {
+        Err(E::custom(Self::LITERAL))
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Reference, E> {
+        Err(E::custom(Self::LITERAL))
+    }
+}
+
+impl From<Reference> for String {
+    fn from(reference: Reference) -> Self {
+        reference.0
+    }
 }
 
 /// Why a reference could not be replaced by a value.

@@ -39,6 +39,8 @@ pub enum Setting {
     DockerBuilds,
     /// Containers that run at once.
     DockerContainers,
+    /// What Harbor runs trials in.
+    HarborEnvironment,
     /// Addresses at which models answer.
     Endpoints,
     /// The project's own prices.
@@ -81,7 +83,7 @@ pub struct SettingSpec {
 }
 
 /// Every setting, in the order in which they are shown.
-pub const SETTINGS: [SettingSpec; 23] = [
+pub const SETTINGS: [SettingSpec; 24] = [
     spec(Setting::ProjectName, "project.name", "", "display name of the project"),
     spec(Setting::Tasks, "paths.tasks", "tasks", "task catalogue").user("tasks_root").flag("--tasks-root"),
     spec(Setting::Templates, "paths.templates", "templates", "the project's own templates"),
@@ -111,6 +113,9 @@ pub const SETTINGS: [SettingSpec; 23] = [
         .experiment("compute.backend"),
     spec(Setting::DockerBuilds, "compute.docker.builds", "2", "images that are built at once"),
     spec(Setting::DockerContainers, "compute.docker.containers", "64", "containers that run at once"),
+    spec(Setting::HarborEnvironment, "compute.harbor.environment", "docker", "what Harbor runs trials in")
+        .flag("--harbor-environment")
+        .experiment("compute.harbor.environment"),
     spec(Setting::TrialDollars, "budget.trial_usd", NO_LIMIT, "most dollars that one trial may cost"),
     spec(Setting::TrialTokens, "budget.trial_tokens", NO_LIMIT, "most tokens that one trial may take"),
     spec(Setting::ExperimentDollars, "budget.experiment_usd", NO_LIMIT, "most dollars that one run may cost")

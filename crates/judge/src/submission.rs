@@ -167,6 +167,12 @@ impl Submission {
         Ok(())
     }
 
+    /// Leaves out files that are not the agent's.
+    pub fn leave_out(&mut self, paths: &[&str]) {
+        self.files.retain(|path, _| !paths.contains(&path.as_str()));
+        self.digest = self.compute_digest();
+    }
+
     /// What is refused is told, but not without end: an agent chooses the names.
     fn refuse(&mut self, path: impl Into<String>, reason: &str) {
         const MOST: usize = 500;

@@ -18,7 +18,7 @@ use aec_model::gateway::Gateway;
 use aec_model::meter::{Budget, Meter, Unpriced};
 use aec_sandbox::{HereRoom, Limits};
 use aec_task::id::TaskId;
-use aec_task::task::Tool;
+use aec_task::task::{INSTRUCTION_LIMIT, Tool};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -98,9 +98,14 @@ struct ToolEntry {
 }
 
 impl Settings {
-    /// Reads the variables; everything wrong is reported.
+    /// Reads the variables; everything wrong is reported. A variable holds 128 KiB at most, so the instruction may
+    /// instead lie in the file that `AGENT_INSTRUCTION_FILE` names.
     pub fn read(env: &Env) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
+        let from_file = match (env.get("AGENT_INSTRUCTION"), env.get("AGENT_INSTRUCTION_FILE")) {
+            (None, Some(file)) => Some(read_instruction(Path::new(file))?),
+            _ => None,
+        };
         let mut needed = |name: &str, what: &str| {
             let value = env.get(name).filter(|value| !value.trim().is_empty());
             if value.is_none() {
@@ -109,7 +114,10 @@ impl Settings {
             }
             value.unwrap_or_default().to_owned()
         };
-        let instruction = needed("AGENT_INSTRUCTION", "the task's instruction");
+        let instruction = match from_file {
+            Some(instruction) => instruction,
+            None => needed("AGENT_INSTRUCTION", "the task's instruction"),
+        };
         let model = needed("AGENT_MODEL", "the model to call");
         let mut number = |name: &str, default: u32| match env.get(name).map(str::trim) {
             None => default,
@@ -136,6 +144,13 @@ impl Settings {
         };
         if problems.is_empty() { Ok(Self { model, instruction, parameters, tools }) } else { Err(problems) }
     }
+}
+
+fn read_instruction(file: &Path) -> Result<String, Vec<Problem>> {
+    read_text(file, INSTRUCTION_LIMIT, Links::Refuse).map_err(|error| {
+        let problem = Problem::error(format!("the file that AGENT_INSTRUCTION_FILE names: {error}"));
+        vec![problem.id(FAMILY.number(50)).fix(error.fix()).in_file(file)]
+    })
 }
 
 impl From<ToolEntry> for Tool {

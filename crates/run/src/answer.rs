@@ -99,6 +99,22 @@ pub(crate) fn freeze(
     Ok(frozen)
 }
 
+/// Freezes a workspace that came from elsewhere. Files called `ours` were written by this program there.
+pub(crate) fn freeze_returned(
+    task: &PreparedTask,
+    tree: &Tree,
+    ours: &[&str],
+    contents: &ContentStore,
+    redactor: &Redactor,
+) -> Result<Frozen, AnswerError> {
+    let outputs = &task.task.agent.outputs;
+    let mut submission = Submission::freeze(tree, outputs, &SubmissionLimits::default(), contents)?;
+    submission.leave_out(ours);
+    let source = is_written(task, tree).then_some(OutputSource::File);
+    refuse_secrets(&submission, task, contents, redactor)?;
+    Ok(Frozen { submission, source })
+}
+
 /// Whether the agent wrote the task's output: a file that is there and is not one that it was given.
 fn is_written(task: &PreparedTask, tree: &Tree) -> bool {
     let given = task.files.iter().find(|file| file.place == task.output_place());

@@ -155,7 +155,7 @@ pub async fn execute(
 }
 
 /// Keeps the index up with the writer. An index that fails is rebuilt by whoever reads it.
-pub(crate) fn index_listener(ledger: &Ledger) -> Option<GroupListener> {
+pub fn index_listener(ledger: &Ledger) -> Option<GroupListener> {
     let mut index = Index::open(ledger).ok()?;
     Some(Box::new(move |group| {
         let rows: Vec<(&TrialRecord, _, _)> =
@@ -738,7 +738,7 @@ impl Prepared {
 }
 
 /// Looks after a task was read: what was read is what was planned.
-pub(crate) fn unchanged(task: &Task, revision: Digest) -> Result<(), Problem> {
+pub fn unchanged(task: &Task, revision: Digest) -> Result<(), Problem> {
     let changed = tree::hash(&task.path, &Memory::default()).is_ok_and(|found| found != revision);
     if changed {
         let what = format!("the task `{}` changed while the run went on", task.id);

@@ -112,7 +112,7 @@ pub struct TrialEnded {
 
 impl TrialEnded {
     /// What a record says, of an attempt that no other follows.
-    pub(crate) fn of(record: &TrialRecord, trial: Arc<TrialRef>, duration: Duration) -> Self {
+    pub fn of(record: &TrialRecord, trial: Arc<TrialRef>, duration: Duration) -> Self {
         let cost = &record.cost;
         Self {
             trial,

@@ -7,6 +7,7 @@ use aec_base::document::{Document, Family, Shared, Syntax};
 use aec_base::env::Env;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_base::project::{HarborTable, ModalTable};
 use aec_base::secret::{ExpandError, expand_public};
 use aec_base::settings::{Backend, Candidate, Origin, Setting};
 use aec_model::routing::ClientTable;
@@ -69,6 +70,10 @@ pub struct ComputeTable {
     pub backend: Option<Backend>,
     /// Limits that replace those of the tasks.
     pub resource_limits: ResourceLimitsTable,
+    /// How the `harbor` backend works.
+    pub harbor: HarborTable,
+    /// Who Modal is told that this is.
+    pub modal: ModalTable,
 }
 
 /// Limits that replace those of the tasks.
@@ -178,6 +183,21 @@ pub struct Experiment {
     /// The backend with its place in the file, for the settings ladder.
     #[serde(skip)]
     pub backend: Option<Candidate>,
+    /// What Harbor runs trials in, likewise.
+    #[serde(skip)]
+    pub harbor_environment: Option<Candidate>,
+    /// References to credentials of services.
+    #[serde(skip)]
+    pub services: Services,
+}
+
+/// References to credentials of services, as files have them.
+#[derive(Clone, Debug, Default)]
+pub struct Services {
+    /// Harbor.
+    pub harbor: HarborTable,
+    /// Modal.
+    pub modal: ModalTable,
 }
 
 /// An agent: harness, model and parameters.
@@ -238,6 +258,11 @@ impl Experiment {
             value: backend.name().to_owned(),
             origin: Origin::Experiment(document.place("compute.backend")),
         });
+        let harbor_environment = file.compute.harbor.environment.clone().map(|value| Candidate {
+            setting: Setting::HarborEnvironment,
+            value,
+            origin: Origin::Experiment(document.place("compute.harbor.environment")),
+        });
         Ok(Self {
             experiment_id: file.experiment_id,
             name: file.name,
@@ -248,6 +273,8 @@ impl Experiment {
             repetitions: file.repetitions.map_or(1, Quantity::get),
             disable_verification: file.disable_verification,
             backend,
+            harbor_environment,
+            services: Services { harbor: file.compute.harbor, modal: file.compute.modal },
         })
     }
 }

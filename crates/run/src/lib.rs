@@ -7,6 +7,7 @@ pub mod control;
 pub mod conversation;
 pub mod desk;
 pub mod dispatch;
+pub mod elsewhere;
 pub mod estimate;
 pub mod event;
 pub mod experiment;

@@ -144,6 +144,9 @@ pub struct Conditions {
     /// Tools for every task, from `AGENT_TOOLS_JSON`.
     #[serde(default)]
     pub tools: Option<Vec<PlannedTool>>,
+    /// What Harbor runs trials in; absent on every other backend.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harbor_environment: Option<String>,
 }
 
 impl Default for Conditions {
@@ -158,6 +161,7 @@ impl Default for Conditions {
             allow_leaks: false,
             instruction: None,
             tools: None,
+            harbor_environment: None,
         }
     }
 }
@@ -189,7 +193,8 @@ pub struct PlannedTool {
 }
 
 impl PlannedTool {
-    pub(crate) fn to_tool(&self) -> aec_task::task::Tool {
+    /// The tool as tasks have it.
+    pub fn to_tool(&self) -> aec_task::task::Tool {
         let named = format!("Tool: {}", self.name);
         aec_task::task::Tool {
             name: self.name.clone(),

@@ -119,10 +119,6 @@ fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) 
     if matches!(conditions.backend, Backend::Docker | Backend::Modal) {
         problems.extend(tasks.iter().flat_map(unbuildable));
     }
-    if conditions.backend == Backend::Harbor {
-        let what = format!("the backend `{}` is not part of this version", conditions.backend.name());
-        problems.push(Problem::error(what).id(FAMILY.number(23)).fix("pass --backend local"));
-    }
     problems
 }
 
@@ -154,7 +150,11 @@ impl Frame {
         agents: Vec<PlannedAgent>,
         repetitions: u32,
     ) -> Result<Plan, Vec<Problem>> {
-        let problems = unworkable(tasks, &agents, &self.conditions);
+        let mut problems = unworkable(tasks, &agents, &self.conditions);
+        if self.conditions.backend == Backend::Harbor {
+            let problem = Problem::error("trials that follow from one another cannot be a job of Harbor");
+            problems.push(problem.id(FAMILY.number(23)).fix("pass --backend local or docker"));
+        }
         if !problems.is_empty() {
             return Err(problems);
         }

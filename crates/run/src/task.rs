@@ -123,6 +123,27 @@ impl PreparedTask {
         self.instruction.len() + files + self.verifier.as_ref().map_or(0, VerifierFiles::bytes)
     }
 
+    /// Seconds that an agent may take by the task itself.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most a week")]
+    pub fn agent_seconds(&self) -> u64 {
+        self.task.agent.timeout_sec as u64
+    }
+
+    /// Its discipline.
+    pub fn domain(&self) -> &str {
+        &self.task.domain
+    }
+
+    /// How hard it is, if it says.
+    pub fn difficulty(&self) -> Option<&'static str> {
+        self.task.difficulty.map(aec_task::file::Difficulty::name)
+    }
+
+    /// Who may see it, if it says.
+    pub fn visibility(&self) -> Option<&'static str> {
+        self.task.visibility.map(aec_task::file::Visibility::name)
+    }
+
     /// Its id.
     pub fn id(&self) -> &str {
         self.task.id.as_str()

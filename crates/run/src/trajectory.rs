@@ -299,6 +299,18 @@ impl Trajectory {
         }
     }
 
+    /// Takes over events that were written elsewhere, with their own steps and times. States of a workspace that they
+    /// name are elsewhere too.
+    pub(crate) fn adopt(&self, events: impl IntoIterator<Item = Event>) {
+        let mut inner = self.inner();
+        for mut event in events {
+            event.snapshot = None;
+            event.scrub(&inner.redactor);
+            inner.step = inner.step.max(event.step);
+            inner.append(&event);
+        }
+    }
+
     /// Ends the trajectory. What could not be written is told now: evidence must not be lost in silence.
     pub fn finish(&self) -> io::Result<Finished> {
         let mut inner = self.inner();

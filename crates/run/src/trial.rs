@@ -242,7 +242,7 @@ async fn run_agent(
 }
 
 /// Whether what the agent left is its answer, however it ended.
-fn is_judgeable(end: &End) -> bool {
+pub(crate) fn is_judgeable(end: &End) -> bool {
     match end {
         End::Done | End::Limit(_) | End::Agent(_) => true,
         End::Model(failure) => is_agents(failure),
@@ -261,7 +261,7 @@ fn is_agents(failure: &Failure) -> bool {
     }
 }
 
-type Decision = (Outcome, Option<Fault>, AgentStatus, Option<Verdict>);
+pub(crate) type Decision = (Outcome, Option<Fault>, AgentStatus, Option<Verdict>);
 
 /// What became of the trial.
 async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decision {
@@ -326,7 +326,7 @@ fn stopped() -> Decision {
 }
 
 /// How the agent's own work ended, when what it left is judged.
-fn judge_end(end: &End) -> (AgentStatus, Option<Fault>) {
+pub(crate) fn judge_end(end: &End) -> (AgentStatus, Option<Fault>) {
     match end {
         End::Limit(limit) => {
             let message = format!("a limit ended the agent's work: {}", limit.name());
@@ -344,7 +344,7 @@ fn judge_end(end: &End) -> (AgentStatus, Option<Fault>) {
 }
 
 /// What became of a trial whose agent did not have its chance.
-fn not_judged(end: &End) -> Decision {
+pub(crate) fn not_judged(end: &End) -> Decision {
     let (outcome, fault) = match end {
         End::Model(failure) if matches!(failure.kind, FailureKind::Budget | FailureKind::Cancelled) => {
             let kind = Some(failure.kind.name());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Requirements by the name of their environment.
-const REQUIREMENTS: [(&str, &str); 8] = [
+const REQUIREMENTS: [(&str, &str); 10] = [
     ("modal-1.6.4", include_str!("../requirements/modal-1.6.4.txt")),
     ("verifiers-0.1.14", include_str!("../requirements/verifiers-0.1.14.txt")),
     ("verifiers-0.3.1", include_str!("../requirements/verifiers-0.3.1.txt")),
@@ -14,6 +14,8 @@ const REQUIREMENTS: [(&str, &str); 8] = [
     ("prime-0.6.2", include_str!("../requirements/prime-0.6.2.txt")),
     ("prime-0.12.0", include_str!("../requirements/prime-0.12.0.txt")),
     ("prime-0.18.0", include_str!("../requirements/prime-0.18.0.txt")),
+    ("harbor-0.24.0", include_str!("../requirements/harbor-0.24.0.txt")),
+    ("harbor-0.25.0", include_str!("../requirements/harbor-0.25.0.txt")),
 ];
 
 /// The interpreter of an environment with a version of `verifiers`. Where the packages cannot be had the test is to be
@@ -28,6 +30,41 @@ pub fn with_verifiers(version: &str) -> Option<PathBuf> {
     }
 }
 
+/// The directory of programs of an environment with a version of Harbor, which needs Python 3.12. Where it cannot be had
+/// the test is to be skipped, which is said; that is a failure where everything is to be checked.
+pub fn with_harbor(version: &str) -> Option<PathBuf> {
+    let made = match recent_interpreter() {
+        Some(python) => install_by(&format!("harbor-{version}"), &python),
+        None => Err("there is no Python 3.12 or newer".to_owned()),
+    };
+    match made {
+        Ok(environment) => Some(environment.join("bin")),
+        Err(why) => {
+            skip(&format!("no Harbor {version}: {why}"));
+            None
+        }
+    }
+}
+
+/// An interpreter of 3.12 or newer: on the search path, or among those that pyenv keeps.
+fn recent_interpreter() -> Option<PathBuf> {
+    let question = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', sys.executable))); \
+                    sys.exit(sys.version_info < (3, 12))";
+    let names = ["python3", "python3.12", "python3.13", "python3.14"].into_iter().map(PathBuf::from);
+    let kept = std::env::home_dir().map(|home| home.join(".pyenv/versions"));
+    let mut versions: Vec<PathBuf> = kept
+        .and_then(|kept| fs_err::read_dir(kept).ok())
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin/python3")))
+        .collect();
+    versions.sort();
+    names.chain(versions).find_map(|python| {
+        let answer = run(Command::new(python).args(["-I", "-S", "-c", question])).ok()?;
+        Some(PathBuf::from(answer.trim()))
+    })
+}
+
 /// Says why a test is skipped; fails where everything is to be checked.
 #[expect(clippy::print_stderr, reason = "whoever runs the tests must see it")]
 pub fn skip(why: &str) {
@@ -38,6 +75,10 @@ pub fn skip(why: &str) {
 
 /// The environment of this name, with everything that its requirements name.
 pub fn install(name: &str) -> Result<PathBuf, String> {
+    install_by(name, &interpreter())
+}
+
+fn install_by(name: &str, python: &Path) -> Result<PathBuf, String> {
     let wanted = REQUIREMENTS.iter().find(|(known, _)| *known == name).map(|(_, wanted)| *wanted);
     let wanted = wanted.ok_or_else(|| format!("nobody knows what {name} needs"))?;
     let environment = directory().join(name);
@@ -48,7 +89,7 @@ pub fn install(name: &str) -> Result<PathBuf, String> {
     if fs_err::read_to_string(&complete).is_ok_and(|made| made == wanted) {
         return Ok(environment);
     }
-    make(&environment)?;
+    make_by(&environment, python)?;
     let requirements = environment.join("requirements.txt");
     fs_err::write(&requirements, wanted).map_err(|error| error.to_string())?;
     run(Command::new(environment.join("bin/python"))
@@ -60,7 +101,11 @@ pub fn install(name: &str) -> Result<PathBuf, String> {
 
 /// Makes an empty environment.
 pub fn make(environment: &Path) -> Result<(), String> {
-    run(Command::new(interpreter()).args(["-m", "venv", "--clear"]).arg(environment)).map(|_| ())
+    make_by(environment, &interpreter())
+}
+
+fn make_by(environment: &Path, python: &Path) -> Result<(), String> {
+    run(Command::new(python).args(["-m", "venv", "--clear"]).arg(environment)).map(|_| ())
 }
 
 /// The interpreter of this machine, behind whatever stands before it on the search path.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 16] = [
+const ROOMS: [&str; 17] = [
     "aec-base",
     "aec-sandbox",
     "aec-container",
@@ -18,6 +18,7 @@ const ROOMS: [&str; 16] = [
     "aec-run",
     "aec-cluster",
     "aec-report",
+    "aec-harbor",
     "aec-prime",
     "aec-eval",
     "aec-evolve",

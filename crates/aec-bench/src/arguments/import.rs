@@ -8,7 +8,7 @@ use super::{SandboxArgument, TasksRootArgument};
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArguments {
-    /// Results of verifiers: a directory with results.jsonl or traces.jsonl, or such a file
+    /// Results: a job directory of Harbor, a directory of verifiers with results.jsonl or traces.jsonl, or such a file
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: PathBuf,
     #[command(flatten)]

@@ -46,6 +46,9 @@ pub(crate) struct PlanArguments {
     /// Where trials run
     #[arg(long, short, value_name = "NAME", value_parser = Backend::NAMES)]
     pub(crate) backend: Option<String>,
+    /// What Harbor runs trials in: docker, modal, daytona …, or module:Class [default: docker]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) harbor_environment: Option<String>,
     /// Seconds an agent may take, instead of the task's
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) timeout: Option<u32>,
@@ -144,7 +147,7 @@ pub(crate) struct RunArguments {
 }
 
 /// Flags that make a plan, which one that is locked or under way does not need.
-const PLANNING: [&str; 24] = [
+const PLANNING: [&str; 25] = [
     "tasks",
     "config",
     "more_tasks",
@@ -162,6 +165,7 @@ const PLANNING: [&str; 24] = [
     "system_prompt_file",
     "repetitions",
     "backend",
+    "harbor_environment",
     "timeout",
     "memory_mb",
     "no_verify",

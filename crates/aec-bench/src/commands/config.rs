@@ -45,6 +45,7 @@ pub(crate) fn view(context: &Context, arguments: &ConfigViewArguments) -> Result
     if let Some(file) = &arguments.config {
         let read = Experiment::read(&context.absolute(file)?, &project.env)?;
         overrides.extend(read.backend.clone());
+        overrides.extend(read.harbor_environment.clone());
         project = context.project(overrides)?;
         experiment = Some(read);
     }

@@ -9,8 +9,10 @@ use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_container::engine::hosts;
 use aec_container::{Engine, EngineLimits, Modal};
+use aec_run::experiment::Services;
 use serde::Serialize;
 
+use crate::commands::harbor;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -81,9 +83,11 @@ pub(crate) fn missing_for_modal(search_path: Option<&OsStr>, env: &aec_base::env
 }
 
 /// Modal, as runs use it.
-pub(crate) fn modal(context: &Context, project: &Project) -> Result<Modal, Failure> {
+pub(crate) fn modal(context: &Context, project: &Project, services: &Services) -> Result<Modal, Failure> {
+    let named = harbor::variables(project, services)?;
+    let env = project.env.clone().with(named.into_iter().filter(|(name, _)| name.starts_with("MODAL_")));
     let search_path = context.search_path();
-    let missing = missing_for_modal(search_path.as_deref(), &project.env);
+    let missing = missing_for_modal(search_path.as_deref(), &env);
     let refused = |why: String| {
         let problem = Problem::error("the modal backend cannot be used").id(FAMILY.number(22));
         Failure::environment(problem.why(why).fix("see `aec-bench doctor`, or use --backend docker or local"))
@@ -93,7 +97,7 @@ pub(crate) fn modal(context: &Context, project: &Project) -> Result<Modal, Failu
     };
     let variables = MODAL_VARIABLES
         .iter()
-        .filter_map(|name| Some(((*name).to_owned(), project.env.get(name)?.to_owned())))
+        .filter_map(|name| Some(((*name).to_owned(), env.get(name)?.to_owned())))
         .collect();
     Modal::new(python, variables, MODAL_APP.to_owned()).map_err(|error| refused(error.to_string()))
 }

@@ -5,6 +5,7 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_container::{Engine, EngineLimits};
 use aec_evolve::workspace::git::GitProgram;
+use aec_harbor::program::Program;
 use aec_sandbox::Hold;
 use aec_sandbox::host::{self, Trial};
 use aec_sandbox::python;
@@ -90,6 +91,7 @@ pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
     };
     checks.push(container_check(&env));
     checks.push(modal_check(context, &env));
+    checks.push(harbor_check(context));
     let data = Data { checks, credentials: credentials(&env) };
     let mut problems: Vec<Problem> = data
         .checks
@@ -180,6 +182,17 @@ fn slurm_check(context: &Context) -> Check {
         },
     };
     Check { name: "slurm", status, detail, fix }
+}
+
+fn harbor_check(context: &Context) -> Check {
+    let (status, detail, fix) = match Program::find(context.search_path().as_deref()) {
+        Ok(program) => (Status::Ok, format!("{} at {}", program.version, program.path.display()), None),
+        Err(error) => {
+            let detail = format!("{error}; `--backend harbor` needs it");
+            (Status::Limited, detail, Some(error.fix().to_owned()))
+        }
+    };
+    Check { name: "harbor", status, detail, fix }
 }
 
 fn python_check(context: &Context) -> Check {

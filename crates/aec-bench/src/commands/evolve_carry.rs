@@ -34,7 +34,7 @@ use crate::commands::evolve_report::view_text;
 use crate::commands::evolve_run::{Opened, Prepared, prepare};
 use crate::commands::models::{self, Models};
 use crate::commands::planning;
-use crate::commands::run::{judge, listen, shared_with};
+use crate::commands::run::{listen, shared_with};
 use crate::context::Context;
 use crate::evolve_progress::EvolveProgress;
 use crate::failure::{Exit, Failure};
@@ -57,7 +57,7 @@ pub(super) fn carry_out(
 ) -> Result<Outcome, Failure> {
     let prepared =
         prepare(context, &opened, template, arguments, directory.run.as_str(), &directory.tasks())?;
-    let Prepared { models, supply, plan, frame } = prepared;
+    let Prepared { models, supply, plan, frame, judge } = prepared;
     let Opened { project, workspace, held, settings, kind, .. } = opened;
     let runtime = models::runtime()?;
     let signals = {
@@ -66,7 +66,6 @@ pub(super) fn carry_out(
     };
     let mut problems = models.problems.clone();
     problems.extend(supply.remarks.iter().cloned());
-    let judge = judge(context, &project, &plan)?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let beginning = Beginning {

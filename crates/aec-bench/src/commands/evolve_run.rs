@@ -19,9 +19,11 @@ use aec_evolve::state::State;
 use aec_evolve::supply::Supply;
 use aec_evolve::workspace::candidate::Candidate;
 use aec_evolve::workspace::{Held, Workspace};
+use aec_judge::judge::Judge;
 use aec_model::meter::Unpriced;
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
+use aec_run::experiment::Services;
 use aec_run::plan::{Plan, SandboxChoice};
 use aec_run::planning::Frame;
 use aec_task::selection::SelectionTable;
@@ -36,6 +38,7 @@ use crate::commands::evolve_carry::carry_out;
 use crate::commands::generate_task::engines;
 use crate::commands::models::{self, Models, dollars_of};
 use crate::commands::planning::{self, VERSION};
+use crate::commands::run::judge;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -272,6 +275,7 @@ pub(super) struct Prepared {
     pub(super) supply: Supply,
     pub(super) plan: Plan,
     pub(super) frame: Frame,
+    pub(super) judge: Judge,
 }
 
 /// Finds out whether everything is there that a run needs.
@@ -303,6 +307,10 @@ pub(super) fn prepare(
     let mut problems = frame.step(&[], Vec::new(), vec![agent.clone()], 1).err().unwrap_or_default();
     let plan = frame.opening(vec![agent]);
     problems.extend(agents::prepare(&plan, &project.root, &models.client).err().unwrap_or_default());
+    if !problems.is_empty() {
+        return Err(problems.into());
+    }
+    let judge = judge(context, project, &plan, &Services::default())?;
     let voices = settings.evolvers.iter().chain(&settings.classifier);
     for voice in voices {
         if let Err(error) = models.client.model(&voice.model, None) {
@@ -328,7 +336,7 @@ pub(super) fn prepare(
     let mut others = RunDirectory::of_workspace(&feedback(project), &opened.baseline.manifest.name)?;
     others.retain(|other| other.kind != opened.kind || other.run.as_str() != run);
     supply.compare_with(&others)?;
-    Ok(Prepared { models, supply, plan, frame })
+    Ok(Prepared { models, supply, plan, frame, judge })
 }
 
 #[derive(Serialize)]

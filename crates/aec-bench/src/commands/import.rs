@@ -7,6 +7,7 @@ use aec_base::problem::{Place, Problem};
 use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text::{count, printable};
+use aec_harbor::result::is_job;
 use aec_judge::judge::Judge;
 use aec_ledger::layout::Ledger;
 use aec_prime::FAMILY;
@@ -20,6 +21,7 @@ use aec_task::task::Task;
 use serde::Serialize;
 
 use crate::arguments::{ImportArguments, ImportInto};
+use crate::commands::import_harbor;
 use crate::commands::verify::judge;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -28,7 +30,7 @@ use crate::output::Outcome;
 /// Rollouts that are brought in together.
 const GROUP: usize = 256;
 /// Problems of rows that are told one by one.
-const TOLD: usize = 20;
+pub(crate) const TOLD: usize = 20;
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -43,6 +45,9 @@ struct Data<'a> {
 
 pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<Outcome, Failure> {
     let path = context.absolute(&arguments.path)?;
+    if path.is_dir() && is_job(&path) {
+        return import_harbor::import(context, &path, &arguments.into);
+    }
     let source = open_source(&path)?;
     let id = run_id(&path);
     let origin = Origin { adapter: "verifiers", id };
@@ -68,7 +73,7 @@ pub(crate) fn open_source(path: &Path) -> Result<Source, Failure> {
     open(path).map_err(|error| {
         Problem::error(error.to_string())
             .id(FAMILY.number(22))
-            .fix("name the directory that the evaluation wrote, or its file of rollouts")
+            .fix("name the directory that the evaluation or Harbor's job wrote, or a file of rollouts")
             .into()
     })
 }
@@ -84,9 +89,9 @@ pub(crate) struct Taken {
 /// Everything that bringing rollouts in needs of the project.
 pub(crate) struct ImportDesk {
     pub(crate) project: Project,
-    experiment: Option<Name>,
-    tasks: Vec<Task>,
-    judge: Option<Judge>,
+    pub(crate) experiment: Option<Name>,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) judge: Option<Judge>,
 }
 
 impl ImportDesk {

@@ -57,6 +57,9 @@ pub(crate) struct Preview {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     forecasts: Vec<AgentForecast>,
     locked: Option<String>,
+    /// The jobs that Harbor would be given.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) harbor_jobs: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sizing: Option<Sizing>,
     trials: Vec<PreviewTrial>,
@@ -83,7 +86,7 @@ struct PreviewTrial {
 
 pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Result<Outcome, Failure> {
     let roots = [(Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root")];
-    let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
+    let Planned { project, made, variables, .. } = planning::plan(context, &arguments.plan, &roots)?;
     let mut locked = None;
     if let Some(file) = &arguments.lock {
         let path = context.absolute(file)?;
@@ -215,6 +218,7 @@ impl Preview {
             cost_ceilings: ceilings,
             forecasts,
             locked,
+            harbor_jobs: Vec::new(),
             sizing: None,
             trials: trials
                 .iter()
@@ -256,6 +260,9 @@ impl Preview {
         }
         for forecast in &self.forecasts {
             text.push_str(&format!("Expected of {}: {}\n", forecast.agent, forecast.all));
+        }
+        for job in &self.harbor_jobs {
+            text.push_str(&format!("Harbor job:\n{job:#}\n"));
         }
         if let Some(sizing) = &self.sizing {
             text.push_str(&sizing_text(sizing));

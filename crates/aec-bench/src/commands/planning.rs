@@ -7,7 +7,7 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::{Backend, Candidate, Origin, Setting};
 use aec_base::text;
-use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, is_below_root};
+use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, Services, is_below_root};
 use aec_run::overrides;
 use aec_run::plan::{Conditions, Plan, SandboxChoice};
 use aec_run::planning::{self, Made, Places};
@@ -17,6 +17,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use crate::arguments::{PlanArguments, SandboxLevel};
+use crate::commands::harbor;
 use crate::commands::models::{self, dollars_of};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -30,6 +31,8 @@ pub(crate) struct Planned {
     pub(crate) made: Made,
     /// `AGENT_*` variables that took part.
     pub(crate) variables: Vec<&'static str>,
+    /// What the experiment says of services.
+    pub(crate) services: Services,
 }
 
 /// Directories that flags name: setting, value, flag.
@@ -51,6 +54,7 @@ pub(crate) fn open(
     }
     let flags = [
         (Setting::Backend, arguments.backend.clone(), "--backend"),
+        (Setting::HarborEnvironment, arguments.harbor_environment.clone(), "--harbor-environment"),
         (
             Setting::ExperimentDollars,
             arguments.budget.max_cost.as_ref().map(|text| dollars_of(text, "--max-cost")).transpose()?,
@@ -75,7 +79,12 @@ pub(crate) fn open(
             overrides.push(Candidate { setting, value, origin: Origin::Flag { flag } });
         }
     }
-    overrides.extend(experiment.and_then(|experiment| experiment.backend.clone()));
+    for from_file in [
+        |experiment: &Experiment| experiment.backend.clone(),
+        |experiment: &Experiment| experiment.harbor_environment.clone(),
+    ] {
+        overrides.extend(experiment.and_then(from_file));
+    }
     context.project(overrides)
 }
 
@@ -123,7 +132,10 @@ pub(crate) fn plan(
     let filters = arguments.selection.filters()?;
     let wanted = |task: &Task| filters.iter().all(|filter| filter.takes(task));
     let made = planning::make(&places(&project), &experiment, id, conditions, VERSION, &wanted)?;
-    Ok(Planned { project, made, variables })
+    if made.plan.conditions.backend == Backend::Harbor {
+        harbor::check(context, &project, &made.plan, &made.tasks)?;
+    }
+    Ok(Planned { project, made, variables, services: experiment.services })
 }
 
 /// Selection flags beside an experiment file narrow what it selects.
@@ -212,6 +224,8 @@ fn from_flags(arguments: &PlanArguments) -> Result<Experiment, Failure> {
         repetitions: arguments.repetitions.unwrap_or(1),
         disable_verification: false,
         backend: None,
+        harbor_environment: None,
+        services: Services::default(),
     })
 }
 
@@ -273,6 +287,8 @@ fn conditions(project: &Project, experiment: &Experiment, arguments: &PlanArgume
         allow_leaks: arguments.allow_leaks,
         instruction: None,
         tools: None,
+        harbor_environment: (backend == Backend::Harbor)
+            .then(|| project.settings.get(Setting::HarborEnvironment).value.clone()),
     }
 }
 

@@ -15,7 +15,7 @@ use aec_ledger::index::{Filter, Index};
 use aec_report::group::Unit;
 use aec_report::leaderboard::{Row, leaderboard};
 use aec_report::selection::Selection;
-use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable};
+use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, Services};
 use aec_run::plan::Conditions;
 use aec_run::planning::make;
 use aec_task::catalogue::Catalogue;
@@ -185,6 +185,8 @@ fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
         repetitions: REPETITIONS,
         disable_verification: false,
         backend: None,
+        harbor_environment: None,
+        services: Services::default(),
     };
     // Another dataset is another experiment.
     let version = dataset.rsplit('@').next().unwrap_or_default();
@@ -197,6 +199,7 @@ fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
         tasks: made.tasks,
         variables: Vec::new(),
         problems: made.problems,
+        services: Services::default(),
     })
 }
 

@@ -10,6 +10,7 @@ use aec_base::project::Project;
 use aec_base::settings::{Backend, Setting};
 use aec_base::text;
 use aec_container::Containers;
+use aec_harbor::carry::{self, Carry};
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::pool::Pool;
 use aec_judge::verdict::Outcome as TrialOutcome;
@@ -23,6 +24,7 @@ use aec_run::agents;
 use aec_run::control::Control;
 use aec_run::dispatch::{self, Options, Rerun, Run};
 use aec_run::event::{RunEnded, RunEvent, StopReason};
+use aec_run::experiment::Services;
 use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
 use aec_run::planning::load;
@@ -35,6 +37,7 @@ use serde::Serialize;
 
 use crate::arguments::{EngineChoice, RunArguments, TapeArguments};
 use crate::commands::containers;
+use crate::commands::harbor;
 use crate::commands::ledger::find_experiment;
 use crate::commands::models::{self, Models};
 use crate::commands::plan::{Preview, variables_remark};
@@ -54,6 +57,7 @@ pub(crate) struct Prepared {
     pub(crate) tasks: Vec<Task>,
     pub(crate) variables: Vec<&'static str>,
     pub(crate) problems: Vec<Problem>,
+    pub(crate) services: Services,
 }
 
 #[derive(Serialize)]
@@ -85,8 +89,12 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         return run_submit::submit(context, arguments, prepared, &trials, &rerun);
     }
     if arguments.dry_run {
-        let Prepared { project, plan, tasks, variables, problems } = &prepared;
-        let preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
+        let Prepared { project, plan, tasks, variables, problems, .. } = &prepared;
+        let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
+        if plan.conditions.backend == Backend::Harbor {
+            let limits = (arguments.concurrency, arguments.model_concurrency);
+            preview.harbor_jobs = harbor::preview(context, project, plan, tasks, &trials, &rerun, limits)?;
+        }
         let outcome = preview.outcome(context)?.problems(problems.clone());
         return Ok(variables_remark(outcome, variables));
     }
@@ -101,12 +109,14 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         traces: false,
         cluster: worker.as_ref().map(Worker::options),
     };
+    let services = std::mem::take(&mut prepared.services);
     let how = How {
         tape: &arguments.tape,
         shard,
         extend: arguments.extend,
         unpriced: if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse },
         worker: worker.as_ref(),
+        services: &services,
     };
     carry_out(context, prepared, trials, &how, options, mode)
 }
@@ -121,6 +131,8 @@ struct How<'a> {
     unpriced: Unpriced,
     /// What this process is on a cluster.
     worker: Option<&'a Worker>,
+    /// What the experiment says of services.
+    services: &'a Services,
 }
 
 fn mode(context: &Context, arguments: &RunArguments) -> Mode {
@@ -139,13 +151,15 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Fail
         (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
-        let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
+        let Planned { project, made, variables, services } =
+            planning::plan(context, &arguments.plan, &roots)?;
         return Ok(Prepared {
             project,
             plan: made.plan,
             tasks: made.tasks,
             variables,
             problems: made.problems,
+            services,
         });
     }
     let project = planning::open(context, &arguments.plan, &roots, None)?;
@@ -160,7 +174,10 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Fail
         problems.push(Problem::warning(what).fix("make a new plan if the difference matters"));
     }
     let tasks = load(&planning::places(&project), &plan)?;
-    Ok(Prepared { project, plan, tasks, variables: Vec::new(), problems })
+    if plan.conditions.backend == Backend::Harbor {
+        harbor::check(context, &project, &plan, &tasks)?;
+    }
+    Ok(Prepared { project, plan, tasks, variables: Vec::new(), problems, services: Services::default() })
 }
 
 fn plan_under_way(ledger: &Ledger, id: &str) -> Result<Plan, Failure> {
@@ -208,7 +225,7 @@ fn begin(
     mode: Mode,
     named: &BTreeSet<Name>,
 ) -> Result<Begun, Failure> {
-    let How { tape, shard, extend, unpriced, worker } = *how;
+    let How { tape, shard, extend, unpriced, worker, services } = *how;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let runtime = models::runtime()?;
@@ -219,7 +236,7 @@ fn begin(
     let opened = models::open(context, project, tape, RetryPolicy::default(), unpriced)?;
     let problems = opened.problems.clone();
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
-    let judge = judge(context, project, plan)?;
+    let judge = judge(context, project, plan, services)?;
     let models = tape.name();
     let own = worker.map(|_| trials);
     let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named, own };
@@ -247,7 +264,11 @@ fn carry_out(
     mut options: Options,
     mode: Mode,
 ) -> Result<Outcome, Failure> {
-    let Prepared { project, plan, tasks, variables, mut problems } = prepared;
+    let Prepared { project, plan, tasks, variables, mut problems, .. } = prepared;
+    let harbor = match plan.conditions.backend {
+        Backend::Harbor => Some(harbor::open(context, &project, &plan, &tasks, how.tape, how.services)?),
+        Backend::Local | Backend::Docker | Backend::Modal => None,
+    };
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let begun = begin(context, &project, &plan, &trials, how, mode, &options.rerun.trials)?;
@@ -263,8 +284,7 @@ fn carry_out(
     let directory = ledger.experiment(&plan.experiment_id);
     let digest = plan.digest;
     let id = session.id.clone();
-    let run =
-        Run { shared, tasks, trials, ledger: ledger.clone(), jobs: jobs.clone(), session, past, options };
+    let (ledger_root, jobs_root) = (ledger.clone(), jobs.clone());
     let ended = runtime.block_on(async {
         match how.worker {
             Some(worker) => {
@@ -279,15 +299,26 @@ fn carry_out(
                 teller.on(event);
             }
         };
-        dispatch::execute(run, &mut observe).await
+        let (ledger, jobs) = (ledger_root, jobs_root);
+        match harbor {
+            Some(harbor) => {
+                let carry = Carry { shared, tasks, trials, ledger, jobs, session, past, options, harbor };
+                carry::execute(carry, &mut observe).await
+            }
+            None => {
+                let run = Run { shared, tasks, trials, ledger, jobs, session, past, options };
+                dispatch::execute(run, &mut observe).await.map(|ended| (ended, Vec::new()))
+            }
+        }
     });
     drop(teller);
     progress.finish();
     // A judge that nobody waits for any more ends with the program.
     runtime.shutdown_background();
-    let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
+    let (ended, more) = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
     let found = found(&ended);
     let exit = how.worker.map(|worker| worker.exit().unwrap_or_else(|| worker_exit(&ended)));
+    problems.extend(more);
     problems.extend(found);
     let data = Data {
         plan: digest,
@@ -337,7 +368,15 @@ pub(crate) fn offline(
         cluster: None,
     };
     let tape = TapeArguments::default();
-    let how = How { tape: &tape, shard: None, extend: false, unpriced: Unpriced::Refuse, worker: None };
+    let services = Services::default();
+    let how = How {
+        tape: &tape,
+        shard: None,
+        extend: false,
+        unpriced: Unpriced::Refuse,
+        worker: None,
+        services: &services,
+    };
     let quiet = Mode::choose(Wanted { quiet: true, ..Wanted::default() });
     let begun = begin(context, &project, &plan, &trials, &how, quiet, &BTreeSet::new())?;
     let Begun { runtime, signals, session, past, mut progress, shared, control, .. } = begun;
@@ -367,10 +406,15 @@ pub(super) async fn listen(mut signals: Signals, control: Control) {
 
 /// What all attempts of a run share.
 /// The judge of a run. Where trials run in containers, their engine must answer.
-pub(super) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result<Judge, Failure> {
+pub(super) fn judge(
+    context: &Context,
+    project: &Project,
+    plan: &Plan,
+    services: &Services,
+) -> Result<Judge, Failure> {
     let containers = match plan.conditions.backend {
         Backend::Docker => Some(Containers::Engine(containers::engine(project)?)),
-        Backend::Modal => Some(Containers::Modal(containers::modal(context, project)?)),
+        Backend::Modal => Some(Containers::Modal(containers::modal(context, project, services)?)),
         Backend::Local | Backend::Harbor => None,
     };
     Ok(Judge {

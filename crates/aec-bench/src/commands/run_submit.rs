@@ -7,7 +7,7 @@ use aec_base::file::write_atomic;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::secret::is_secret_name;
-use aec_base::settings::Setting;
+use aec_base::settings::{Backend, Setting};
 use aec_base::text;
 use aec_base::timestamp::Timestamp;
 use aec_cluster::contract::{Again, CONTRACT_VERSION, Contract, Engine, Folder, Jobs, Spent};
@@ -130,7 +130,11 @@ pub(crate) fn submit(
     trials: &[PlannedTrial],
     rerun: &Rerun,
 ) -> Result<Outcome, Failure> {
-    let Prepared { project, plan, tasks, variables, mut problems } = prepared;
+    let Prepared { project, plan, tasks, variables, mut problems, .. } = prepared;
+    if plan.conditions.backend == Backend::Harbor {
+        let fix = "let Harbor spread the trials by its environment, or use another backend";
+        return Err(usage("`--backend harbor` runs from one machine, not from workers of a cluster", fix));
+    }
     let shards = arguments.engine.shards.unwrap_or(1) as usize;
     if arguments.dry_run {
         let preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, None)?;

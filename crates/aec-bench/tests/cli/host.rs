@@ -24,7 +24,8 @@ fn doctor_reports_python_isolation_and_keys_by_name_only() {
             "cgroups",
             "slurm",
             "containers",
-            "modal"
+            "modal",
+            "harbor"
         ]
     );
     assert_eq!(checks[0]["status"], "ok");

@@ -248,13 +248,13 @@ fn harness_config_fills_in_what_is_not_said() {
 
 #[test]
 fn a_backend_that_cannot_be_used_is_refused_before_anything_is_run() {
-    for (file, line) in [
-        ("backend: modal", "evolve run -c evolution.yaml"),
-        ("backend: harbor", "evolve run -c evolution.yaml"),
+    for (file, refusal, said) in [
+        ("backend: modal", (4, "B022"), "MODAL_TOKEN_ID"),
+        ("backend: harbor", (3, "E023"), "cannot be a job of Harbor"),
     ] {
         let world = World::new();
         world.evolution(&[file]);
-        world.refuses(line, (3, "E023"), &[file.trim_start_matches("backend: "), "not part of this version"]);
+        world.refuses("evolve run -c evolution.yaml", refusal, &[said]);
         assert_eq!(world.voices.asked("solver").len(), 0);
     }
 }

@@ -260,13 +260,13 @@ fn e10_what_cannot_work_is_found_before_anything_is_begun() {
     world.evolution(&["tasks: { domains: [maritime] }"]);
     world.refuses("evolve run -c evolution.yaml", (3, "X040"), &["no task is selected"]);
     world.evolution(&["backend: modal"]);
-    world.refuses("evolve run -c evolution.yaml", (3, "E023"), &["modal"]);
+    world.refuses("evolve run -c evolution.yaml", (4, "B022"), &["modal"]);
     world.env.write(
         "experiment.yaml",
         "agents: [{ name: a, harness: direct, model: solver }]\ncompute: { backend: harbor }\n",
     );
     world.evolution(&["harness_config: experiment.yaml"]);
-    world.refuses("evolve run -c evolution.yaml", (3, "E023"), &["harbor"]);
+    world.refuses("evolve run -c evolution.yaml", (3, "E023"), &["Harbor"]);
     assert!(!world.directory("evolve").exists());
 }
 

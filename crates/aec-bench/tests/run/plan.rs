@@ -404,7 +404,7 @@ fn what_cannot_be_run_is_said_before_anything_is() {
         ("run", 2),
         ("run civil", 2),
         ("run civil --harness direct", 2),
-        ("run civil --harness nop --backend modal", 3),
+        ("run civil --harness nop --backend modal", 4),
         ("run civil --harness oracle", 3),
         ("run nowhere --harness nop", 3),
         ("run civil --harness nop --parameter max_turns=3", 3),

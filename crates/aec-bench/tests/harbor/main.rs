@@ -1,0 +1,82 @@
+//! Harbor from outside: the released program runs jobs of ours in an environment of the tests' own, and job directories of
+//! every kind are brought in.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+
+mod config;
+mod imports;
+mod runs;
+mod stops;
+mod tasks;
+#[expect(dead_code, reason = "shared with the tests of runs, which need more of it")]
+#[path = "../run/world.rs"]
+mod world;
+
+use std::path::{Path, PathBuf};
+
+use aec_ledger::record::TrialRecord;
+use world::Project;
+
+/// The version that most tests use.
+const VERSION: &str = "0.25.0";
+/// The environment of the tests' own.
+const ROOM: &str = "local_room:LocalRoom";
+
+/// A project for which Harbor is installed, or nothing where it cannot be had.
+fn project(tasks: usize) -> Option<Project> {
+    project_of(VERSION, tasks)
+}
+
+fn project_of(version: &str, tasks: usize) -> Option<Project> {
+    let programs = aec_test::venv::with_harbor(version)?;
+    if !rustix::process::geteuid().is_root() {
+        aec_test::venv::skip("the tests' environment of Harbor needs root");
+        return None;
+    }
+    let mut project = Project::with_tasks(tasks);
+    // Last on the path: Harbor's own Python is not the one that verifiers run with.
+    let path = std::env::var("PATH").unwrap();
+    project.env.set("PATH", &format!("{path}:{}", programs.display()));
+    project.env.set("PYTHONPATH", python().to_str().unwrap());
+    Some(project)
+}
+
+fn python() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/harbor/python")
+}
+
+/// The jobs of Harbor that a run made, oldest first.
+fn jobs(project: &Project, experiment: &str) -> Vec<PathBuf> {
+    let below = project.jobs(experiment).join("_harbor");
+    let mut found = Vec::new();
+    for name in world::names_in(&below) {
+        let jobs = below.join(name).join("jobs");
+        found.extend(world::names_in(&jobs).into_iter().map(|name| jobs.join(name)));
+    }
+    found
+}
+
+/// What tells verdicts apart: task, agent, repetition, outcome, reward and what was frozen.
+fn verdicts(project: &Project, experiment: &str) -> Vec<String> {
+    let line = |record: &TrialRecord| {
+        let submission = record.outputs.submission.as_ref().map(|submission| submission.digest.to_string());
+        format!(
+            "{} {} {} {} {:?} {}",
+            record.task.task_id,
+            record.agent.name,
+            record.repetition,
+            record.outcome.name(),
+            record.reward(),
+            submission.unwrap_or_default()
+        )
+    };
+    let mut lines: Vec<String> = project.records(experiment).values().map(line).collect();
+    lines.sort();
+    lines
+}
+
+/// What a record says of a key of the agent's result.
+fn told(record: &TrialRecord, key: &str) -> String {
+    let value = record.outputs.agent_result.get(key);
+    value.map_or_else(String::new, |value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+}

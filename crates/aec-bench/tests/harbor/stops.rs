@@ -1,0 +1,123 @@
+//! Jobs that are interrupted, killed or crash: what finished is recorded, the rest is done by the next run.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use aec_judge::verdict::Outcome;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::world::{Project, names_in};
+use crate::{ROOM, jobs, project, verdicts};
+
+/// Seconds that the slow solution takes, by way of the tests' environment.
+const SLOWLY: &str = "LOCAL_ROOM_SLOWLY";
+
+/// Two tasks, of which the second takes its time.
+fn slow() -> Option<Project> {
+    let mut project = project(2)?;
+    let solution =
+        "#!/bin/bash\nsleep \"${SLOWLY:-0}\"\ncat /solution/answer.json > /workspace/output.json\n";
+    project.env.set(SLOWLY, "20");
+    project.env.write("tasks/civil/channel-001/solution/solve.sh", solution);
+    Some(project)
+}
+
+fn line(experiment: &str) -> String {
+    format!(
+        "run civil/* --harness oracle -e {experiment} -b harbor --harbor-environment {ROOM} --concurrency 1"
+    )
+}
+
+/// The process of the only job that is under way.
+fn harbor(project: &Project, experiment: &str) -> Pid {
+    let below = project.jobs(experiment).join("_harbor");
+    let until = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < until {
+        let pids = names_in(&below)
+            .into_iter()
+            .filter_map(|name| std::fs::read_to_string(below.join(name).join("pid")).ok());
+        if let Some(pid) = pids.filter_map(|text| text.trim().parse().ok()).find_map(Pid::from_raw) {
+            return pid;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("no job was started");
+}
+
+/// Waits until so many records are there.
+fn wait_for_records(project: &Project, experiment: &str, count: usize) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while project.record_names(experiment).len() < count {
+        assert!(Instant::now() < until, "{:?}", project.record_names(experiment));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The slow task is quick from now on, as if whatever held it up were gone; its files stay what they are.
+fn hurry(project: &mut Project) {
+    project.env.set(SLOWLY, "0");
+}
+
+#[test]
+fn an_interrupted_job_keeps_what_finished_and_resume_does_the_rest() {
+    let Some(mut project) = slow() else { return };
+    let running = project.start(&line("cut"));
+    wait_for_records(&project, "cut", 1);
+    running.signal(Signal::INT);
+    let (code, _, said) = running.end();
+    assert_eq!(code, Some(130), "{said}");
+    let outcomes: Vec<Outcome> = project.records("cut").values().map(|record| record.outcome).collect();
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Outcome::Scored).count(), 1, "{outcomes:?}");
+    assert!(
+        outcomes.iter().all(|outcome| matches!(outcome, Outcome::Scored | Outcome::Cancelled)),
+        "{outcomes:?}"
+    );
+    hurry(&mut project);
+    let rest = project.data("run --resume cut");
+    assert_eq!(rest["all"]["outcomes"]["scored"], 2, "{rest}");
+    assert_eq!(jobs(&project, "cut").len(), 2);
+    project.assert_sound("cut");
+}
+
+#[test]
+fn a_job_that_is_killed_is_told_of_and_nothing_is_made_up() {
+    let Some(mut project) = slow() else { return };
+    let running = project.start(&format!("--json {}", line("killed")));
+    wait_for_records(&project, "killed", 1);
+    kill_process_group(harbor(&project, "killed"), Signal::KILL).unwrap();
+    let (code, output, _) = running.end();
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("Y030") && output.contains("left 1 trial without a result"), "{output}");
+    assert_eq!(verdicts(&project, "killed").len(), 1);
+    hurry(&mut project);
+    project.data("run --resume killed");
+    assert_eq!(verdicts(&project, "killed").len(), 2);
+    project.assert_sound("killed");
+}
+
+#[test]
+fn a_job_that_outlives_its_run_is_recorded_by_the_next_one() {
+    let Some(mut project) = slow() else { return };
+    project.env.set(SLOWLY, "4");
+    let running = project.start(&line("orphan"));
+    wait_for_records(&project, "orphan", 1);
+    let pid = harbor(&project, "orphan");
+    running.signal(Signal::KILL);
+    running.end();
+    let (id, _) = project.refusal("run --resume orphan", 4);
+    assert_eq!(id, "Y036", "its trials would be run twice");
+    let until = Instant::now() + Duration::from_secs(60);
+    while alive(pid) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let rest = project.data("run --resume orphan");
+    assert_eq!(rest["all"]["outcomes"]["scored"], 2, "{rest}");
+    assert_eq!(jobs(&project, "orphan").len(), 1, "it was not run again");
+    project.assert_sound("orphan");
+}
+
+fn alive(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(PathBuf::from(format!("/proc/{}/stat", pid.as_raw_nonzero())))
+        .unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}

@@ -1,0 +1,99 @@
+//! Tasks of this project as a job of others may name them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use aec_base::parallel;
+use aec_run::plan::Conditions;
+use aec_run::task::PreparedTask;
+use aec_task::dataset::tree::{Memory, hash};
+use aec_task::task::Task;
+
+use crate::result::Trial;
+use crate::task::export::{Purpose, RunChanges, checksums_of, translate};
+
+/// Tasks by the digests that Harbor gives them: as they are, as `task export` writes them, and as jobs of this program
+/// have them.
+pub(super) struct KnownTasks<'a> {
+    tasks: &'a [Task],
+    by_digest: OnceLock<HashMap<String, usize>>,
+    prepared: Vec<OnceLock<Option<Arc<PreparedTask>>>>,
+}
+
+/// What is known of a trial's task.
+pub(super) enum Found {
+    /// It is this one, with the same files.
+    Same(Arc<PreparedTask>),
+    /// It has the name of this one; its files are others, or nobody can tell.
+    Named(Arc<PreparedTask>),
+    /// It is not here.
+    Nothing,
+}
+
+impl<'a> KnownTasks<'a> {
+    pub(super) fn new(tasks: &'a [Task]) -> Self {
+        Self { tasks, by_digest: OnceLock::new(), prepared: tasks.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    pub(super) fn find(&self, trial: &Trial) -> Found {
+        let digests = self.by_digest.get_or_init(|| self.digests());
+        let told = [&trial.checksum, &trial.contract];
+        if let Some(at) = told.into_iter().flatten().find_map(|digest| digests.get(digest)) {
+            return self.prepare(*at).map_or(Found::Nothing, Found::Same);
+        }
+        match self.by_name(trial).and_then(|at| self.prepare(at)) {
+            Some(task) => Found::Named(task),
+            None => Found::Nothing,
+        }
+    }
+
+    fn digests(&self) -> HashMap<String, usize> {
+        let run = |solution| Purpose::Run(Box::new(RunChanges { solution, ..RunChanges::default() }));
+        let all = parallel::map(self.tasks, 4, |task| {
+            let mut found = Vec::new();
+            found.extend(checksums_of(&task.path).ok());
+            for purpose in [Purpose::Share, run(true), run(false)] {
+                found.extend(translate(task, &purpose).ok().map(|translated| translated.checksums()));
+            }
+            found
+        });
+        let mut digests = HashMap::new();
+        for (at, found) in all.into_iter().enumerate() {
+            for sums in found {
+                digests.insert(sums.whole, at);
+                digests.insert(sums.contract, at);
+            }
+        }
+        digests
+    }
+
+    /// A task whose id ends as the path of the trial's task does; only if there is one of them.
+    fn by_name(&self, trial: &Trial) -> Option<usize> {
+        let path = trial.task_path.as_deref().map(|path| path.trim_end_matches('/'));
+        let names = [path, trial.task_name.as_deref()];
+        names.into_iter().flatten().find_map(|name| {
+            let fits = |task: &&(usize, &Task)| {
+                let id = task.1.id.as_str();
+                name == id || name.ends_with(&format!("/{id}")) || last(id) == last(name)
+            };
+            let all: Vec<(usize, &Task)> = self.tasks.iter().enumerate().collect();
+            let mut fitting = all.iter().filter(fits);
+            let first = fitting.next()?;
+            fitting.next().is_none().then_some(first.0)
+        })
+    }
+
+    fn prepare(&self, at: usize) -> Option<Arc<PreparedTask>> {
+        let read = || {
+            let task = &self.tasks[at];
+            let revision = hash(&task.path, &Memory::default()).ok()?;
+            PreparedTask::read(task.clone(), revision, &Conditions::default()).ok().map(Arc::new)
+        };
+        self.prepared[at].get_or_init(read).clone()
+    }
+}
+
+fn last(name: &str) -> &str {
+    Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name)
+}

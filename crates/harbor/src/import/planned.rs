@@ -1,0 +1,182 @@
+//! Trials of a plan that Harbor carried out, as records of that plan.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use aec_base::file::{Links, read_text};
+use aec_base::problem::Problem;
+use aec_base::timestamp::Timestamp;
+use aec_judge::verdict::Outcome;
+use aec_ledger::record::{Boundary, Cost, Fault, Timing, TrialRecord};
+use aec_run::agent_entry::RESULT_FILE;
+use aec_run::conversation::CONVERSATION_FILE;
+use aec_run::elsewhere::{Ending, Returned, loop_ending, read_events, record};
+use aec_run::experiment::Harness;
+use aec_run::plan::PlannedTrial;
+use aec_run::task::PreparedTask;
+use aec_run::trajectory::{Event, TRAJECTORY_FILE};
+use aec_run::trial::Shared;
+use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
+
+use super::{SAME, disagreement};
+use crate::fault::ending;
+use crate::keep::evidence;
+use crate::result::Trial;
+
+/// The prompt that the loop finds in the workspace.
+const SYSTEM_PROMPT: &str = aec_run::agent_entry::SYSTEM_PROMPT_FILE;
+/// What the loop writes into the workspace; a loop that was killed leaves it there.
+const OURS: [&str; 4] = [RESULT_FILE, TRAJECTORY_FILE, CONVERSATION_FILE, SYSTEM_PROMPT];
+/// The events of one trial.
+const EVENTS_LIMIT: u64 = 256 * 1024 * 1024;
+
+/// What is known of a trial beside its result.
+pub(crate) struct Came {
+    /// The harness of the planned agent.
+    pub(crate) harness: Harness,
+    /// The version of Harbor.
+    pub(crate) version: String,
+}
+
+/// The record of a planned trial, and a word on a reward that this judge does not give.
+pub(crate) fn record_of(
+    shared: &Shared,
+    planned: &PlannedTrial,
+    attempt: u32,
+    task: &PreparedTask,
+    trial: &Trial,
+    came: &Came,
+) -> io::Result<(TrialRecord, Option<Problem>)> {
+    let is_loop = came.harness == Harness::ToolLoop;
+    let events = if is_loop { events(trial) } else { Vec::new() };
+    let report = trial.work.metadata.get("report").and_then(Value::as_object).cloned().unwrap_or_default();
+    let ending = match ending(trial, true) {
+        Ending::Judgeable(None) if is_loop && trial.exception.is_none() => {
+            if report.is_empty() {
+                silent(trial)
+            } else {
+                loop_ending(&report, &events)
+            }
+        }
+        other => other,
+    };
+    let workspace = trial.workspace();
+    let artefacts = evidence(&trial.path, &shared.contents, &shared.redactor)?;
+    let timeout = shared.plan.conditions.timeout_override.map_or_else(|| task.agent_seconds(), u64::from);
+    let own = shared.plan.agents[planned.agent].parameters.get("timeout_sec").and_then(Value::as_u64);
+    let returned = Returned {
+        trial: planned,
+        attempt,
+        task,
+        started: trial.times.started.clone().unwrap_or_else(Timestamp::now_in_milliseconds),
+        ending,
+        workspace: workspace.as_deref(),
+        ours: if is_loop { &OURS } else { &[] },
+        events,
+        note: note(trial),
+        timeout_sec: own.map_or(timeout, |own| own.min(timeout)),
+        tool_versions: BTreeMap::from([("harbor".to_owned(), came.version.clone())]),
+        agent_result: agent_result(trial, &report),
+        cost: cost(trial),
+        timing: timing(trial, artefacts),
+        runtime_image: format!("harbor:{}", trial.environment),
+    };
+    let mut record = record(shared, returned)?;
+    let problem = compare(&mut record, trial);
+    Ok((record, problem))
+}
+
+/// Compares the verdict here with the reward there. Harbor's is kept as evidence; this one counts.
+fn compare(record: &mut TrialRecord, trial: &Trial) -> Option<Problem> {
+    let (local, hosted) = (record.reward(), trial.reward());
+    let (word, problem) = match (local, hosted) {
+        (Some(local), Some(hosted)) if (local - hosted).abs() <= SAME => ("agrees", None),
+        (Some(local), Some(hosted)) => {
+            ("disagrees", Some(disagreement(record.trial_id.as_str(), local, Some(hosted))))
+        }
+        _ => ("unverified", None),
+    };
+    record.outputs.agent_result.insert("verification".to_owned(), word.into());
+    problem
+}
+
+/// A loop that left no report did not run.
+fn silent(trial: &Trial) -> Ending {
+    let code = trial.work.metadata.get("exit_code").map_or_else(|| "unknown".to_owned(), Value::to_string);
+    let said = read_text(&trial.path.join("agent/stderr.txt"), 64 * 1024, Links::Refuse).unwrap_or_default();
+    let line = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let line: String = line.chars().take(300).collect();
+    let message = format!("the loop did not run in the environment (exit code {code}): {line}");
+    let message = aec_base::text::printable(&message).into_owned();
+    let fault = Fault { boundary: Boundary::Sandbox, kind: None, message, retryable: true };
+    Ending::Lost(Outcome::InfraFault, fault)
+}
+
+/// The events of the loop: where its files were moved, or where it was killed.
+fn events(trial: &Trial) -> Vec<Event> {
+    let mut places = vec![trial.path.join("agent").join(TRAJECTORY_FILE)];
+    places.extend(trial.workspace().map(|workspace| workspace.join(TRAJECTORY_FILE)));
+    let text = places.iter().find_map(|place| read_text(place, EVENTS_LIMIT, Links::Refuse).ok());
+    read_events(&text.unwrap_or_default())
+}
+
+/// Names and ids that Harbor drew are kept out of the events: those of the same work are then the same.
+fn note(trial: &Trial) -> (String, Map<String, Value>) {
+    let exception = trial.exception.as_ref().map(|exception| exception.kind.as_str());
+    let facts = json!({ "environment": trial.environment, "exception": exception });
+    ("carried out by Harbor".to_owned(), Map::from_iter([("harbor".to_owned(), facts)]))
+}
+
+/// What records tell of the work there, for planned and for foreign trials.
+pub(super) fn agent_result(trial: &Trial, report: &Map<String, Value>) -> IndexMap<String, Value> {
+    let mut result = IndexMap::new();
+    for key in ["turns_used", "max_turns", "tool_calls", "stop_reason", "output_source"] {
+        if let Some(value) = report.get(key) {
+            result.insert(key.to_owned(), value.clone());
+        }
+    }
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            result.insert(key.to_owned(), value);
+        }
+    };
+    put("source", Some("harbor".into()));
+    put("source_trial", Some(trial.name.as_str().into()));
+    put("source_id", trial.id.clone().map(Value::from));
+    put("source_reward", trial.reward().map(Value::from));
+    put("source_rewards", (trial.rewards.len() > 1).then(|| json!(trial.rewards)));
+    put("source_exception", trial.exception.as_ref().map(|exception| exception.kind.as_str().into()));
+    result
+}
+
+pub(super) fn cost(trial: &Trial) -> Cost {
+    let work = &trial.work;
+    // Harbor tells tokens and dollars, not calls.
+    let unpriced = work.cost_usd.is_none() && work.tokens_in.is_some_and(|tokens| tokens > 0);
+    let silent = work.tokens_in.is_none() && work.tokens_out.is_none() && work.cost_usd.is_none();
+    Cost {
+        model_calls: u64::from(!silent),
+        unpriced_calls: u64::from(unpriced),
+        tokens_in: if silent { Some(0) } else { work.tokens_in },
+        tokens_out: if silent { Some(0) } else { work.tokens_out },
+        cache_read_tokens: if silent { Some(0) } else { work.cached },
+        estimated_cost_usd: if silent { Some(0.0) } else { work.cost_usd },
+        ..Cost::default()
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of one trial fit")]
+pub(super) fn timing(trial: &Trial, artefacts: Vec<aec_ledger::record::Artefact>) -> Timing {
+    let times = &trial.times;
+    let span = times.finished.as_ref().zip(times.started.as_ref());
+    let span = span.map_or(0, |(end, start)| (end.to_milliseconds() - start.to_milliseconds()).max(0));
+    Timing {
+        completed_at: times.finished.clone(),
+        total_seconds: span as f64 / 1000.0,
+        setup_seconds: times.setup,
+        agent_seconds: times.agent,
+        verification_seconds: times.verifier,
+        artefacts,
+    }
+}

@@ -1,0 +1,19 @@
+//! Harbor: tasks in its directory contract and back, jobs that its own program runs, and job directories as records.
+//! The document is `docs/harbor.md`.
+
+pub mod agent;
+pub mod carry;
+pub mod checksum;
+pub mod fault;
+pub mod import;
+pub mod job;
+pub mod keep;
+pub mod program;
+pub mod result;
+pub mod runtime;
+pub mod task;
+
+use aec_base::document::Family;
+
+/// Problems of jobs and of the translation of tasks are `Y…`.
+pub const FAMILY: Family = Family('Y');

@@ -1,0 +1,27 @@
+//! The Python sources that Harbor loads: the agent that runs this program in an environment, and the plugin that tells
+//! how a job goes on.
+
+use std::io;
+use std::path::Path;
+
+/// Name of the module directory.
+const PACKAGE: &str = "aec_bench_harbor";
+
+/// Path in the module, and text.
+const FILES: [(&str, &str); 3] = [
+    ("__init__.py", include_str!("../../../python/harbor/__init__.py")),
+    ("agent.py", include_str!("../../../python/harbor/agent.py")),
+    ("progress.py", include_str!("../../../python/harbor/progress.py")),
+];
+
+/// The agent, as jobs name it.
+pub const AGENT: &str = "aec_bench_harbor.agent:AecBenchAgent";
+/// The plugin, as the command line names it.
+pub const PLUGIN: &str = "aec_bench_harbor.progress:Progress";
+
+/// Writes the module below a directory that is then part of `PYTHONPATH`.
+pub fn write(directory: &Path) -> io::Result<()> {
+    let package = directory.join(PACKAGE);
+    fs_err::create_dir_all(&package)?;
+    FILES.iter().try_for_each(|(name, text)| fs_err::write(package.join(name), text))
+}
