@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use aec_judge::verdict::Outcome;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::world::{Project, names_in};
 use crate::{ROOM, jobs, project, verdicts};
@@ -46,7 +46,7 @@ fn harbor(project: &Project, experiment: &str) -> Pid {
 
 /// Waits until so many records are there.
 fn wait_for_records(project: &Project, experiment: &str, count: usize) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_mins(1);
     while project.record_names(experiment).len() < count {
         assert!(Instant::now() < until, "{:?}", project.record_names(experiment));
         std::thread::sleep(Duration::from_millis(50));
@@ -102,11 +102,14 @@ fn a_job_that_outlives_its_run_is_recorded_by_the_next_one() {
     let running = project.start(&line("orphan"));
     wait_for_records(&project, "orphan", 1);
     let pid = harbor(&project, "orphan");
+    // It stands still until somebody has looked at it, however long that takes.
+    kill_process(pid, Signal::STOP).unwrap();
     running.signal(Signal::KILL);
     running.end();
     let (id, _) = project.refusal("run --resume orphan", 4);
     assert_eq!(id, "Y036", "its trials would be run twice");
-    let until = Instant::now() + Duration::from_secs(60);
+    kill_process(pid, Signal::CONT).unwrap();
+    let until = Instant::now() + Duration::from_mins(1);
     while alive(pid) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(100));
     }
