@@ -98,14 +98,15 @@ fn a_job_that_is_killed_is_told_of_and_nothing_is_made_up() {
 #[test]
 fn a_job_that_outlives_its_run_is_recorded_by_the_next_one() {
     let Some(mut project) = slow() else { return };
-    project.env.set(SLOWLY, "4");
+    project.env.set(SLOWLY, "6");
     let running = project.start(&line("orphan"));
     wait_for_records(&project, "orphan", 1);
     let pid = harbor(&project, "orphan");
-    // It stands still until somebody has looked at it, however long that takes.
-    kill_process(pid, Signal::STOP).unwrap();
     running.signal(Signal::KILL);
     running.end();
+    // It stands still until somebody has looked at it, however long that takes. Not earlier: processes that stand still
+    // when their session's last parent dies are hung up on.
+    kill_process(pid, Signal::STOP).unwrap();
     let (id, _) = project.refusal("run --resume orphan", 4);
     assert_eq!(id, "Y036", "its trials would be run twice");
     kill_process(pid, Signal::CONT).unwrap();
