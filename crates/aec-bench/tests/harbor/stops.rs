@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use aec_judge::verdict::Outcome;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::world::{Project, names_in};
 use crate::{ROOM, jobs, project, verdicts};
@@ -46,7 +46,7 @@ fn harbor(project: &Project, experiment: &str) -> Pid {
 
 /// Waits until so many records are there.
 fn wait_for_records(project: &Project, experiment: &str, count: usize) {
-    let until = Instant::now() + Duration::from_secs(60);
+    let until = Instant::now() + Duration::from_mins(1);
     while project.record_names(experiment).len() < count {
         assert!(Instant::now() < until, "{:?}", project.record_names(experiment));
         std::thread::sleep(Duration::from_millis(50));
@@ -98,15 +98,19 @@ fn a_job_that_is_killed_is_told_of_and_nothing_is_made_up() {
 #[test]
 fn a_job_that_outlives_its_run_is_recorded_by_the_next_one() {
     let Some(mut project) = slow() else { return };
-    project.env.set(SLOWLY, "4");
+    project.env.set(SLOWLY, "6");
     let running = project.start(&line("orphan"));
     wait_for_records(&project, "orphan", 1);
     let pid = harbor(&project, "orphan");
     running.signal(Signal::KILL);
     running.end();
+    // It stands still until somebody has looked at it, however long that takes. Not earlier: processes that stand still
+    // when their session's last parent dies are hung up on.
+    kill_process(pid, Signal::STOP).unwrap();
     let (id, _) = project.refusal("run --resume orphan", 4);
     assert_eq!(id, "Y036", "its trials would be run twice");
-    let until = Instant::now() + Duration::from_secs(60);
+    kill_process(pid, Signal::CONT).unwrap();
+    let until = Instant::now() + Duration::from_mins(1);
     while alive(pid) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(100));
     }
