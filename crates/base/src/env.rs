@@ -257,6 +257,25 @@ fn interpolate(value: &str, lookup: impl Fn(&str) -> String) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn what_was_asked_of_the_shell_is_known() {
+        let pairs = |names: &[&str]| {
+            names.iter().map(|name| ((*name).to_owned(), format!("{name}-value"))).collect::<Vec<_>>()
+        };
+        let mut env = Env::from_shell(pairs(&["ASKED", "NOT_ASKED", "REPLACED"]));
+        env.file.insert("FROM_FILE".to_owned(), "x".to_owned());
+        assert_eq!(env.iter().count(), 4, "looking at all of them asks for none");
+        assert_eq!(env.origin("NOT_ASKED"), Some(EnvOrigin::Shell));
+        let clone = env.clone().with([("REPLACED".to_owned(), "new".to_owned())]);
+        for name in ["ASKED", "FROM_FILE", "ABSENT", "REPLACED"] {
+            clone.get(name);
+        }
+        let asked = clone.asked_of_shell();
+        assert_eq!(asked.keys().collect::<Vec<_>>(), ["ASKED", "REPLACED"]);
+        assert_eq!(asked["REPLACED"], "new");
+        assert_eq!(env.asked_of_shell().len(), 2, "clones know what others asked for");
+    }
+
     fn parse(text: &str) -> Result<Vec<(String, String)>, Vec<LineError>> {
         parse_dotenv(text, |name| (name == "SHELL_SET").then(|| "shell".to_owned()))
             .map(|variables| variables.into_iter().collect())

@@ -93,7 +93,8 @@ pub(crate) fn status(context: &Context, arguments: &RunsStatusArguments) -> Resu
     Ok(match status.state {
         State::Incomplete if waiting => outcome.remark("Its shards are waiting for the cluster."),
         State::Incomplete => {
-            let how = data.cluster.as_ref().map(runs_cluster::flags).unwrap_or_default();
+            let flags = |cluster: &Overview| runs_cluster::flags(cluster.engine, cluster.shards.len());
+            let how = data.cluster.as_ref().map(flags).unwrap_or_default();
             outcome.remark(format!("Go on with `aec-bench run --resume {experiment}{how}`."))
         }
         _ => outcome,

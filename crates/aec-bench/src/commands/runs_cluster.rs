@@ -61,9 +61,12 @@ pub(crate) fn is_expected(overview: &Overview) -> bool {
             .any(|shard| shard.state.as_deref().is_some_and(|state| WAITING.contains(&state)))
 }
 
-/// The flags that go on in the same way.
-pub(crate) fn flags(overview: &Overview) -> String {
-    format!(" --engine {} --shards {}", overview.engine.name(), overview.shards.len())
+/// The flags that go on in the same way. Kubernetes needs more of them than a folder knows.
+pub(crate) fn flags(engine: Engine, shards: usize) -> String {
+    match engine {
+        Engine::Slurm => format!(" --engine slurm --shards {shards}"),
+        Engine::K8s => String::new(),
+    }
 }
 
 /// The overview for people.

@@ -4,12 +4,13 @@ use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_base::text;
 use aec_cluster::FAMILY;
-use aec_cluster::contract::Folder;
+use aec_cluster::contract::{Contract, Folder};
 use aec_cluster::merge::{Summary, close, merge as merge_experiment};
 use aec_ledger::layout::Ledger;
 
 use crate::arguments::RunsMergeArguments;
 use crate::commands::ledger::{find_experiment, open};
+use crate::commands::runs_cluster;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -40,9 +41,8 @@ pub(crate) fn merge(context: &Context, arguments: &RunsMergeArguments) -> Result
     }
     let mut problems = Vec::new();
     if summary.missing > 0 {
-        let how = contract
-            .map(|contract| format!(" --engine {} --shards {}", contract.engine.name(), contract.shards))
-            .unwrap_or_default();
+        let flags = |contract: Contract| runs_cluster::flags(contract.engine, contract.shards);
+        let how = contract.map(flags).unwrap_or_default();
         let problem =
             Problem::error(format!("{} without a result", text::count(summary.missing, "planned trial")));
         let problem = problem.id(FAMILY.number(30));

@@ -238,8 +238,8 @@ fn a_quote_bounds_text_pictures_and_answer() {
     assert_eq!((unpriced.tokens, unpriced.money), (101_500, None));
 }
 
-#[test]
-fn processes_that_share_two_books_stay_within_both() {
+#[tokio::test]
+async fn processes_that_share_two_books_stay_within_both() {
     let directory = tempfile::tempdir().unwrap();
     let book = |name: &str| DayBook::open_timeless(&directory.path().join(name)).unwrap();
     // Two meters stand for two processes: a budget of the day above one of the experiment.
