@@ -6,7 +6,7 @@ use aec_base::problem::Problem;
 use aec_base::settings::Backend;
 use aec_base::text;
 use aec_container::Extension;
-use aec_container::image::DOCKERFILE;
+use aec_container::image::{COMPOSE_FILES, DOCKERFILE};
 use aec_task::task::Task;
 
 use crate::experiment::FAMILY;
@@ -19,6 +19,13 @@ pub(crate) fn unbuildable(task: &Task) -> Vec<Problem> {
         let what = format!("the task `{}` has no environment/{DOCKERFILE}", task.id);
         let problem = Problem::error(what).id(FAMILY.number(46)).about(task.id.as_str());
         problems.push(problem.why("its image is made from it").fix("add one, or use --backend local"));
+    }
+    // Without what the task counts on, its agents would be measured against something else.
+    for file in COMPOSE_FILES.iter().filter(|file| task.path.join("environment").join(file).is_file()) {
+        let what = format!("the task `{}` has side containers (environment/{file})", task.id);
+        let problem = Problem::error(what).id(FAMILY.number(49)).about(task.id.as_str());
+        problems
+            .push(problem.why("this backend starts none").fix("leave the task out, or use --backend harbor"));
     }
     for unknown in task.environment.extensions.iter().filter(|name| Extension::parse(name).is_none()) {
         let names: Vec<&str> = Extension::ALL.iter().map(|extension| extension.name()).collect();

@@ -1,7 +1,7 @@
 //! A stand-in for Modal's servers that really runs commands, and the real client beside it.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use crate::venv::{install, skip};
@@ -52,11 +52,6 @@ impl ModalServers {
     pub fn calls(&self, rpc: &str) -> usize {
         let text = fs_err::read_to_string(&self.trace).unwrap_or_default();
         text.lines().filter(|line| *line == format!("{{\"rpc\": \"{rpc}\"}}")).count()
-    }
-
-    /// Where the calls are written down.
-    pub fn trace(&self) -> &Path {
-        &self.trace
     }
 }
 
