@@ -1,25 +1,28 @@
-//! The container engine: where it is, what it can do, building images, and removing what was left behind.
+//! The container engine: where it is, what it can do, building images and starting containers.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use aec_sandbox::SandboxError;
 use bollard::Docker;
-use bollard::models::{ContainerCreateBody, ContainerSummary};
+use bollard::models::{ContainerCreateBody, ImageConfig};
 use bollard::query_parameters::{
-    AttachContainerOptions, BuildImageOptions, CreateContainerOptions, ListContainersOptions,
-    ListImagesOptions, RemoveContainerOptions, RemoveImageOptions, StartContainerOptions,
+    AttachContainerOptions, BuildImageOptions, CreateContainerOptions, RemoveContainerOptions,
+    StartContainerOptions,
 };
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::runtime::Runtime;
 
+use aec_task::compose::{Build, Service};
+
 use crate::entry::Entry;
-use crate::image::{BuildContext, Extension, Names, TaskImage, room_archive};
+use crate::image::{Names, Recipe, TaskImage};
+use crate::places::{Places, Taken};
 
 /// How long the engine may take to answer; builds have limits of their own.
 const PATIENCE: u64 = 120;
@@ -43,6 +46,9 @@ pub enum EngineError {
     /// It refused.
     #[error("the container engine refused: {0}")]
     Refused(String),
+    /// A container beside a room does not do its work.
+    #[error("the service {0}")]
+    Service(String),
 }
 
 impl EngineError {
@@ -53,12 +59,13 @@ impl EngineError {
             Self::Full(_) => "disk_full",
             Self::Build(_) => "image_build",
             Self::Refused(_) => "engine_refused",
+            Self::Service(_) => "service_failed",
         }
     }
 
     /// Whether another attempt may go better.
     pub fn may_pass(&self) -> bool {
-        matches!(self, Self::Unreachable(_) | Self::Refused(_))
+        matches!(self, Self::Unreachable(_) | Self::Refused(_) | Self::Service(_))
     }
 }
 
@@ -89,7 +96,7 @@ fn refused(message: &str) -> EngineError {
 }
 
 /// An error with all its reasons.
-fn said(error: &dyn std::error::Error) -> String {
+pub(crate) fn said(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(reason) = source {
@@ -157,46 +164,6 @@ impl Drop for Inner {
 /// What became of a build, for everyone who waits for it.
 type Made = OnceLock<Result<(), EngineError>>;
 
-/// So many at once, and the others wait.
-#[derive(Debug)]
-struct Places {
-    free: Mutex<usize>,
-    freed: Condvar,
-}
-
-/// A place that is taken.
-#[derive(Debug)]
-pub(crate) struct Taken {
-    engine: Engine,
-    of: fn(&Inner) -> &Places,
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        let places = (self.of)(&self.engine.0);
-        *places.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        places.freed.notify_one();
-    }
-}
-
-/// What this program left with the engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// Ids of containers whose opener is gone.
-    pub containers: Vec<String>,
-    /// Names of images.
-    pub images: Vec<String>,
-}
-
-/// What was removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
-    /// Containers.
-    pub containers: usize,
-    /// Images.
-    pub images: usize,
-}
-
 /// The places where an engine may answer: what somebody said, or those that engines use.
 pub fn hosts(said: Option<&str>, runtime_directory: Option<&Path>) -> Vec<String> {
     if let Some(host) = said.filter(|host| !host.is_empty()) {
@@ -222,15 +189,13 @@ impl Engine {
             match run_on(&runtime, connect(host.clone())) {
                 Ok((docker, facts)) => {
                     let entry = Entry::find().map_err(|error| EngineError::Refused(error.to_string()))?;
-                    let places =
-                        |count: usize| Places { free: Mutex::new(count.max(1)), freed: Condvar::new() };
                     return Ok(Self(Arc::new(Inner {
                         runtime: Some(runtime),
                         docker,
                         facts,
                         entry,
-                        builds: places(limits.builds),
-                        containers: places(limits.containers),
+                        builds: Places::new(limits.builds),
+                        containers: Places::new(limits.containers),
                         images: Mutex::default(),
                     })));
                 }
@@ -276,60 +241,64 @@ impl Engine {
         self.0.docker.clone()
     }
 
-    fn take(&self, of: fn(&Inner) -> &Places) -> Taken {
-        let places = of(&self.0);
-        let free = places.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free =
-            places.freed.wait_while(free, |free| *free == 0).unwrap_or_else(PoisonError::into_inner);
-        *free -= 1;
-        drop(free);
-        Taken { engine: self.clone(), of }
+    /// Places for so many containers.
+    pub(crate) fn places(&self, count: usize) -> Taken {
+        self.0.containers.take(count)
     }
 
-    /// A place for a container.
-    pub(crate) fn place(&self) -> Taken {
-        self.take(|inner| &inner.containers)
-    }
-
-    /// The name of the image that rooms of a task are made of. It is built if there is none; whoever asks for it
-    /// meanwhile waits for the same build.
+    /// The name of the image that rooms of a task are made of.
     pub fn image(&self, wanted: &TaskImage) -> Result<String, EngineError> {
-        let context =
-            BuildContext::read(&wanted.environment).map_err(|error| EngineError::Build(error.to_string()))?;
-        let layers = wanted.layers().map_err(|error| EngineError::Build(error.to_string()))?;
-        let names = Names::of(&context, &layers, &self.0.entry);
+        let recipe = Recipe::of_room(wanted, &self.0.entry).map_err(|error| unbuildable(&error))?;
+        self.made(&recipe, wanted.build_timeout)
+    }
+
+    /// The name of the image of a container beside a room, with what it says of itself.
+    pub(crate) fn service_image(
+        &self,
+        wanted: &TaskImage,
+        service: &Service,
+    ) -> Result<(String, ImageConfig), EngineError> {
+        let recipe = Recipe::of_service(&wanted.environment, service, &self.0.entry)
+            .map_err(|error| unbuildable(&error))?;
+        let name = self.made(&recipe, wanted.build_timeout)?;
+        let (docker, asked) = (self.docker(), name.clone());
+        let config = self.wait(async move { Ok(docker.inspect_image(&asked).await?.config) })?;
+        Ok((name, config.unwrap_or_default()))
+    }
+
+    /// Makes an image unless there is one; whoever asks for it meanwhile waits for the same build.
+    fn made(&self, recipe: &Recipe, timeout: Duration) -> Result<String, EngineError> {
         let made = {
             let mut images = self.0.images.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(images.entry(names.clone()).or_default())
+            Arc::clone(images.entry(recipe.names.clone()).or_default())
         };
-        let result = made.get_or_init(|| self.make(&context, &layers, wanted.build_timeout, &names)).clone();
+        let result = made.get_or_init(|| self.make(recipe, timeout)).clone();
         if result.as_ref().is_err_and(EngineError::may_pass) {
             // The next one who asks tries again.
-            self.0.images.lock().unwrap_or_else(PoisonError::into_inner).remove(&names);
+            self.0.images.lock().unwrap_or_else(PoisonError::into_inner).remove(&recipe.names);
         }
-        result.map(|()| names.room)
+        result.map(|()| recipe.names.room.clone())
     }
 
-    fn make(
-        &self,
-        context: &BuildContext,
-        layers: &[Extension],
-        timeout: Duration,
-        names: &Names,
-    ) -> Result<(), EngineError> {
-        if self.has_image(&names.room)? {
+    fn make(&self, recipe: &Recipe, timeout: Duration) -> Result<(), EngineError> {
+        let Names { own, room } = &recipe.names;
+        if self.has_image(room)? {
             return Ok(());
         }
-        let _place = self.take(|inner| &inner.builds);
-        let archived = |archive: &dyn Fn(&mut fs_err::File) -> io::Result<()>| {
-            spooled(archive).map_err(|error| EngineError::Build(error.to_string()))
-        };
-        if !self.has_image(&names.own)? {
-            let files = archived(&|file| context.archive(file))?;
-            self.build(&names.own, files, timeout)?;
+        let _place = self.0.builds.take(1);
+        if let Some((context, build)) = recipe.own()
+            && !self.has_image(own)?
+        {
+            let files = spooled(&|file| {
+                let mut archive = tar::Builder::new(file);
+                context.archive(Path::new(""), &mut archive)?;
+                archive.finish()
+            });
+            self.build(own, files.map_err(|error| unbuildable(&error))?, build, timeout)?;
         }
-        let files = archived(&|file| room_archive(&names.own, layers, &self.0.entry, file))?;
-        self.build(&names.room, files, timeout)
+        let files =
+            spooled(&|file| recipe.archive(&self.0.entry, file)).map_err(|error| unbuildable(&error))?;
+        self.build(room, files, &Build::default(), timeout)
     }
 
     fn has_image(&self, name: &str) -> Result<bool, EngineError> {
@@ -343,11 +312,19 @@ impl Engine {
         })
     }
 
-    fn build(&self, name: &str, archive: std::fs::File, timeout: Duration) -> Result<(), EngineError> {
-        let (docker, name) = (self.docker(), name.to_owned());
+    fn build(
+        &self,
+        name: &str,
+        archive: std::fs::File,
+        build: &Build,
+        timeout: Duration,
+    ) -> Result<(), EngineError> {
+        let docker = self.docker();
         let options = BuildImageOptions {
-            dockerfile: crate::image::DOCKERFILE.to_owned(),
-            t: Some(name),
+            dockerfile: build.dockerfile.to_string_lossy().into_owned(),
+            buildargs: (!build.args.is_empty()).then(|| build.args.iter().cloned().collect()),
+            target: build.target.clone().unwrap_or_default(),
+            t: Some(name.to_owned()),
             rm: true,
             forcerm: true,
             labels: Some([(LABEL.to_owned(), "image".to_owned())].into()),
@@ -423,40 +400,10 @@ impl Engine {
             }
         })
     }
+}
 
-    /// Containers that openers of this machine left behind, and all images that this program made: those are built
-    /// again when they are needed.
-    pub fn leftovers(&self) -> Result<Found, EngineError> {
-        let docker = self.docker();
-        self.wait(async move {
-            let filters = HashMap::from([("label".to_owned(), vec![format!("{LABEL}=room")])]);
-            let options = ListContainersOptions { all: true, filters: Some(filters), ..Default::default() };
-            let containers = docker.list_containers(Some(options)).await?;
-            let filters = HashMap::from([("label".to_owned(), vec![format!("{LABEL}=image")])]);
-            let options = ListImagesOptions { filters: Some(filters), ..Default::default() };
-            let images = docker.list_images(Some(options)).await?;
-            Ok(Found {
-                containers: containers.into_iter().filter(is_left_behind).filter_map(|one| one.id).collect(),
-                images: images.into_iter().flat_map(|image| image.repo_tags).collect(),
-            })
-        })
-    }
-
-    /// Removes what was found.
-    pub fn clean(&self, found: &Found) -> Result<Cleaned, EngineError> {
-        let (docker, found) = (self.docker(), found.clone());
-        self.wait(async move {
-            let mut cleaned = Cleaned::default();
-            for id in &found.containers {
-                cleaned.containers += usize::from(remove(&docker, id).await);
-            }
-            for image in &found.images {
-                let options = RemoveImageOptions { force: true, ..RemoveImageOptions::default() };
-                cleaned.images += usize::from(docker.remove_image(image, Some(options), None).await.is_ok());
-            }
-            Ok(cleaned)
-        })
-    }
+fn unbuildable(error: &io::Error) -> EngineError {
+    EngineError::Build(error.to_string())
 }
 
 /// A container that runs.
@@ -469,13 +416,6 @@ pub(crate) struct Started {
 pub(crate) async fn remove(docker: &Docker, id: &str) -> bool {
     let options = RemoveContainerOptions { force: true, v: true, ..RemoveContainerOptions::default() };
     docker.remove_container(id, Some(options)).await.is_ok()
-}
-
-/// Whether the process that made it is one of this machine, and no more.
-fn is_left_behind(container: &ContainerSummary) -> bool {
-    let of = |name: &str| container.labels.as_ref()?.get(&format!("{LABEL}.{name}"));
-    let ours = of("host").is_some_and(|host| *host == host_name());
-    ours && of("pid").is_some_and(|pid| !Path::new("/proc").join(pid).exists())
 }
 
 /// The name of this machine.

@@ -1,27 +1,24 @@
 //! Images of tasks: built from `environment/`, found again by what they were built from.
 //!
-//! An image has three parts: what the task's own `Dockerfile` makes, the extensions that the task asks for, and this
-//! program together with a copy of `/workspace`, which is a new directory in every room.
+//! The image of a room has three parts: what the task's own `Dockerfile` makes, the extensions that the task asks for, and
+//! this program together with a copy of `/workspace`, which is a new directory in every room. The image of a container
+//! beside a room is what its service names, the files that it begins with, and this program.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use aec_base::digest::{Digest, Hasher};
+use aec_base::digest::Hasher;
 use aec_sandbox::wire::SEED;
-use aec_sandbox::{Kind, Listed, Tree, WalkLimits};
+use aec_task::compose::{Build, Service, Source};
 
+use crate::context::{BuildContext, directory, file, text};
 use crate::entry::Entry;
 
 /// Where the instructions are.
 pub const DOCKERFILE: &str = "Dockerfile";
-/// Side containers of a task.
-pub const COMPOSE_FILES: [&str; 2] = ["docker-compose.yaml", "docker-compose.yml"];
 /// Changes when images are put together in another way.
 const FORMAT: &str = "1";
-/// What a build may be given.
-const CONTEXT_LIMITS: WalkLimits = WalkLimits { entries: 50_000, depth: 32 };
-const CONTEXT_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// What the image of a task is made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,137 +90,123 @@ impl Extension {
     }
 }
 
-/// The files that a build is given.
-#[derive(Debug)]
-pub(crate) struct BuildContext {
-    tree: Tree,
-    listed: Vec<Listed>,
-    /// Changes with any file.
-    pub(crate) digest: Digest,
-}
-
-impl BuildContext {
-    /// Reads `environment/`. Links are left out: what they lead to is not part of the task.
-    pub(crate) fn read(environment: &Path) -> io::Result<Self> {
-        let tree = Tree::open(environment)?;
-        let listed = tree.list(CONTEXT_LIMITS)?;
-        let total: u64 = listed.iter().map(|file| file.size).sum();
-        if total > CONTEXT_BYTES {
-            return Err(io::Error::new(
-                io::ErrorKind::QuotaExceeded,
-                format!("environment/ has {total} bytes; a build takes at most {CONTEXT_BYTES}"),
-            ));
-        }
-        if !listed.iter().any(|file| file.kind == Kind::File && file.path == Path::new(DOCKERFILE)) {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "there is no environment/Dockerfile"));
-        }
-        let mut hasher = Hasher::default();
-        for file in &listed {
-            hasher.part(std::os::unix::ffi::OsStrExt::as_bytes(file.path.as_os_str()));
-            if file.kind == Kind::File {
-                hasher.part(&mode(&tree, &file.path)?.to_le_bytes());
-                let (digest, _) =
-                    aec_base::digest::copy(tree.open_file(&file.path)?, CONTEXT_BYTES, |_| Ok(()))?;
-                hasher.part(digest.bytes());
-            }
-        }
-        Ok(Self { tree, listed, digest: hasher.finish() })
-    }
-
-    /// The files as an archive, without times or owners.
-    pub(crate) fn archive(&self, to: impl Write) -> io::Result<()> {
-        let mut archive = tar::Builder::new(to);
-        for file in &self.listed {
-            match file.kind {
-                Kind::Directory => {
-                    let mut header = header(0, 0o755);
-                    header.set_entry_type(tar::EntryType::Directory);
-                    archive.append_data(&mut header, &file.path, io::empty())?;
-                }
-                Kind::File => {
-                    let opened = self.tree.open_file(&file.path)?;
-                    let size = opened.metadata()?.len();
-                    let mut header = header(size, mode(&self.tree, &file.path)?);
-                    archive.append_data(&mut header, &file.path, io::Read::take(opened, size))?;
-                }
-                Kind::Link | Kind::Special => {}
-            }
-        }
-        archive.finish()
-    }
-}
-
-fn mode(tree: &Tree, path: &Path) -> io::Result<u32> {
-    let mode = std::os::unix::fs::PermissionsExt::mode(&tree.open_file(path)?.metadata()?.permissions());
-    Ok(if mode & 0o100 != 0 { 0o755 } else { 0o644 })
-}
-
-fn header(size: u64, mode: u32) -> tar::Header {
-    let mut header = tar::Header::new_gnu();
-    header.set_size(size);
-    header.set_mode(mode);
-    header.set_mtime(0);
-    header
-}
-
-/// The names of the images of a task: what its own instructions make, and what rooms are made of.
+/// The names of two images: what the task's own instructions make, and what containers are made of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Names {
     pub(crate) own: String,
     pub(crate) room: String,
 }
 
-impl Names {
-    pub(crate) fn of(context: &BuildContext, extensions: &[Extension], entry: &Entry) -> Self {
-        let digest = |parts: &[&[u8]]| {
-            let mut hasher = Hasher::default();
-            hasher.part(FORMAT.as_bytes());
-            for part in parts {
-                hasher.part(part);
-            }
-            hasher.finish().hex()[..24].to_owned()
-        };
-        let own = context.digest;
-        let layers: String = extensions.iter().map(|extension| extension.layer()).collect();
-        Self {
-            own: format!("localhost/aec-bench/task:{}", digest(&[own.bytes()])),
-            room: format!(
-                "localhost/aec-bench/room:{}",
-                digest(&[own.bytes(), layers.as_bytes(), entry.digest.bytes()])
-            ),
+/// How an image is made.
+#[derive(Debug)]
+pub(crate) struct Recipe {
+    pub(crate) names: Names,
+    /// The task's own build; absent where the image comes from a registry.
+    own: Option<(BuildContext, Build)>,
+    /// What comes on top of it.
+    instructions: String,
+    /// Files for those instructions, each below a directory of this name.
+    files: Vec<(String, BuildContext)>,
+}
+
+impl Recipe {
+    /// The image of a room.
+    pub(crate) fn of_room(wanted: &TaskImage, entry: &Entry) -> io::Result<Self> {
+        let (context, build) = (BuildContext::read(&wanted.environment)?, Build::default());
+        if !context.has(&build.dockerfile) {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "there is no environment/Dockerfile"));
         }
+        let layers = wanted.layers()?;
+        let layers: String = layers.iter().map(|extension| extension.layer()).collect();
+        let own = built_name(&context, &build);
+        // Copying nothing makes the directory, also in images that never heard of it.
+        let instructions = format!(
+            "FROM {own} AS task\nUSER 0\nCOPY nothing/ /workspace/\n{layers}FROM task\n\
+             COPY --from=task /workspace/ {SEED}/\n"
+        );
+        Ok(Self::new(own, Some((context, build)), instructions, Vec::new(), entry))
+    }
+
+    /// The image of a container beside a room.
+    pub(crate) fn of_service(environment: &Path, service: &Service, entry: &Entry) -> io::Result<Self> {
+        let (own, build) = match &service.source {
+            Source::Image(name) => (name.clone(), None),
+            Source::Build(build) => {
+                let context = BuildContext::read(&environment.join(&build.context))?;
+                (built_name(&context, build), Some((context, build.clone())))
+            }
+        };
+        let mut instructions = format!("FROM {own}\n");
+        let mut files = Vec::new();
+        for (number, given) in service.files.iter().enumerate() {
+            let path = environment.join(&given.source);
+            let name = format!("given-{number}");
+            // A file is the only one of its directory.
+            let (context, from, to) = if path.is_dir() {
+                (BuildContext::read(&path)?, format!("{name}/"), format!("{}/", given.target))
+            } else {
+                let context = BuildContext::of_file(&path)?;
+                let file = path.file_name().unwrap_or_default().to_string_lossy();
+                (context, format!("{name}/{file}"), given.target.clone())
+            };
+            instructions.push_str(&format!("COPY {}\n", serde_json::json!([from, to])));
+            files.push((name, context));
+        }
+        Ok(Self::new(own, build, instructions, files, entry))
+    }
+
+    fn new(
+        own: String,
+        build: Option<(BuildContext, Build)>,
+        mut instructions: String,
+        files: Vec<(String, BuildContext)>,
+        entry: &Entry,
+    ) -> Self {
+        instructions.push_str(&format!("COPY entry/ {}/\n", Entry::place()));
+        let mut parts = vec![own.as_bytes(), instructions.as_bytes(), entry.digest.bytes()];
+        parts.extend(files.iter().map(|(_, context)| context.digest.bytes().as_slice()));
+        let room = format!("localhost/aec-bench/room:{}", digest(&parts));
+        Self { names: Names { own, room }, own: build, instructions, files }
+    }
+
+    /// The task's own build.
+    pub(crate) fn own(&self) -> Option<(&BuildContext, &Build)> {
+        self.own.as_ref().map(|(context, build)| (context, build))
+    }
+
+    /// The build on top of it: an archive with instructions, files and this program.
+    pub(crate) fn archive(&self, entry: &Entry, to: impl io::Write) -> io::Result<()> {
+        let mut archive = tar::Builder::new(to);
+        text(&mut archive, DOCKERFILE, &self.instructions)?;
+        directory(&mut archive, Path::new("nothing"))?;
+        for (name, context) in &self.files {
+            context.archive(Path::new(name), &mut archive)?;
+        }
+        for (name, path) in entry.files() {
+            let opened = fs_err::File::open(path)?.into_parts().0;
+            file(&mut archive, &Path::new("entry").join(name), opened, 0o755)?;
+        }
+        archive.finish()
     }
 }
 
-/// The build that makes a room's image of a task's own: an archive with instructions and this program.
-pub(crate) fn room_archive(
-    own: &str,
-    extensions: &[Extension],
-    entry: &Entry,
-    to: impl Write,
-) -> io::Result<()> {
-    let layers: String = extensions.iter().map(|extension| extension.layer()).collect();
-    let place = Entry::place();
-    // Copying nothing makes the directory, also in images that never heard of it.
-    let instructions = format!(
-        "FROM {own} AS task\nUSER 0\nCOPY nothing/ /workspace/\n{layers}FROM task\n\
-         COPY --from=task /workspace/ {SEED}/\nCOPY entry/ {place}/\n"
-    );
-    let mut archive = tar::Builder::new(to);
-    archive.append_data(
-        &mut header(instructions.len() as u64, 0o644),
-        DOCKERFILE,
-        instructions.as_bytes(),
-    )?;
-    let mut nothing = header(0, 0o755);
-    nothing.set_entry_type(tar::EntryType::Directory);
-    archive.append_data(&mut nothing, "nothing", io::empty())?;
-    for (name, path) in entry.files() {
-        let file = fs_err::File::open(path)?;
-        let size = file.metadata()?.len();
-        archive.append_data(&mut header(size, 0o755), format!("entry/{name}"), io::Read::take(file, size))?;
+fn built_name(context: &BuildContext, build: &Build) -> String {
+    let mut parts = vec![context.digest.bytes().to_vec()];
+    if *build != Build::default() {
+        let Build { context: _, dockerfile, args, target } = build;
+        parts.push(format!("{}\0{args:?}\0{target:?}", dockerfile.display()).into_bytes());
     }
-    archive.finish()
+    let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+    format!("localhost/aec-bench/task:{}", digest(&parts))
+}
+
+fn digest(parts: &[&[u8]]) -> String {
+    let mut hasher = Hasher::default();
+    hasher.part(FORMAT.as_bytes());
+    for part in parts {
+        hasher.part(part);
+    }
+    hasher.finish().hex()[..24].to_owned()
 }
 
 #[cfg(test)]
@@ -233,9 +216,17 @@ mod tests {
     fn environment() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         fs_err::write(directory.path().join(DOCKERFILE), "FROM python:3.12-slim\n").unwrap();
-        fs_err::create_dir(directory.path().join("workspace")).unwrap();
-        fs_err::write(directory.path().join("workspace/data.csv"), "a,b\n").unwrap();
+        fs_err::create_dir_all(directory.path().join("db/sql")).unwrap();
+        fs_err::write(directory.path().join("db/Dockerfile"), "FROM x\n").unwrap();
+        fs_err::write(directory.path().join("db/sql/begin.sql"), "select 1;\n").unwrap();
         directory
+    }
+
+    fn service(environment: &Path, text: &str) -> Service {
+        fs_err::write(environment.join("docker-compose.yaml"), format!("services:\n  db: {text}\n")).unwrap();
+        let mut compose = aec_task::compose::Compose::read(environment).unwrap();
+        fs_err::remove_file(environment.join("docker-compose.yaml")).unwrap();
+        compose.services.remove(0)
     }
 
     #[test]
@@ -243,38 +234,72 @@ mod tests {
         let directory = environment();
         let entry = Entry::find().unwrap();
         let names = |extensions: &[Extension]| {
-            Names::of(&BuildContext::read(directory.path()).unwrap(), extensions, &entry)
+            let wanted = TaskImage {
+                environment: directory.path().to_owned(),
+                extensions: extensions.iter().map(|extension| extension.name().to_owned()).collect(),
+                build_timeout: Duration::ZERO,
+            };
+            Recipe::of_room(&wanted, &entry).unwrap().names
         };
         let first = names(&[]);
         assert_eq!(names(&[]), first);
         let with_ocr = names(&[Extension::Ocr]);
         assert_eq!(with_ocr.own, first.own);
         assert_ne!(with_ocr.room, first.room);
-        fs_err::write(directory.path().join("workspace/data.csv"), "a,c\n").unwrap();
+        let file = directory.path().join("db/sql/begin.sql");
+        fs_err::write(&file, "select 2;\n").unwrap();
         assert_ne!(names(&[]).own, first.own);
-        fs_err::write(directory.path().join("workspace/data.csv"), "a,b\n").unwrap();
+        fs_err::write(&file, "select 1;\n").unwrap();
         assert_eq!(names(&[]), first);
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs_err::set_permissions(directory.path().join(DOCKERFILE), executable).unwrap();
         assert_ne!(names(&[]).own, first.own);
+        fs_err::remove_file(directory.path().join(DOCKERFILE)).unwrap();
+        let wanted = TaskImage {
+            environment: directory.path().to_owned(),
+            extensions: Vec::new(),
+            build_timeout: Duration::ZERO,
+        };
+        assert!(Recipe::of_room(&wanted, &entry).unwrap_err().to_string().contains("Dockerfile"));
     }
 
     #[test]
-    fn contexts_hold_files_and_nothing_that_links_lead_to() {
+    fn images_beside_a_room_have_their_files_and_this_program() {
         let directory = environment();
-        std::os::unix::fs::symlink("/etc/passwd", directory.path().join("workspace/link")).unwrap();
-        let context = BuildContext::read(directory.path()).unwrap();
+        let entry = Entry::find().unwrap();
+        let recipe = |text: &str| {
+            Recipe::of_service(directory.path(), &service(directory.path(), text), &entry).unwrap()
+        };
+        let plain = recipe("{ image: postgres:16 }");
+        assert_eq!((plain.names.own.as_str(), plain.own().is_none()), ("postgres:16", true));
+        let given = "{ image: postgres:16, volumes: [\"./db/sql:/begin\", \"./db/Dockerfile:/etc/d\"] }";
+        let with_files = recipe(given);
+        assert_ne!(with_files.names.room, plain.names.room);
+        assert_eq!(
+            with_files.instructions,
+            "FROM postgres:16\nCOPY [\"given-0/\",\"/begin/\"]\n\
+             COPY [\"given-1/Dockerfile\",\"/etc/d\"]\nCOPY entry/ /.aec-bench/entry/\n"
+        );
         let mut bytes = Vec::new();
-        context.archive(&mut bytes).unwrap();
+        with_files.archive(&entry, &mut bytes).unwrap();
         let mut archive = tar::Archive::new(bytes.as_slice());
         let names: Vec<String> = archive
             .entries()
             .unwrap()
             .map(|entry| entry.unwrap().path().unwrap().to_string_lossy().into_owned())
             .collect();
-        assert_eq!(names, ["Dockerfile", "workspace", "workspace/data.csv"]);
-        let empty = tempfile::tempdir().unwrap();
-        assert!(BuildContext::read(empty.path()).unwrap_err().to_string().contains("Dockerfile"));
+        assert!(
+            names.starts_with(
+                &["Dockerfile", "nothing", "given-0/begin.sql", "given-1/Dockerfile", "entry/aec-bench"]
+                    .map(str::to_owned)
+            ),
+            "{names:?}"
+        );
+        let built = recipe("{ build: db }");
+        let argued = recipe("{ build: { context: db, args: { A: b } } }");
+        assert_ne!(built.names.own, argued.names.own);
+        fs_err::write(directory.path().join("db/sql/begin.sql"), "select 2;\n").unwrap();
+        assert_ne!(recipe(given).names.room, with_files.names.room);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Routes {
     open: HashMap<u32, Route>,
+    /// Who is connected to instead of this machine.
+    doors: HashMap<SocketAddrV4, Line>,
     /// Whether nobody is there any more.
     gone: bool,
 }
@@ -103,6 +105,7 @@ impl Line {
     fn end(&self) {
         let mut routes = self.routes();
         routes.gone = true;
+        routes.doors.clear();
         for (_, route) in routes.open.drain() {
             route.window.open_wide();
         }
@@ -110,9 +113,13 @@ impl Line {
 
     fn route(&self, frames: &mut Frames) -> io::Result<()> {
         while let Some(Frame { channel, body }) = frames.next_frame()? {
-            if let Body::Call(Call::Connected(port)) = body {
+            if let Body::Call(Call::Connected(address)) = body {
                 let conversation = self.listen_to(channel);
-                std::thread::spawn(move || conversation.carry(port));
+                let beside = self.routes().doors.get(&address).cloned();
+                std::thread::spawn(move || match beside {
+                    Some(other) => conversation.join(&other, address.port()),
+                    None => conversation.carry(address.port()),
+                });
                 continue;
             }
             let routes = self.routes();
@@ -136,6 +143,12 @@ impl Line {
         }
         drop(routes);
         Conversation { from, speaker: Speaker { channel: number, line: self.clone(), window } }
+    }
+
+    /// What connects to this address inside is carried to the same port beside.
+    pub(crate) fn lead(&self, address: SocketAddrV4, beside: &Self) -> io::Result<()> {
+        self.routes().doors.insert(address, beside.clone());
+        self.ask(Call::Listen(address)).map(drop)
     }
 
     /// Begins a conversation.
@@ -256,6 +269,36 @@ impl Conversation {
                 _ => {}
             }
         }
+    }
+
+    /// Carries bytes between the room and a port of another container.
+    fn join(self, beside: &Line, port: u16) {
+        let Ok(other) = beside.call(Call::Connect(port)) else {
+            self.speaker.say(Body::End(MAIN)).ok();
+            return;
+        };
+        let (here, there) = (self.speaker.clone(), other.speaker.clone());
+        std::thread::scope(|scope| {
+            // A conversation must last until nobody speaks on it: it is told what was taken.
+            let kept = scope.spawn(move || {
+                self.hand_on(&there);
+                self
+            });
+            other.hand_on(&here);
+            drop(kept.join());
+        });
+    }
+
+    /// Hands on what is said on the main stream until it ends.
+    fn hand_on(&self, to: &Speaker) {
+        while let Ok(Some(body)) = self.next(Duration::MAX) {
+            match body {
+                Body::Data(MAIN, bytes) if to.send(&bytes).is_ok() => {}
+                Body::Data(..) | Body::End(MAIN) => break,
+                _ => {}
+            }
+        }
+        to.say(Body::End(MAIN)).ok();
     }
 
     /// Carries bytes between the room and a port of this machine's loopback.

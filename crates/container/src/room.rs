@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read, Seek as _, Write};
-use std::net::{Ipv4Addr, TcpListener};
+use std::io::{self, Seek as _, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use aec_sandbox::wire::{Answer, Body, Call, Command, MAIN, STDERR, STDOUT};
@@ -14,26 +13,26 @@ use aec_sandbox::{
     Capture, Elsewhere, Enforce, ExecResult, ExecSpec, Exit, Held, Hold, Level, Listed, RoomSpec, Sandbox,
     SandboxError, Stopper, Stream, Tree, WalkLimits,
 };
-use bollard::container::LogOutput;
-use bollard::errors::Error as DockerError;
+use aec_task::compose::Compose;
 use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
-use bytes::{Buf as _, Bytes};
-use futures_util::StreamExt as _;
-use tokio::io::AsyncWriteExt as _;
-use tokio::runtime::Handle;
 
-use crate::engine::{Engine, EngineError, LABEL, Started, Taken, host_name, remove};
+use crate::attached;
+use crate::beside::{Beside, hosts};
+use crate::engine::{Engine, EngineError, LABEL, Started, host_name, remove};
 use crate::image::TaskImage;
 use crate::line::{Conversation, Line};
+use crate::places::Taken;
 
 /// Verifier files, which the opener has already bounded.
 const SEALED_MB: u32 = 2048;
 /// How long the first process of a container may take to answer.
-const FIRST_WORD: Duration = Duration::from_mins(1);
+pub(crate) const FIRST_WORD: Duration = Duration::from_mins(1);
 /// How long a command that was killed may take to be gone.
 const LAST_WORD: Duration = Duration::from_secs(10);
-/// What the first process may do: give files away, become nobody, end others. Commands may do nothing of it.
-const CAPABILITIES: [&str; 6] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"];
+/// What the first process may do: give files away, become nobody, end others, listen for services. Commands may do
+/// nothing of it.
+const CAPABILITIES: [&str; 7] =
+    ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
 /// What a container is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -69,10 +68,17 @@ pub(crate) trait Keeper: std::fmt::Debug + Send {
 
 /// A container of an engine.
 #[derive(Debug)]
-struct Kept {
+pub(crate) struct Kept {
     engine: Engine,
     id: String,
-    _place: Taken,
+}
+
+/// A room's container with those beside it.
+#[derive(Debug)]
+struct KeptRoom {
+    container: Kept,
+    _beside: Beside,
+    _places: Taken,
 }
 
 impl ContainerRoom {
@@ -83,15 +89,17 @@ impl ContainerRoom {
         spec: &RoomSpec,
         purpose: &Purpose,
     ) -> Result<Self, SandboxError> {
+        let compose = services(image)?;
         let name = engine.image(image)?;
-        let place = engine.place();
-        let Started { id, streams } = engine.start(created(engine, &name, spec, purpose))?;
-        let Some(handle) = engine.handle() else { return Err(SandboxError::Gone) };
-        let output = Output { handle: handle.clone(), stream: streams.output, rest: Bytes::new() };
-        let line = Line::new(output, Input { handle, stream: streams.input });
+        let places = engine.places(1 + compose.services.len());
+        let mut beside = Beside::start(engine, image, &compose, spec, purpose)?;
+        let (container, line) = Kept::start(engine, created(engine, &name, spec, purpose, &compose))?;
+        let doors = beside.doors(&line);
         let held = Held { cpus: Hold::Tree, memory: Hold::Tree, storage: Hold::Tree, pids: Hold::Tree };
-        let keeper = Kept { engine: engine.clone(), id, _place: place };
-        Self::begin(line, spec, purpose, (held, FIRST_WORD), Box::new(keeper))
+        let keeper = KeptRoom { container, _beside: beside, _places: places };
+        let room = Self::begin(line, spec, purpose, (held, FIRST_WORD), Box::new(keeper))?;
+        doors.open();
+        Ok(room)
     }
 
     /// Makes a room of a line to its first process, which may take so long to answer.
@@ -138,20 +146,29 @@ impl ContainerRoom {
     }
 }
 
-impl Keeper for Kept {
+/// The services of a task.
+fn services(image: &TaskImage) -> Result<Compose, EngineError> {
+    Compose::read(&image.environment).map_err(|problems| {
+        let what = problems.first().map_or("it cannot be read", |problem| problem.what.as_str());
+        EngineError::Build(format!("the containers of environment/ are not understood: {what}"))
+    })
+}
+
+impl Kept {
+    /// Starts a container, with the line to its first process.
+    pub(crate) fn start(engine: &Engine, body: ContainerCreateBody) -> Result<(Self, Line), EngineError> {
+        let Started { id, streams } = engine.start(body)?;
+        let kept = Self { engine: engine.clone(), id };
+        let handle = engine.handle().ok_or_else(|| EngineError::Unreachable("it is closed".to_owned()))?;
+        Ok((kept, attached::line(handle, streams)))
+    }
+}
+
+impl Keeper for KeptRoom {
     fn why_gone(&self) -> SandboxError {
-        let (docker, id) = (self.engine.docker(), self.id.clone());
-        let found = self.engine.wait(async move {
-            match docker.inspect_container(&id, None).await {
-                Ok(found) => Ok(found.state),
-                Err(DockerError::DockerResponseServerError { status_code: 404, .. }) => Ok(None),
-                Err(error) => Err(error.into()),
-            }
-        });
-        match found {
-            Ok(_) => SandboxError::Gone,
-            Err(error) => error.into(),
-        }
+        let docker = self.container.engine.docker();
+        let answers = self.container.engine.wait(async move { Ok(docker.ping().await?) });
+        answers.map_or_else(Into::into, |_| SandboxError::Gone)
     }
 }
 
@@ -165,50 +182,42 @@ impl Drop for Kept {
     }
 }
 
-fn created(engine: &Engine, image: &str, spec: &RoomSpec, purpose: &Purpose) -> ContainerCreateBody {
-    const MEBIBYTE: i64 = 1024 * 1024;
-    let limits = &spec.limits;
-    let memory = i64::from(limits.memory_mb) * MEBIBYTE;
-    // Podman knows no limit of their number here; what small files take counts as memory.
-    let tmpfs = |megabytes: u32| format!("rw,nosuid,nodev,exec,size={megabytes}m,mode=755");
-    let own = ["/tmp", "/home/agent"].map(str::to_owned);
-    let writable = spec.writable.iter().chain(&own).map(|place| (place.clone(), tmpfs(limits.storage_mb)));
-    let sealed = spec.sealed.iter().map(|place| (place.clone(), tmpfs(SEALED_MB)));
+/// What a container is labelled with.
+pub(crate) fn labels(purpose: &Purpose, role: &str) -> HashMap<String, String> {
     let mut labels = HashMap::from([
         (LABEL.to_owned(), "room".to_owned()),
-        (format!("{LABEL}.role"), purpose.role.to_owned()),
+        (format!("{LABEL}.role"), role.to_owned()),
         (format!("{LABEL}.host"), host_name()),
         (format!("{LABEL}.pid"), std::process::id().to_string()),
     ]);
     for (name, value) in [("experiment", &purpose.experiment), ("trial", &purpose.trial)] {
         labels.extend(value.clone().map(|value| (format!("{LABEL}.{name}"), value)));
     }
+    labels
+}
+
+/// What every container has: it reads from its opener and ends when that one hangs up, however that comes about; it may
+/// take no more than the task allows; and the engine removes it.
+pub(crate) fn attended(engine: &Engine, image: &str, spec: &RoomSpec) -> ContainerCreateBody {
+    const MEBIBYTE: i64 = 1024 * 1024;
+    let memory = i64::from(spec.limits.memory_mb) * MEBIBYTE;
     ContainerCreateBody {
         image: Some(image.to_owned()),
-        hostname: Some("room".to_owned()),
-        user: Some("0:0".to_owned()),
         entrypoint: Some(engine.entry_command()),
         cmd: Some(Vec::new()),
-        working_dir: Some("/".to_owned()),
         attach_stdin: Some(true),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         open_stdin: Some(true),
-        // The container ends when its opener hangs up, however that comes about.
         stdin_once: Some(true),
         tty: Some(false),
-        labels: Some(labels),
         host_config: Some(HostConfig {
             auto_remove: Some(true),
             memory: Some(memory),
             memory_swap: Some(memory),
-            nano_cpus: Some(i64::from(limits.cpus) * 1_000_000_000),
-            pids_limit: Some(i64::from(limits.pids)),
-            readonly_rootfs: Some(true),
-            tmpfs: Some(writable.chain(sealed).collect()),
+            nano_cpus: Some(i64::from(spec.limits.cpus) * 1_000_000_000),
+            pids_limit: Some(i64::from(spec.limits.pids)),
             network_mode: (!spec.network).then(|| "none".to_owned()),
-            cap_drop: Some(vec!["ALL".to_owned()]),
-            cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
             init: Some(false),
             // What crosses the line is not the engine's to keep.
@@ -216,6 +225,38 @@ fn created(engine: &Engine, image: &str, spec: &RoomSpec, purpose: &Purpose) -> 
             ..HostConfig::default()
         }),
         ..ContainerCreateBody::default()
+    }
+}
+
+fn created(
+    engine: &Engine,
+    image: &str,
+    spec: &RoomSpec,
+    purpose: &Purpose,
+    compose: &Compose,
+) -> ContainerCreateBody {
+    // Podman knows no limit of their number here; what small files take counts as memory.
+    let tmpfs = |megabytes: u32| format!("rw,nosuid,nodev,exec,size={megabytes}m,mode=755");
+    let own = ["/tmp", "/home/agent"].map(str::to_owned);
+    let storage = spec.limits.storage_mb;
+    let writable = spec.writable.iter().chain(&own).map(|place| (place.clone(), tmpfs(storage)));
+    let sealed = spec.sealed.iter().map(|place| (place.clone(), tmpfs(SEALED_MB)));
+    let common = attended(engine, image, spec);
+    ContainerCreateBody {
+        hostname: Some("room".to_owned()),
+        user: Some("0:0".to_owned()),
+        working_dir: Some("/".to_owned()),
+        env: Some(compose.environment.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+        labels: Some(labels(purpose, purpose.role)),
+        host_config: common.host_config.map(|host| HostConfig {
+            readonly_rootfs: Some(true),
+            tmpfs: Some(writable.chain(sealed).collect()),
+            cap_drop: Some(vec!["ALL".to_owned()]),
+            cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
+            extra_hosts: Some(hosts(compose)),
+            ..host
+        }),
+        ..common
     }
 }
 
@@ -299,7 +340,8 @@ impl Sandbox for ContainerRoom {
     /// A socket of this machine; what connects to the same port inside the container is carried to it.
     fn listen(&mut self) -> Result<TcpListener, SandboxError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        self.ask(Call::Listen(listener.local_addr()?.port()))?;
+        let port = listener.local_addr()?.port();
+        self.ask(Call::Listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)))?;
         Ok(listener)
     }
 
@@ -400,52 +442,4 @@ impl Elsewhere for Directory {
 
 fn odd() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the room answered with something else")
-}
-
-/// What the container prints, for a thread to read.
-struct Output {
-    handle: Handle,
-    stream: Pin<Box<dyn futures_util::Stream<Item = Result<LogOutput, DockerError>> + Send>>,
-    rest: Bytes,
-}
-
-impl Read for Output {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.rest.is_empty() {
-            match self.handle.block_on(self.stream.next()) {
-                Some(Ok(LogOutput::StdErr { message })) => {
-                    tracing::debug!(message = %String::from_utf8_lossy(&message), "a container complains");
-                }
-                Some(Ok(piece)) => self.rest = piece.into_bytes(),
-                Some(Err(error)) => return Err(io::Error::other(error.to_string())),
-                None => return Ok(0),
-            }
-        }
-        let count = self.rest.len().min(buffer.len());
-        self.rest.copy_to_slice(&mut buffer[..count]);
-        Ok(count)
-    }
-}
-
-/// What the container reads, for a thread to write.
-struct Input {
-    handle: Handle,
-    stream: Pin<Box<dyn tokio::io::AsyncWrite + Send>>,
-}
-
-impl Write for Input {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.handle.block_on(self.stream.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.handle.block_on(self.stream.flush())
-    }
-}
-
-impl Drop for Input {
-    fn drop(&mut self) {
-        // An engine that is gone needs no good-bye.
-        self.handle.block_on(self.stream.shutdown()).ok();
-    }
 }

@@ -6,7 +6,8 @@ use aec_base::problem::Problem;
 use aec_base::settings::Backend;
 use aec_base::text;
 use aec_container::Extension;
-use aec_container::image::{COMPOSE_FILES, DOCKERFILE};
+use aec_container::image::DOCKERFILE;
+use aec_task::compose::Compose;
 use aec_task::task::Task;
 
 use crate::experiment::FAMILY;
@@ -20,13 +21,6 @@ pub(crate) fn unbuildable(task: &Task) -> Vec<Problem> {
         let problem = Problem::error(what).id(FAMILY.number(46)).about(task.id.as_str());
         problems.push(problem.why("its image is made from it").fix("add one, or use --backend local"));
     }
-    // Without what the task counts on, its agents would be measured against something else.
-    for file in COMPOSE_FILES.iter().filter(|file| task.path.join("environment").join(file).is_file()) {
-        let what = format!("the task `{}` has side containers (environment/{file})", task.id);
-        let problem = Problem::error(what).id(FAMILY.number(49)).about(task.id.as_str());
-        problems
-            .push(problem.why("this backend starts none").fix("leave the task out, or use --backend harbor"));
-    }
     for unknown in task.environment.extensions.iter().filter(|name| Extension::parse(name).is_none()) {
         let names: Vec<&str> = Extension::ALL.iter().map(|extension| extension.name()).collect();
         let what = format!("the task `{}` asks for the extension `{}`", task.id, text::printable(unknown));
@@ -34,6 +28,27 @@ pub(crate) fn unbuildable(task: &Task) -> Vec<Problem> {
         problems.push(problem.why("there is none of this name").fix(format!("use {}", text::one_of(&names))));
     }
     problems
+}
+
+/// What is wrong with the services of a task, or keeps a backend from starting them. Without what the task counts on, its
+/// agents would be measured against something else.
+pub(crate) fn unservable(task: &Task, backend: Backend) -> Vec<Problem> {
+    let compose = match Compose::read(&task.path.join("environment")) {
+        // Harbor has Compose itself, and knows more of it.
+        Err(_) if backend == Backend::Harbor => return Vec::new(),
+        Err(problems) => {
+            return problems.into_iter().map(|problem| problem.about(task.id.as_str())).collect();
+        }
+        Ok(compose) => compose,
+    };
+    if compose.services.is_empty() || matches!(backend, Backend::Docker | Backend::Harbor) {
+        return Vec::new();
+    }
+    let names: Vec<&str> = compose.services.iter().map(|service| service.name.as_str()).collect();
+    let what = format!("the task `{}` has services ({})", task.id, names.join(", "));
+    let problem = Problem::error(what).id(FAMILY.number(49)).about(task.id.as_str());
+    let why = format!("the {} backend starts no containers beside a room", backend.name());
+    vec![problem.why(why).fix("use --backend docker, or leave the task out")]
 }
 
 /// What tasks ask for and rooms of this machine do not have.

@@ -22,7 +22,7 @@ use aec_task::task::Task;
 use crate::experiment::{Agent, Experiment, FAMILY, Harness};
 use crate::forecast::unplannable;
 use crate::harness::{AgentFile, scripted};
-use crate::images::{not_given, unbuildable};
+use crate::images::{not_given, unbuildable, unservable};
 use crate::leaks::leaks;
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask};
@@ -119,6 +119,7 @@ fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) 
     if matches!(conditions.backend, Backend::Docker | Backend::Modal) {
         problems.extend(tasks.iter().flat_map(unbuildable));
     }
+    problems.extend(tasks.iter().flat_map(|task| unservable(task, conditions.backend)));
     problems
 }
 

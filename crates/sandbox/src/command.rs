@@ -19,18 +19,28 @@ pub(crate) fn fail(step: &str) -> impl FnOnce(io::Error) -> StepError + '_ {
 
 /// Starts commands. The process that has it must have one thread only.
 pub(crate) struct Starter {
+    /// What commands may not; absent where they are as free as this process is.
+    confinement: Option<Confinement>,
+    /// Whether the kernel should take commands before this process when memory runs out.
+    pub(crate) expendable: bool,
+}
+
+struct Confinement {
     enforce: Enforce,
     privileged: bool,
     filters: Vec<BpfProgram>,
-    /// Whether the kernel should take commands before this process when memory runs out.
-    pub(crate) expendable: bool,
 }
 
 impl Starter {
     /// Makes everything ready. `privileged` says that this process is root and commands are not to be.
     pub(crate) fn new(enforce: Enforce, privileged: bool) -> Result<Self, StepError> {
         let filters = filter::programs().map_err(fail("prepare the filter of system calls"))?;
-        Ok(Self { enforce, privileged, filters, expendable: false })
+        Ok(Self { confinement: Some(Confinement { enforce, privileged, filters }), expendable: false })
+    }
+
+    /// Commands are as free as this process is.
+    pub(crate) fn unconfined() -> Self {
+        Self { confinement: None, expendable: false }
     }
 
     /// Starts a command; the descriptors are its stdin, stdout and stderr.
@@ -81,9 +91,11 @@ impl Starter {
             std::fs::write("/proc/self/oom_score_adj", "1000").ok();
         }
         std::env::set_current_dir(cwd).map_err(fail("enter the working directory"))?;
-        self.set_limits().map_err(fail("set limits"))?;
-        drop_privileges(self.privileged).map_err(fail("drop privileges"))?;
-        filter::install(&self.filters).map_err(fail("filter system calls"))?;
+        if let Some(confinement) = &self.confinement {
+            set_limits(&confinement.enforce).map_err(fail("set limits"))?;
+            drop_privileges(confinement.privileged).map_err(fail("drop privileges"))?;
+            filter::install(&confinement.filters).map_err(fail("filter system calls"))?;
+        }
         let program = argv.first().cloned().unwrap_or_default();
         if program.as_bytes().contains(&b'/') {
             return sys::exec(&program, argv, variables).map_err(fail("run the command"));
@@ -101,33 +113,33 @@ impl Starter {
         }
         Err(fail("run the command")(last))
     }
+}
 
-    fn set_limits(&self) -> io::Result<()> {
-        const MEBIBYTE: u64 = 1024 * 1024;
-        let set = |resource, value: u64| {
-            let current = rustix::process::getrlimit(resource);
-            // Only root could raise a limit again.
-            let value = current.maximum.map_or(value, |maximum| maximum.min(value));
-            rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
-        };
-        set(Resource::Core, 0)?;
-        set(Resource::Nofile, 1024)?;
-        set(Resource::Fsize, u64::from(self.enforce.storage_mb) * MEBIBYTE)?;
-        if let Some(megabytes) = self.enforce.memory_mb {
-            set(Resource::As, u64::from(megabytes) * MEBIBYTE)?;
-        }
-        if let Some(pids) = self.enforce.pids {
-            set(Resource::Nproc, pids.into())?;
-        }
-        if let Some(cpus) = self.enforce.cpus {
-            let allowed = rustix::thread::sched_getaffinity(None)?;
-            let mut chosen = rustix::thread::CpuSet::new();
-            let cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
-            cores.take(cpus as usize).for_each(|core| chosen.set(core));
-            rustix::thread::sched_setaffinity(None, &chosen)?;
-        }
-        Ok(())
+fn set_limits(enforce: &Enforce) -> io::Result<()> {
+    const MEBIBYTE: u64 = 1024 * 1024;
+    let set = |resource, value: u64| {
+        let current = rustix::process::getrlimit(resource);
+        // Only root could raise a limit again.
+        let value = current.maximum.map_or(value, |maximum| maximum.min(value));
+        rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
+    };
+    set(Resource::Core, 0)?;
+    set(Resource::Nofile, 1024)?;
+    set(Resource::Fsize, u64::from(enforce.storage_mb) * MEBIBYTE)?;
+    if let Some(megabytes) = enforce.memory_mb {
+        set(Resource::As, u64::from(megabytes) * MEBIBYTE)?;
     }
+    if let Some(pids) = enforce.pids {
+        set(Resource::Nproc, pids.into())?;
+    }
+    if let Some(cpus) = enforce.cpus {
+        let allowed = rustix::thread::sched_getaffinity(None)?;
+        let mut chosen = rustix::thread::CpuSet::new();
+        let cores = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+        cores.take(cpus as usize).for_each(|core| chosen.set(core));
+        rustix::thread::sched_setaffinity(None, &chosen)?;
+    }
+    Ok(())
 }
 
 /// No capability now or later, no other user, no way to get either back.

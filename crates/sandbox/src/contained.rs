@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -93,10 +93,13 @@ fn open(line: &mut Line) -> Result<Option<Inside>, StepError> {
             }
         }
     };
-    let Body::Call(Call::Open { writable, sealed, seeded, enforce }) = frame.body else {
-        return Err(fail("open")(io::Error::other("the first call must open the room")));
+    let inside = match frame.body {
+        Body::Call(Call::Open { writable, sealed, seeded, enforce }) => {
+            Inside::room(&writable, &sealed, seeded, enforce)?
+        }
+        Body::Call(Call::Beside) => Inside::new(Starter::unconfined(), Vec::new())?,
+        _ => return Err(fail("open")(io::Error::other("the first call must open the room"))),
     };
-    let inside = Inside::new(&writable, &sealed, seeded, enforce)?;
     line.say(frame.channel, Body::Answer(Answer::Done)).map_err(fail("answer"))?;
     Ok(Some(inside))
 }
@@ -111,7 +114,7 @@ struct Inside {
     resident: Option<(Pid, u32)>,
     sources: Vec<Source>,
     sinks: Vec<Sink>,
-    listeners: Vec<(u16, TcpListener)>,
+    listeners: Vec<(SocketAddrV4, TcpListener)>,
     /// Calls whose content is still coming.
     gathering: HashMap<u32, (Call, Vec<u8>)>,
     next_channel: u32,
@@ -137,16 +140,13 @@ struct Sink {
 }
 
 impl Inside {
-    fn new(
+    fn room(
         writable: &[String],
         sealed: &[String],
         seeded: bool,
         enforce: Enforce,
     ) -> Result<Self, StepError> {
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-        // Where another process is the first one, those that lose their parents come to this one all the same.
-        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
-            .map_err(|error| fail("take in orphans")(error.into()))?;
         std::env::set_current_dir("/").map_err(fail("enter the root"))?;
         let mut places = Vec::new();
         for (place, theirs) in
@@ -168,6 +168,13 @@ impl Inside {
         let privileged = rustix::process::geteuid().is_root();
         let mut starter = Starter::new(enforce, privileged)?;
         starter.expendable = true;
+        Self::new(starter, places)
+    }
+
+    fn new(starter: Starter, places: Vec<(String, Tree)>) -> Result<Self, StepError> {
+        // Where another process is the first one, those that lose their parents come to this one all the same.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| fail("take in orphans")(error.into()))?;
         let text = |text: std::ffi::OsString| text.into_string().ok();
         let environment =
             std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect();
@@ -200,8 +207,8 @@ impl Inside {
             for channel in ready.sinks {
                 self.drain(line, channel)?;
             }
-            for port in ready.listeners {
-                self.welcome(line, port)?;
+            for address in ready.listeners {
+                self.welcome(line, address)?;
             }
             if ready.input && !line.read()? {
                 return Ok(());
@@ -325,10 +332,21 @@ impl Inside {
                 self.listeners.clear();
                 Ok(Answer::Done)
             }
-            Call::Listen(port) => TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map(|listener| {
-                self.listeners.push((port, listener));
+            Call::Listen(address) if !address.ip().is_loopback() => {
+                Err(io::Error::other("a room listens on loopback alone"))
+            }
+            Call::Listen(address) => TcpListener::bind(address).map(|listener| {
+                self.listeners.push((address, listener));
                 Answer::Done
             }),
+            Call::Connect(port) => {
+                match connecting(port).and_then(|socket| self.connect(channel, socket)) {
+                    Ok(()) => {}
+                    Err(_) => line.say(channel, Body::End(MAIN))?,
+                }
+                return Ok(None);
+            }
+            Call::Listens(port) => Ok(Answer::Is(listening_ports().contains(&port))),
             Call::Read { place, path } => {
                 let opened = path.path().and_then(|path| {
                     let file = self.place(&place)?.open_file(&path)?;
@@ -351,7 +369,7 @@ impl Inside {
                 .and_then(|tree| tree.list(WalkLimits { entries, depth }))
                 .map(|listed| Answer::Listed(listed.iter().map(Into::into).collect())),
             Call::OutOfMemory => Ok(Answer::Is(out_of_memory())),
-            Call::Open { .. } | Call::Exec(_) | Call::Write { .. } | Call::Connected(_) => {
+            Call::Open { .. } | Call::Beside | Call::Exec(_) | Call::Write { .. } | Call::Connected(_) => {
                 Err(io::Error::other("a call that makes no sense here"))
             }
         }))
@@ -476,15 +494,15 @@ impl Inside {
     }
 
     /// Takes a connection from inside.
-    fn welcome(&mut self, line: &mut Line, port: u16) -> io::Result<()> {
-        let Some((_, listener)) = self.listeners.iter().find(|(known, _)| *known == port) else {
+    fn welcome(&mut self, line: &mut Line, address: SocketAddrV4) -> io::Result<()> {
+        let Some((_, listener)) = self.listeners.iter().find(|(known, _)| *known == address) else {
             return Ok(());
         };
         // Whoever knocked may be gone again.
         let Ok((socket, _)) = listener.accept() else { return Ok(()) };
         let channel = self.next_channel;
         self.next_channel += 2;
-        line.say(channel, Body::Call(Call::Connected(port)))?;
+        line.say(channel, Body::Call(Call::Connected(address)))?;
         self.connect(channel, socket.into())
     }
 
@@ -530,7 +548,32 @@ struct Ready {
     input: bool,
     sources: Vec<(u32, u8)>,
     sinks: Vec<u32>,
-    listeners: Vec<u16>,
+    listeners: Vec<SocketAddrV4>,
+}
+
+/// A connection to a port of loopback that may still be on its way: nobody here waits for anybody.
+fn connecting(port: u16) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// TCP ports that somebody listens on, as the kernel lists them.
+fn listening_ports() -> Vec<u16> {
+    const LISTEN: &str = "0A";
+    let mut ports = Vec::new();
+    for list in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        for line in std::fs::read_to_string(list).unwrap_or_default().lines().skip(1) {
+            let mut fields = line.split_whitespace().skip(1);
+            let (local, state) = (fields.next(), fields.nth(1));
+            let port = local.and_then(|local| u16::from_str_radix(local.rsplit(':').next()?, 16).ok());
+            ports.extend(port.filter(|_| state == Some(LISTEN)));
+        }
+    }
+    ports
 }
 
 fn count(bytes: usize) -> u32 {

@@ -5,6 +5,7 @@
 //! before the other one has taken them, so nobody's slowness fills anybody's memory.
 
 use std::io;
+use std::net::SocketAddrV4;
 
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,9 @@ pub enum Call {
         /// Limits that nobody else sets.
         enforce: Enforce,
     },
+    /// Be beside a room instead, as the image makes it: commands are whoever the container's user is. The first call of
+    /// all.
+    Beside,
     /// Run a command; what it reads follows on [`MAIN`].
     Exec(Command),
     /// Kill the command of this channel, with its group.
@@ -78,10 +82,14 @@ pub enum Call {
     Evict,
     /// End every process, and start no other.
     Freeze,
-    /// Listen on this port of loopback.
-    Listen(u16),
-    /// Somebody inside connected to this port; the bytes follow on [`MAIN`].
-    Connected(u16),
+    /// Listen on this address of loopback.
+    Listen(SocketAddrV4),
+    /// Somebody inside connected to this address; the bytes follow on [`MAIN`].
+    Connected(SocketAddrV4),
+    /// Connect to this port of loopback; the bytes follow on [`MAIN`].
+    Connect(u16),
+    /// Whether somebody listens on this port.
+    Listens(u16),
     /// Write a file whose content follows on [`MAIN`].
     Write {
         /// The directory.

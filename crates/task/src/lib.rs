@@ -4,6 +4,7 @@
 //! Nothing here runs a task or knows how trials run.
 
 pub mod catalogue;
+pub mod compose;
 pub mod dataset;
 pub mod file;
 pub mod id;

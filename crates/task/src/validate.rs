@@ -13,6 +13,7 @@ use aec_base::text;
 use aec_rlm::task_files;
 
 use crate::catalogue::{Discovery, SMALL_TASKS, TaskDirectory, discover, missing_instruction};
+use crate::compose::Compose;
 use crate::id::TaskId;
 use crate::task::{FAMILY, INSTRUCTION_FILE, INSTRUCTION_LIMIT, LoadedTask, TASK_FILE, Task};
 
@@ -76,6 +77,7 @@ fn check_one(directory: &TaskDirectory) -> Vec<Problem> {
     check_verifier(&directory.path, &tree, &mut problems);
     check_extras(&directory.path, &tree, &mut problems);
     check_long_documents(&directory.path, &tree, &mut problems);
+    problems.extend(Compose::read(&directory.path.join("environment")).err().unwrap_or_default());
     if directory.id.segments().count() < 2 {
         problems.push(
             finding(Problem::warning, 64, "a task id needs a discipline and a name")

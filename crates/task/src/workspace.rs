@@ -1,12 +1,14 @@
 //! What an agent finds in `/workspace`: the task's environment files and tools.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::compose::{COMPOSE_FILES, Compose};
 use crate::task::Task;
 
 /// Files that describe the room instead of lying in it.
-const NOT_STAGED: [&str; 4] = ["Dockerfile", "docker-compose.yaml", "docker-compose.yml", ".dockerignore"];
+const NOT_STAGED: [&str; 2] = ["Dockerfile", ".dockerignore"];
 
 /// One file to be put into the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +20,18 @@ pub struct StagedFile {
 }
 
 impl Task {
-    /// The files of `environment/` (those of `environment/workspace/` without that prefix) and the task's tools
-    /// under `tools/`. Links are errors: a task's content must lie in the task.
+    /// The files of `environment/` (those of `environment/workspace/` without that prefix) that are not for other
+    /// containers, and the task's tools under `tools/`. Links are errors: a task's content must lie in the task.
     pub fn workspace_files(&self) -> io::Result<Vec<StagedFile>> {
         let mut staged = Vec::new();
-        collect(&self.path.join("environment"), "", &mut staged)?;
-        staged.retain(|file| !NOT_STAGED.contains(&file.place.as_str()));
+        let environment = self.path.join("environment");
+        collect(&environment, "", &mut staged)?;
+        let of_room = |place: &str| NOT_STAGED.contains(&place) || COMPOSE_FILES.contains(&place);
+        if staged.iter().any(|file| COMPOSE_FILES.contains(&file.place.as_str())) {
+            let private = side_files(&environment)?;
+            staged.retain(|file| !private.iter().any(|path| Path::new(&file.place).starts_with(path)));
+        }
+        staged.retain(|file| !of_room(&file.place));
         for file in &mut staged {
             if let Some(place) = file.place.strip_prefix("workspace/") {
                 file.place = place.to_owned();
@@ -39,6 +47,17 @@ impl Task {
         }
         staged.sort_by(|a, b| a.place.cmp(&b.place));
         Ok(staged)
+    }
+}
+
+/// What belongs to other containers: the state of a simulator is not for the agent to read.
+fn side_files(environment: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    match Compose::read(environment) {
+        Ok(compose) => Ok(compose.private()),
+        Err(problems) => {
+            let first = problems.first().map_or("it cannot be read", |problem| problem.what.as_str());
+            Err(io::Error::other(format!("the containers of environment/ are not understood: {first}")))
+        }
     }
 }
 

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 const ROOMS: [&str; 18] = [
     "aec-base",
     "aec-sandbox",
-    "aec-container",
     "aec-rlm",
     "aec-task",
+    "aec-container",
     "aec-judge",
     "aec-author",
     "aec-model",

@@ -7,6 +7,7 @@ mod faults;
 mod modal;
 mod rooms;
 mod runs;
+mod services;
 mod verdicts;
 
 use std::path::Path;

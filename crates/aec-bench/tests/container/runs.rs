@@ -186,45 +186,26 @@ fn leftovers_are_found_by_their_labels_and_removed() {
     let Some((env, podman)) = project(1) else { return };
     assert_eq!(env.run(["run", "civil", "--harness", "oracle", "--backend", "docker", "-q"]).code, Some(0));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-    let made = podman
-        .run(&[
-            "create",
-            "--label",
-            LABEL,
-            "--label",
-            "org.aec-bench.pid=4194304",
-            "--label",
-            &format!("org.aec-bench.host={}", host.trim()),
-            "--network",
-            "none",
-            aec_test::podman::IMAGE,
-            "true",
-        ])
-        .unwrap();
-    assert!(made.status.success(), "{made:?}");
-    let alive = format!("org.aec-bench.pid={}", std::process::id());
-    let kept = podman
-        .run(&[
-            "create",
-            "--label",
-            LABEL,
-            "--label",
-            &alive,
-            "--label",
-            &format!("org.aec-bench.host={}", host.trim()),
-            "--network",
-            "none",
-            aec_test::podman::IMAGE,
-            "true",
-        ])
-        .unwrap();
-    let kept = String::from_utf8_lossy(&kept.stdout).trim().to_owned();
+    let host = format!("org.aec-bench.host={}", host.trim());
+    let (gone, alive) =
+        ("org.aec-bench.pid=4194304".to_owned(), format!("org.aec-bench.pid={}", std::process::id()));
+    for pid in [&gone, &alive] {
+        let labels = ["--label", LABEL, "--label", pid, "--label", &host];
+        let made =
+            [&["create"], &labels[..], &["--network", "none", aec_test::podman::IMAGE, "true"]].concat();
+        let made = podman.run(&made).unwrap();
+        assert!(made.status.success(), "{made:?}");
+    }
+    // Other tests kill runs of theirs, so there may be more.
     let looked = env.run(["--json", "runs", "clean", "--dry-run"]).data();
-    assert_eq!((&looked["containers"], &looked["images"]), (&1.into(), &0.into()), "{looked}");
+    assert!(looked["containers"].as_u64() >= Some(1) && looked["images"] == 0, "{looked}");
+    assert_eq!(podman.containers(&gone).len(), 1, "nothing is removed yet");
     let cleaned = env.run(["--json", "runs", "clean"]).data();
-    assert_eq!(cleaned["containers"], 1, "{cleaned}");
-    assert_eq!(podman.containers(&alive).len(), 1, "those of live processes stay");
-    assert!(podman.run(&["rm", "-f", &kept]).unwrap().status.success());
+    assert!(cleaned["containers"].as_u64() >= Some(1), "{cleaned}");
+    assert_eq!(podman.containers(&gone), Vec::<String>::new());
+    let kept = podman.containers(&alive);
+    assert_eq!(kept.len(), 1, "those of live processes stay");
+    assert!(podman.run(&["rm", "-f", &kept[0]]).unwrap().status.success());
     let doctor = env.run(["doctor"]);
     assert!(doctor.stdout.contains("Podman 4."), "{doctor:?}");
 }

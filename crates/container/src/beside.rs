@@ -1,0 +1,471 @@
+//! Containers beside a room: the services of a task, such as a database or a simulator.
+//!
+//! They share no network with the room. Every service has an address of loopback and, in the others, a host name for it;
+//! what connects to one of its ports there is carried to it over the lines that rooms have anyway. So a trial needs no
+//! network to be made and removed, and services end when their opener does.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use aec_sandbox::RoomSpec;
+use aec_sandbox::wire::{Answer, Body, Call, Command, STDERR, STDOUT};
+use aec_task::compose::{Compose, Condition, Service, argv_of_test};
+use bollard::models::{ContainerCreateBody, HostConfig, ImageConfig};
+
+use crate::engine::{Engine, EngineError, LABEL};
+use crate::image::TaskImage;
+use crate::line::{Conversation, Line};
+use crate::room::{FIRST_WORD, Kept, Purpose, attended, labels};
+
+/// How long a service may take to listen on the ports that its file names.
+const LISTENING: Duration = Duration::from_mins(1);
+/// How long one that others wait for may take to end.
+const ENDING: Duration = Duration::from_mins(10);
+/// What engines take for health checks that do not say.
+const INTERVAL: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
+const RETRIES: u32 = 3;
+/// While somebody waits, nobody waits longer than this for another look.
+const PAUSE: Duration = Duration::from_millis(50);
+const LONG_PAUSE: Duration = Duration::from_secs(1);
+/// What is kept of what a service prints.
+const LOG_TAIL: usize = 4000;
+
+/// The services of a room. Dropping them ends them.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    services: Vec<Running>,
+    /// Between services, as far as nobody listens yet.
+    doors: Doors,
+}
+
+/// A service that was started.
+#[derive(Debug)]
+struct Running {
+    name: String,
+    address: Ipv4Addr,
+    /// Ports that others may connect to.
+    ports: Vec<u16>,
+    /// Those of the task's file, which a room waits for.
+    named: Vec<u16>,
+    health: Option<HealthCheck>,
+    directory: String,
+    line: Line,
+    process: Arc<Process>,
+    // After the line: it takes the container away.
+    _kept: Kept,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.line.hang_up();
+    }
+}
+
+/// How the health of a service is told.
+#[derive(Debug)]
+struct HealthCheck {
+    test: Vec<String>,
+    interval: Duration,
+    timeout: Duration,
+    /// From the start of the service until it is given up.
+    patience: Duration,
+}
+
+/// What became of the service's own process.
+#[derive(Debug, Default)]
+struct Process {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    log: String,
+    ended: Option<Ended>,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    /// By itself.
+    code: Option<i32>,
+}
+
+/// Connections that can be made once somebody listens.
+#[derive(Debug, Default)]
+pub(crate) struct Doors(Vec<Door>);
+
+#[derive(Debug)]
+struct Door {
+    from: Line,
+    to: Line,
+    address: SocketAddrV4,
+}
+
+/// Host names of a task's services, as engines take them.
+pub(crate) fn hosts(compose: &Compose) -> Vec<String> {
+    let named = compose.services.iter().enumerate();
+    named.map(|(number, service)| format!("{}:{}", service.name, address(number))).collect()
+}
+
+/// The address of a service in all other containers.
+fn address(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 1, u8::try_from(number + 1).unwrap_or(u8::MAX))
+}
+
+impl Beside {
+    /// Starts the services of a task, each after those that it needs, and waits until a room may begin.
+    pub(crate) fn start(
+        engine: &Engine,
+        image: &TaskImage,
+        compose: &Compose,
+        spec: &RoomSpec,
+        purpose: &Purpose,
+    ) -> Result<Self, EngineError> {
+        let mut beside = Self::default();
+        for (number, service) in compose.services.iter().enumerate() {
+            for (needed, condition) in &service.needs {
+                beside.wait_for(needed, *condition)?;
+            }
+            let (name, config) = engine.service_image(image, service)?;
+            let body = created(engine, &name, service, spec, purpose, compose);
+            let (kept, line) = Kept::start(engine, body)?;
+            begin(&line, &service.name)?;
+            beside.introduce(&line, address(number), &ports(service, &config));
+            let running = Running::start(service, &config, address(number), line, kept)?;
+            beside.services.push(running);
+        }
+        for (needed, condition) in &compose.needs {
+            beside.wait_for(needed, *condition)?;
+        }
+        for service in &beside.services {
+            service.wait_until_ready()?;
+        }
+        Ok(beside)
+    }
+
+    fn wait_for(&self, name: &str, condition: Condition) -> Result<(), EngineError> {
+        let Some(service) = self.services.iter().find(|service| service.name == name) else { return Ok(()) };
+        match condition {
+            Condition::Started => Ok(()),
+            Condition::Healthy => service.wait_until_healthy(),
+            Condition::Completed => service.wait_until_completed(),
+        }
+    }
+
+    /// Makes doors between a new container and the services that are there. Two that have the same port get none for it:
+    /// whoever listens on all addresses of a container would be in the way.
+    fn introduce(&mut self, line: &Line, address: Ipv4Addr, ports: &[u16]) {
+        let mut doors = Doors::default();
+        for other in &self.services {
+            for port in other.ports.iter().filter(|port| !ports.contains(port)) {
+                doors.0.push(Door {
+                    from: line.clone(),
+                    to: other.line.clone(),
+                    address: SocketAddrV4::new(other.address, *port),
+                });
+            }
+            for port in ports.iter().filter(|port| !other.ports.contains(port)) {
+                doors.0.push(Door {
+                    from: other.line.clone(),
+                    to: line.clone(),
+                    address: SocketAddrV4::new(address, *port),
+                });
+            }
+        }
+        doors.0.append(&mut self.doors.0);
+        doors.try_open();
+        self.doors = doors;
+    }
+
+    /// The doors of a room to all services, and those between services that are still closed.
+    pub(crate) fn doors(&mut self, room: &Line) -> Doors {
+        let mut doors = std::mem::take(&mut self.doors);
+        for service in &self.services {
+            doors.0.extend(service.ports.iter().map(|port| Door {
+                from: room.clone(),
+                to: service.line.clone(),
+                address: SocketAddrV4::new(service.address, *port),
+            }));
+        }
+        doors
+    }
+}
+
+impl Doors {
+    /// Opens those whose service listens now, and the others as soon as it does.
+    pub(crate) fn open(mut self) {
+        self.try_open();
+        if self.0.is_empty() {
+            return;
+        }
+        std::thread::spawn(move || {
+            let mut pause = PAUSE;
+            while !self.0.is_empty() {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONG_PAUSE);
+                self.try_open();
+            }
+        });
+    }
+
+    fn try_open(&mut self) {
+        self.0.retain(|door| match door.to.ask(Call::Listens(door.address.port())) {
+            Ok(Answer::Is(true)) => {
+                if let Err(error) = door.from.lead(door.address, &door.to) {
+                    tracing::debug!(address = %door.address, %error, "a service cannot be reached");
+                }
+                false
+            }
+            Ok(_) => true,
+            // It is gone.
+            Err(_) => false,
+        });
+    }
+}
+
+impl Running {
+    fn start(
+        service: &Service,
+        config: &ImageConfig,
+        address: Ipv4Addr,
+        line: Line,
+        kept: Kept,
+    ) -> Result<Self, EngineError> {
+        let own = config.working_dir.clone().filter(|directory| !directory.is_empty());
+        let directory = service.working_dir.clone().or(own).unwrap_or_else(|| "/".to_owned());
+        let argv = argv(service, config);
+        if argv.is_empty() {
+            return Err(EngineError::Service(format!("{} has no command", service.name)));
+        }
+        let process = Arc::<Process>::default();
+        let command = Command { argv, env: Vec::new(), cwd: directory.clone() };
+        let conversation = run(&line, command).map_err(|error| failed(&service.name, &error))?;
+        let watched = Arc::clone(&process);
+        std::thread::spawn(move || watched.follow(&conversation));
+        Ok(Self {
+            name: service.name.clone(),
+            address,
+            ports: ports(service, config),
+            named: service.ports.clone(),
+            health: HealthCheck::of(service, config),
+            directory,
+            line,
+            process,
+            _kept: kept,
+        })
+    }
+
+    /// Says why a service does not do its work.
+    fn complaint(&self, what: &str) -> EngineError {
+        let log = self.process.state().log.clone();
+        EngineError::Service(format!("{} {what}\n{log}", self.name).trim().to_owned())
+    }
+
+    /// A job that is done is as ready as it will be; one that failed is not.
+    fn is_over(&self) -> Result<bool, EngineError> {
+        let ended = self.process.state().ended;
+        match ended {
+            None => Ok(false),
+            Some(Ended { code: Some(0) }) => Ok(true),
+            Some(Ended { code: Some(code) }) => Err(self.complaint(&format!("ended with code {code}"))),
+            Some(Ended { code: None }) => Err(self.complaint("was killed")),
+        }
+    }
+
+    fn wait_until_ready(&self) -> Result<(), EngineError> {
+        if self.health.is_some() {
+            self.wait_until_healthy()?;
+        }
+        let begun = Instant::now();
+        for port in &self.named {
+            while !self.is_over()? && !self.listens(*port)? {
+                if begun.elapsed() > LISTENING {
+                    let what = format!("did not listen on port {port} within {} s", LISTENING.as_secs());
+                    return Err(self.complaint(&what));
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+        self.is_over().map(drop)
+    }
+
+    fn listens(&self, port: u16) -> Result<bool, EngineError> {
+        let answer = self.line.ask(Call::Listens(port)).map_err(|error| failed(&self.name, &error))?;
+        Ok(answer == Answer::Is(true))
+    }
+
+    fn wait_until_completed(&self) -> Result<(), EngineError> {
+        let state = self.process.state();
+        let (state, _) = self
+            .process
+            .changed
+            .wait_timeout_while(state, ENDING, |state| state.ended.is_none())
+            .unwrap_or_else(PoisonError::into_inner);
+        drop(state);
+        if self.is_over()? {
+            return Ok(());
+        }
+        Err(self.complaint(&format!("did not end within {} s", ENDING.as_secs())))
+    }
+
+    fn wait_until_healthy(&self) -> Result<(), EngineError> {
+        let Some(check) = &self.health else {
+            return Err(self.complaint("has no health check, and others wait for its health"));
+        };
+        let begun = Instant::now();
+        while !self.is_over()? && !self.is_healthy(check)? {
+            if begun.elapsed() > check.patience {
+                return Err(self.complaint(&format!("was not healthy after {} s", check.patience.as_secs())));
+            }
+            std::thread::sleep(check.interval.clamp(PAUSE, LONG_PAUSE));
+        }
+        Ok(())
+    }
+
+    fn is_healthy(&self, check: &HealthCheck) -> Result<bool, EngineError> {
+        let command = Command { argv: check.test.clone(), env: Vec::new(), cwd: self.directory.clone() };
+        let conversation = run(&self.line, command).map_err(|error| failed(&self.name, &error))?;
+        let deadline = Instant::now() + check.timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match conversation.next(left).map_err(|error| failed(&self.name, &error))? {
+                Some(Body::Answer(Answer::Exited { code, .. })) => return Ok(code == Some(0)),
+                Some(Body::Answer(Answer::Failed(_))) => return Ok(false),
+                Some(_) => {}
+                None => {
+                    conversation
+                        .speaker()
+                        .say(Body::Call(Call::Kill))
+                        .map_err(|error| failed(&self.name, &error))?;
+                    return Ok(false);
+                }
+            }
+        }
+    }
+}
+
+impl HealthCheck {
+    /// What the task's file says, or else the image.
+    fn of(service: &Service, config: &ImageConfig) -> Option<Self> {
+        let image = config.healthcheck.clone().unwrap_or_default();
+        let own = image.test.as_deref().and_then(argv_of_test);
+        let test = service.health.test.clone().or(own).filter(|test| !test.is_empty())?;
+        // Images count in nanoseconds, and nothing is nothing said.
+        let told =
+            |count: Option<i64>| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
+        let lasting = |of_file: Option<Duration>, of_image: Option<i64>| {
+            of_file.or_else(|| told(of_image).map(Duration::from_nanos))
+        };
+        let interval = lasting(service.health.interval, image.interval).unwrap_or(INTERVAL);
+        let timeout = lasting(service.health.timeout, image.timeout);
+        let start = lasting(service.health.start_period, image.start_period);
+        let retries = told(image.retries).and_then(|count| u32::try_from(count).ok());
+        let retries = service.health.retries.or(retries).unwrap_or(RETRIES);
+        Some(Self {
+            test,
+            interval,
+            timeout: timeout.unwrap_or(TIMEOUT),
+            patience: start.unwrap_or_default().saturating_add(interval.saturating_mul(retries)),
+        })
+    }
+}
+
+impl Process {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Listens to the process until its end.
+    fn follow(&self, conversation: &Conversation) {
+        let ended = loop {
+            match conversation.next(Duration::MAX) {
+                Ok(Some(Body::Data(STDOUT | STDERR, bytes))) => {
+                    let mut state = self.state();
+                    state.log.push_str(&String::from_utf8_lossy(&bytes));
+                    let over = state.log.len().saturating_sub(LOG_TAIL);
+                    let start = (over..=state.log.len()).find(|at| state.log.is_char_boundary(*at));
+                    state.log.drain(..start.unwrap_or(0));
+                }
+                Ok(Some(Body::Answer(Answer::Exited { code, .. }))) => break Ended { code },
+                Ok(Some(Body::Answer(Answer::Failed(failed)))) => {
+                    self.state().log.push_str(&io::Error::from(failed).to_string());
+                    break Ended { code: None };
+                }
+                Ok(_) => {}
+                Err(_) => break Ended { code: None },
+            }
+        };
+        self.state().ended = Some(ended);
+        self.changed.notify_all();
+    }
+}
+
+fn created(
+    engine: &Engine,
+    image: &str,
+    service: &Service,
+    spec: &RoomSpec,
+    purpose: &Purpose,
+    compose: &Compose,
+) -> ContainerCreateBody {
+    let common = attended(engine, image, spec);
+    let mut labels = labels(purpose, "service");
+    labels.insert(format!("{LABEL}.service"), service.name.clone());
+    ContainerCreateBody {
+        hostname: Some(service.name.clone()),
+        user: service.user.clone(),
+        working_dir: service.working_dir.clone(),
+        env: Some(service.environment.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+        labels: Some(labels),
+        host_config: common.host_config.map(|host| HostConfig {
+            extra_hosts: Some(hosts(compose)),
+            // The first process is the image's user, and listens for services on whatever port they have.
+            sysctls: Some([("net.ipv4.ip_unprivileged_port_start".to_owned(), "0".to_owned())].into()),
+            ..host
+        }),
+        ..common
+    }
+}
+
+/// Lets the first process of a container begin.
+fn begin(line: &Line, name: &str) -> Result<(), EngineError> {
+    let begun = line.call(Call::Beside).map_err(|error| failed(name, &error))?;
+    match begun.next(FIRST_WORD).map_err(|error| failed(name, &error))? {
+        Some(Body::Answer(Answer::Done)) => Ok(()),
+        _ => Err(EngineError::Service(format!("{name} did not begin to work"))),
+    }
+}
+
+fn run(line: &Line, command: Command) -> io::Result<Conversation> {
+    let conversation = line.call(Call::Exec(command))?;
+    conversation.speaker().send_all(&[])?;
+    Ok(conversation)
+}
+
+fn failed(name: &str, error: &io::Error) -> EngineError {
+    EngineError::Service(format!("{name} cannot be spoken to: {error}"))
+}
+
+/// What a service runs. Another entry point leaves the image's command behind, as engines have it.
+fn argv(service: &Service, config: &ImageConfig) -> Vec<String> {
+    let (entrypoint, command) = match (&service.entrypoint, &service.command) {
+        (Some(entrypoint), command) => (Some(entrypoint), command.as_ref()),
+        (None, Some(command)) => (config.entrypoint.as_ref(), Some(command)),
+        (None, None) => (config.entrypoint.as_ref(), config.cmd.as_ref()),
+    };
+    entrypoint.into_iter().chain(command).flatten().cloned().collect()
+}
+
+/// TCP ports that the task's file or the image names.
+fn ports(service: &Service, config: &ImageConfig) -> Vec<u16> {
+    let exposed = config.exposed_ports.iter().flatten();
+    let of_image = exposed.filter_map(|port| port.strip_suffix("/tcp").unwrap_or(port).parse().ok());
+    let mut ports: Vec<u16> = service.ports.iter().copied().chain(of_image).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
