@@ -260,6 +260,7 @@ fn context(
             python: None,
             limits: Limits { cpus: 1, memory_mb: 1, storage_mb: 1, pids: MAX_PIDS },
             extra: Vec::new(),
+            ourselves: false,
         },
     });
     context.workspace = Some(workspace);

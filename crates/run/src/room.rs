@@ -31,6 +31,8 @@ pub struct RoomOpener {
     /// Files that are put into the room beside the task's: directory, path in it, content, executable. The directories
     /// are read-only for the agent.
     pub extra: Vec<ExtraFile>,
+    /// Whether the agent may run this very program.
+    pub ourselves: bool,
 }
 
 /// A file that a harness puts into a room.
@@ -67,6 +69,9 @@ impl RoomOpener {
         };
         if let Some(python) = &self.python {
             spec.offer_python(python);
+        }
+        if self.ourselves {
+            spec.offer_ourselves()?;
         }
         let mut room: Box<dyn Sandbox> = match (&self.containers, self.isolation) {
             (Some((containers, purpose)), _) => {

@@ -382,6 +382,7 @@ fn opener(shared: &Shared, attempt: &Attempt) -> RoomOpener {
         python: shared.judge.python.clone(),
         limits: limits(&shared.plan, &attempt.task),
         extra: Vec::new(),
+        ourselves: false,
     }
 }
 

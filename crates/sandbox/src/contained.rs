@@ -19,11 +19,11 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use crate::command::{Starter, fail};
 use crate::mounts::StepError;
 use crate::room::filled_pipe;
-use crate::spec::{Enforce, ROOM_UID};
+use crate::spec::{Enforce, OURSELVES, ROOM_UID};
 use crate::sys;
 use crate::tree::{Kind, Tree, WalkLimits};
 use crate::wire::{
-    Answer, Body, Call, Command, Failed, Frame, Frames, MAIN, PIECE, SEED, STDERR, STDOUT, WINDOW,
+    Answer, Body, CONTAINED_ARGUMENT, Call, Command, Failed, Frame, Frames, MAIN, PIECE, SEED, STDERR, STDOUT, WINDOW,
 };
 
 /// How long it waits before it looks for processes that lost their parents.
@@ -108,6 +108,8 @@ fn open(line: &mut Line) -> Result<Option<Inside>, StepError> {
 struct Inside {
     starter: Starter,
     environment: Vec<(String, String)>,
+    /// How this program is started here.
+    ourselves: Vec<String>,
     places: Vec<(String, Tree)>,
     /// Commands that run, with their channels.
     running: Vec<(Pid, u32)>,
@@ -181,6 +183,7 @@ impl Inside {
         Ok(Self {
             starter,
             environment,
+            ourselves: ourselves().map_err(fail("find itself"))?,
             places,
             running: Vec::new(),
             resident: None,
@@ -416,8 +419,14 @@ impl Inside {
         let mut env = self.environment.clone();
         env.retain(|(name, _)| !command.env.iter().any(|(other, _)| other == name));
         env.extend(command.env.iter().cloned());
+        let argv = match command.argv.split_first() {
+            Some((first, rest)) if first == OURSELVES => {
+                self.ourselves.iter().chain(rest).cloned().collect()
+            }
+            _ => command.argv.clone(),
+        };
         self.starter
-            .start(&command.argv, &env, &command.cwd, streams)
+            .start(&argv, &env, &command.cwd, streams)
             .map_err(|failure| io::Error::other(format!("cannot {}: {}", failure.step, failure.error)))
     }
 
@@ -541,6 +550,13 @@ fn kill_commands() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How this program is started here, with the loader that it came with: which the kernel remembers, and it does not.
+fn ourselves() -> io::Result<Vec<String>> {
+    let arguments = fs_err::read_to_string("/proc/self/cmdline")?;
+    let arguments = arguments.split('\0').map(str::to_owned);
+    Ok(arguments.take_while(|argument| argument != CONTAINED_ARGUMENT).collect())
 }
 
 /// What happened while it waited.

@@ -32,5 +32,5 @@ pub use mounts::PROGRAMS;
 pub use output::{Capture, Captured, OutputLimits, Spill};
 pub use room::{ExecResult, ExecSpec, Exit, Room, Sandbox, SandboxError, Stopper, Stream, program, use_shim};
 pub use shim::{SHIM_ARGUMENT, run as run_shim};
-pub use spec::{Enforce, Held, Hold, Level, Limits, ROOM_UID, RoomSpec};
+pub use spec::{Enforce, Held, Hold, Level, Limits, OURSELVES, ROOM_UID, RoomSpec};
 pub use tree::{Elsewhere, Kind, Listed, Tree, WalkLimits};

@@ -26,6 +26,14 @@ pub struct RoomSpec {
 }
 
 impl RoomSpec {
+    /// Offers this program under its own name, also where it is no part of the system. Containers have it anyway.
+    pub fn offer_ourselves(&mut self) -> std::io::Result<()> {
+        let program = crate::program()?;
+        self.show.push(program.clone());
+        self.programs.push((OURSELVES.to_owned(), program));
+        Ok(())
+    }
+
     /// Offers an interpreter as `python3` and `python`.
     pub fn offer_python(&mut self, python: &crate::python::Python) {
         for name in ["python3", "python"] {
@@ -37,6 +45,9 @@ impl RoomSpec {
         }
     }
 }
+
+/// The name of this program in rooms.
+pub const OURSELVES: &str = "aec-bench";
 
 /// What all processes of a room together may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -204,6 +204,7 @@ impl Bench {
                 python: python::find(std::env::var_os("PATH").as_deref()),
                 limits: Limits { cpus: 1, memory_mb: 512, storage_mb: 128, pids: 64 },
                 extra: Vec::new(),
+                ourselves: false,
             },
         });
         (context, account)

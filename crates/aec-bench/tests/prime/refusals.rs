@@ -144,6 +144,19 @@ fn a_dataset_that_has_drifted_is_refused() {
 }
 
 #[test]
+fn tasks_whose_services_a_package_cannot_start_are_refused() {
+    let project = Project::new();
+    let services = "services:\n  plant:\n    image: plant:1\n";
+    project.task("civil/served", &public("easy"), &[("environment/docker-compose.yaml", services)]);
+    let run = project.export("--name aec-x");
+    assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(3), "H012"), "{run:?}");
+    assert!(run.errors()[0].1.contains("`plant`"), "{run:?}");
+    let odd = "services:\n  plant:\n    image: plant:1\n    privileged: true\n";
+    project.task("civil/served", &public("easy"), &[("environment/docker-compose.yaml", odd)]);
+    assert_eq!(project.export("--name aec-x").errors()[0].0, "T003");
+}
+
+#[test]
 fn broken_tasks_and_policies_are_told() {
     let project = Project::new();
     project.task("civil/policy", &public("easy"), &[("rlm.toml", "[guardrails]\nmax_iterations = 0\n")]);

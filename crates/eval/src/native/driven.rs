@@ -148,6 +148,7 @@ impl Driver {
                 python: PYTHON.clone(),
                 limits,
                 extra: Vec::new(),
+                ourselves: false,
             },
         });
         let rollout = harness::run(&mut context).await;

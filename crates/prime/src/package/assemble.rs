@@ -8,6 +8,7 @@ use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_judge::verifier::VerifierFiles;
 use aec_run::harness::{direct, tool_loop};
+use aec_task::compose::Compose;
 use aec_task::dataset::split::{Member, Side, TrainShare, family, sides};
 use aec_task::dataset::tree::{Memory, hash};
 use aec_task::file::{Difficulty, Visibility};
@@ -98,6 +99,11 @@ fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Re
                 .fix("run `aec-bench task validate` on it"),
         )
     };
+    let services = Compose::read(&task.path.join("environment"))?.services;
+    if let Some(service) = services.first() {
+        // Whoever trains without what the task counts on trains on another task.
+        return Err(unreadable(format!("a package cannot start its service `{}`", service.name)));
+    }
     let instruction = task.instruction().map_err(|error| unreadable(error.to_string()))?;
     let revision = hash(&task.path, memory)?;
     let mut contents = Vec::new();

@@ -5,6 +5,7 @@ use std::path::Path;
 use aec_base::problem::Severity;
 use aec_rlm::settings::{LambdaSettings, RlmSettings};
 use aec_rlm::task_files::{LAMBDA_FILE, RLM_FILE};
+use aec_task::compose::COMPOSE_FILES;
 use aec_task::task::Task;
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +65,7 @@ pub fn lane(task: &Task, workspace: &[&str]) -> (Lane, String) {
         format!("it offers the tool `{}`", tool.name)
     } else if let Some(file) = workspace.first() {
         format!("the agent gets {file}")
-    } else if let Some(file) = COMPOSE.iter().find(|name| has(&format!("environment/{name}"))) {
+    } else if let Some(file) = COMPOSE_FILES.iter().find(|name| has(&format!("environment/{name}"))) {
         format!("environment/{file} describes services")
     } else if task.agent.outputs.len() > 1 {
         format!("the answer is {} files", task.agent.outputs.len())
@@ -76,7 +77,6 @@ pub fn lane(task: &Task, workspace: &[&str]) -> (Lane, String) {
 
 /// Files that say how long documents are worked on; the first one that exists counts.
 const POLICIES: [&str; 2] = [LAMBDA_FILE, RLM_FILE];
-const COMPOSE: [&str; 2] = ["docker-compose.yaml", "docker-compose.yml"];
 
 /// Limits of a policy file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -100,6 +100,7 @@ pub fn reference_files(task: &Task, judge: &Judge) -> Result<BTreeMap<String, Ve
             pids: MAX_PIDS,
         },
         extra,
+        ourselves: false,
     };
     let mut room = opener.open_now(&prepared).map_err(|error| error.to_string())?;
     let mut command = ExecSpec::new([(*program).to_owned(), format!("{SOLUTION}/{name}")]);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::ToolCall;
-use aec_sandbox::Exit;
+use aec_sandbox::{Exit, OURSELVES};
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
@@ -55,12 +55,13 @@ async fn work(
     result: &mut IndexMap<String, Value>,
 ) -> Result<End, End> {
     show_files(context);
+    let argv = context.agent.parameters.command.clone();
+    context.opener.ourselves = argv.first().is_some_and(|program| program == OURSELVES);
     let workspace = context.workspace().await?;
     if let Some(prompt) = context.agent.system_prompt.clone() {
         workspace.write(SYSTEM_PROMPT_FILE, prompt.into_bytes()).await?;
     }
     let door = Door::open(context, &workspace, record).await?;
-    let argv = context.agent.parameters.command.clone();
     let call = ToolCall {
         id: "program".to_owned(),
         name: "command".to_owned(),
