@@ -3,6 +3,7 @@
 //! An image has three parts: what the task's own `Dockerfile` makes, the extensions that the task asks for, and this
 //! program together with a copy of `/workspace`, which is a new directory in every room.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +44,16 @@ impl TaskImage {
         };
         self.extensions.iter().map(known).collect()
     }
+}
+
+/// How many different images some tasks need: those that are made from the same are one.
+pub fn different<'a>(images: impl IntoIterator<Item = &'a TaskImage>) -> io::Result<usize> {
+    let mut found = BTreeSet::new();
+    for image in images {
+        let layers: Vec<&str> = image.layers()?.iter().map(|layer| layer.name()).collect();
+        found.insert((BuildContext::read(&image.environment)?.digest, layers));
+    }
+    Ok(found.len())
 }
 
 /// A layer that tasks ask for by name.
@@ -275,6 +286,22 @@ mod tests {
         assert_eq!(names, ["Dockerfile", "workspace", "workspace/data.csv"]);
         let empty = tempfile::tempdir().unwrap();
         assert!(BuildContext::read(empty.path()).unwrap_err().to_string().contains("Dockerfile"));
+    }
+
+    #[test]
+    fn images_of_the_same_are_one() {
+        let (one, two) = (environment(), environment());
+        let image = |directory: &tempfile::TempDir, extensions: &[&str]| TaskImage {
+            environment: directory.path().to_owned(),
+            extensions: extensions.iter().map(|name| (*name).to_owned()).collect(),
+            build_timeout: Duration::ZERO,
+        };
+        let count = |images: &[TaskImage]| different(images).unwrap();
+        assert_eq!(count(&[]), 0);
+        assert_eq!(count(&[image(&one, &[]), image(&two, &[]), image(&one, &["ocr"])]), 2);
+        fs_err::write(two.path().join("more.txt"), "").unwrap();
+        assert_eq!(count(&[image(&one, &[]), image(&two, &[])]), 2);
+        assert!(different(&[image(&one, &["none"])]).is_err());
     }
 
     #[test]
