@@ -16,6 +16,7 @@ use bollard::query_parameters::{
 };
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use rustix::process::{Pid, test_kill_process};
 use tokio::runtime::Runtime;
 
 use crate::entry::Entry;
@@ -475,7 +476,19 @@ pub(crate) async fn remove(docker: &Docker, id: &str) -> bool {
 fn is_left_behind(container: &ContainerSummary) -> bool {
     let of = |name: &str| container.labels.as_ref()?.get(&format!("{LABEL}.{name}"));
     let ours = of("host").is_some_and(|host| *host == host_name());
-    ours && of("pid").is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    ours && of("pid").is_some_and(|pid| !is_running(pid))
+}
+
+/// Whether a process of this machine still does something. What is no number is nobody's.
+pub(crate) fn is_running(pid: &str) -> bool {
+    let Some(pid) = pid.parse().ok().filter(|pid| *pid > 0).and_then(Pid::from_raw) else { return false };
+    // Processes of others may be hidden from `/proc`, but not from this.
+    if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
+        return false;
+    }
+    // One that has ended stays until its parent has looked.
+    let status = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !status.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
 }
 
 /// The name of this machine.
@@ -554,6 +567,25 @@ mod tests {
         fs_err::write(directory.path().join("podman/podman.sock"), "").unwrap();
         let found = hosts(Some(""), Some(directory.path()));
         assert!(found.last().is_some_and(|host| host.ends_with("podman/podman.sock")), "{found:?}");
+    }
+
+    #[test]
+    fn processes_that_have_ended_do_not_run() {
+        assert!(is_running(&std::process::id().to_string()));
+        assert!(is_running("1"), "one of somebody else");
+        for odd in ["", "0", "-1", "x", "4194305", "99999999999"] {
+            assert!(!is_running(odd), "{odd}");
+        }
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        rustix::process::waitid(
+            rustix::process::WaitId::Pid(pid),
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
+        )
+        .unwrap();
+        assert!(!is_running(&pid.as_raw_nonzero().to_string()), "nobody has looked at it yet");
+        child.wait().unwrap();
+        assert!(!is_running(&pid.as_raw_nonzero().to_string()));
     }
 
     #[test]

@@ -14,6 +14,6 @@ mod room;
 
 pub use engine::{Cleaned, Engine, EngineError, Facts, Found, Limits as EngineLimits};
 pub use image::{Extension, TaskImage};
-pub use modal::Modal;
+pub use modal::{Modal, ModalClient, ModalRates};
 pub use provider::Containers;
 pub use room::{ContainerRoom, Purpose};
