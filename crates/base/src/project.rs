@@ -100,7 +100,7 @@ pub struct ComputeTable {
     pub docker: DockerTable,
     /// How the `harbor` backend works.
     pub harbor: HarborTable,
-    /// Who Modal is told that this is.
+    /// Who Modal is told that this is, and what it charges.
     pub modal: ModalTable,
 }
 
@@ -116,10 +116,24 @@ pub struct HarborTable {
     pub token: Option<Reference>,
 }
 
-/// `[compute.modal]`, also of experiments.
+/// `[compute.modal]`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModalTable {
+    /// Id of the token, as `$NAME`.
+    pub token_id: Option<Reference>,
+    /// The token's secret, as `$NAME`.
+    pub token_secret: Option<Reference>,
+    /// Dollars for an hour of a sandbox's physical core, where Modal does not tell.
+    pub cpu_core_hour_usd: Option<Dollars>,
+    /// Dollars for an hour of a GiB of a sandbox's memory, where Modal does not tell.
+    pub memory_gib_hour_usd: Option<Dollars>,
+}
+
+/// `compute.modal` of experiments: what Modal charges is no matter of theirs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModalTokenTable {
     /// Id of the token, as `$NAME`.
     pub token_id: Option<Reference>,
     /// The token's secret, as `$NAME`.
@@ -148,6 +162,8 @@ impl ProjectFile {
             Setting::DockerBuilds => return count(self.compute.docker.builds),
             Setting::DockerContainers => return count(self.compute.docker.containers),
             Setting::HarborEnvironment => return self.compute.harbor.environment.clone(),
+            Setting::ModalCpuRate => return dollars(self.compute.modal.cpu_core_hour_usd),
+            Setting::ModalMemoryRate => return dollars(self.compute.modal.memory_gib_hour_usd),
             Setting::TrialDollars => return dollars(budget.trial_usd),
             Setting::TrialTokens => return tokens(budget.trial_tokens),
             Setting::ExperimentDollars => return dollars(budget.experiment_usd),

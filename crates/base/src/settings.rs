@@ -41,6 +41,10 @@ pub enum Setting {
     DockerContainers,
     /// What Harbor runs trials in.
     HarborEnvironment,
+    /// What Modal charges for a core of a sandbox.
+    ModalCpuRate,
+    /// What Modal charges for memory of a sandbox.
+    ModalMemoryRate,
     /// Addresses at which models answer.
     Endpoints,
     /// The project's own prices.
@@ -83,7 +87,7 @@ pub struct SettingSpec {
 }
 
 /// Every setting, in the order in which they are shown.
-pub const SETTINGS: [SettingSpec; 24] = [
+pub const SETTINGS: [SettingSpec; 26] = [
     spec(Setting::ProjectName, "project.name", "", "display name of the project"),
     spec(Setting::Tasks, "paths.tasks", "tasks", "task catalogue").user("tasks_root").flag("--tasks-root"),
     spec(Setting::Templates, "paths.templates", "templates", "the project's own templates"),
@@ -116,6 +120,18 @@ pub const SETTINGS: [SettingSpec; 24] = [
     spec(Setting::HarborEnvironment, "compute.harbor.environment", "docker", "what Harbor runs trials in")
         .flag("--harbor-environment")
         .experiment("compute.harbor.environment"),
+    spec(
+        Setting::ModalCpuRate,
+        "compute.modal.cpu_core_hour_usd",
+        UNKNOWN,
+        "dollars for an hour of a sandbox's core, where Modal does not tell",
+    ),
+    spec(
+        Setting::ModalMemoryRate,
+        "compute.modal.memory_gib_hour_usd",
+        UNKNOWN,
+        "dollars for an hour of a GiB of a sandbox's memory, likewise",
+    ),
     spec(Setting::TrialDollars, "budget.trial_usd", NO_LIMIT, "most dollars that one trial may cost"),
     spec(Setting::TrialTokens, "budget.trial_tokens", NO_LIMIT, "most tokens that one trial may take"),
     spec(Setting::ExperimentDollars, "budget.experiment_usd", NO_LIMIT, "most dollars that one run may cost")
@@ -133,6 +149,8 @@ pub const SETTINGS: [SettingSpec; 24] = [
 
 /// The value of a limit that nobody set.
 pub const NO_LIMIT: &str = "none";
+/// The value of a rate that nobody set.
+pub const UNKNOWN: &str = "unknown";
 
 const fn spec(setting: Setting, key: &'static str, default: &'static str, help: &'static str) -> SettingSpec {
     SettingSpec { setting, key, user_key: None, experiment_key: None, flag: None, default, help }
@@ -349,7 +367,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// A limit in dollars, if there is one.
+    /// An amount of dollars, if there is one.
     pub fn dollars(&self, setting: Setting) -> Option<f64> {
         self.get(setting).value.parse().ok()
     }

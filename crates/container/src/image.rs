@@ -4,6 +4,7 @@
 //! this program together with a copy of `/workspace`, which is a new directory in every room. The image of a container
 //! beside a room is what its service names, the files that it begins with, and this program.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -40,6 +41,16 @@ impl TaskImage {
         };
         self.extensions.iter().map(known).collect()
     }
+}
+
+/// How many different images some tasks need: those that are made from the same are one.
+pub fn different<'a>(images: impl IntoIterator<Item = &'a TaskImage>) -> io::Result<usize> {
+    let mut found = BTreeSet::new();
+    for image in images {
+        let layers: Vec<&str> = image.layers()?.iter().map(|layer| layer.name()).collect();
+        found.insert((BuildContext::read(&image.environment)?.digest, layers));
+    }
+    Ok(found.len())
 }
 
 /// A layer that tasks ask for by name.
@@ -300,6 +311,22 @@ mod tests {
         assert_ne!(built.names.own, argued.names.own);
         fs_err::write(directory.path().join("db/sql/begin.sql"), "select 2;\n").unwrap();
         assert_ne!(recipe(given).names.room, with_files.names.room);
+    }
+
+    #[test]
+    fn images_of_the_same_are_one() {
+        let (one, two) = (environment(), environment());
+        let image = |directory: &tempfile::TempDir, extensions: &[&str]| TaskImage {
+            environment: directory.path().to_owned(),
+            extensions: extensions.iter().map(|name| (*name).to_owned()).collect(),
+            build_timeout: Duration::ZERO,
+        };
+        let count = |images: &[TaskImage]| different(images).unwrap();
+        assert_eq!(count(&[]), 0);
+        assert_eq!(count(&[image(&one, &[]), image(&two, &[]), image(&one, &["ocr"])]), 2);
+        fs_err::write(two.path().join("more.txt"), "").unwrap();
+        assert_eq!(count(&[image(&one, &[]), image(&two, &[])]), 2);
+        assert!(different(&[image(&one, &["none"])]).is_err());
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What this program left with an engine: found by labels, and removed.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use bollard::query_parameters::{ListImagesOptions, RemoveImageOptions};
+use rustix::process::{Pid, test_kill_process};
 
 use crate::engine::{Engine, EngineError, LABEL, host_name, remove};
 use crate::listing::{Listed, list_containers};
@@ -64,5 +64,41 @@ impl Engine {
 fn is_left_behind(container: &Listed) -> bool {
     let of = |name: &str| container.labels.get(&format!("{LABEL}.{name}"));
     let ours = of("host").is_some_and(|host| *host == host_name());
-    ours && of("pid").is_some_and(|pid| !Path::new("/proc").join(pid).exists())
+    ours && of("pid").is_some_and(|pid| !is_running(pid))
+}
+
+/// Whether a process of this machine still does something. What is no number is nobody's.
+pub(crate) fn is_running(pid: &str) -> bool {
+    let Some(pid) = pid.parse().ok().filter(|pid| *pid > 0).and_then(Pid::from_raw) else { return false };
+    // Processes of others may be hidden from `/proc`, but not from this.
+    if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
+        return false;
+    }
+    // One that has ended stays until its parent has looked.
+    let status = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !status.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_have_ended_do_not_run() {
+        assert!(is_running(&std::process::id().to_string()));
+        assert!(is_running("1"), "one of somebody else");
+        for odd in ["", "0", "-1", "x", "4194305", "99999999999"] {
+            assert!(!is_running(odd), "{odd}");
+        }
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        rustix::process::waitid(
+            rustix::process::WaitId::Pid(pid),
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
+        )
+        .unwrap();
+        assert!(!is_running(&pid.as_raw_nonzero().to_string()), "nobody has looked at it yet");
+        child.wait().unwrap();
+        assert!(!is_running(&pid.as_raw_nonzero().to_string()));
+    }
 }

@@ -22,6 +22,6 @@ mod room;
 pub use engine::{Engine, EngineError, Facts, Limits as EngineLimits};
 pub use image::{Extension, TaskImage};
 pub use leftovers::{Cleaned, Found};
-pub use modal::Modal;
+pub use modal::{Modal, ModalClient, ModalRates};
 pub use provider::Containers;
 pub use room::{ContainerRoom, Purpose};

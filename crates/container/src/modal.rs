@@ -1,76 +1,177 @@
 //! Rooms in Modal's sandboxes. Modal is spoken to by its own client, which is a Python package: a small program of ours
 //! makes the sandbox and carries bytes between it and this process. Everything else is as in a container of this machine.
+//! The same program tells what sandboxes cost, and finds and ends those that were left behind.
 
-use std::io::{BufRead as _, BufReader};
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use aec_base::digest::Digest;
 use aec_sandbox::{Held, Hold, RoomSpec, SandboxError};
 use serde::Deserialize;
-use serde_json::json;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
-use crate::engine::EngineError;
+use crate::engine::{EngineError, host_name};
 use crate::entry::Entry;
 use crate::image::{DOCKERFILE, TaskImage};
+use crate::leftovers::is_running;
 use crate::line::Line;
 use crate::room::{ContainerRoom, Keeper, Purpose};
 
 /// The program that speaks to Modal.
-const BRIDGE: &str = include_str!("../../../python/modal_room.py");
+const BRIDGE: &str = include_str!("../../../python/modal_bridge.py");
 /// How long a sandbox may take to begin, beside the time that its image may take.
 const BEGINNING: Duration = Duration::from_mins(5);
 /// How long the bridge may take to end the sandbox before it is ended itself.
 const FAREWELL: Duration = Duration::from_secs(20);
 /// What is kept of complaints.
 const SAID_LIMIT: usize = 8000;
+/// How long a question may take that needs no room. The client itself tries for a minute to find Modal, which is too long for
+/// somebody who only wants to know.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How long ending sandboxes may take, one after another.
+const ENDING: Duration = Duration::from_mins(5);
+/// No sandbox is asked for with less: it has to begin, too.
+const SHORTEST: Duration = Duration::from_mins(1);
+/// What Modal calls the rates of sandboxes, in dollars for an hour of a physical core and of a GiB. Those of its functions are
+/// lower and have other names.
+const RATES: [&str; 2] = ["cpu_hour_cost_sandbox", "mem_gib_hour_cost_sandbox"];
+/// As long as Modal lets the value of a tag be.
+const LONGEST_TAG: usize = 63;
+
+/// An interpreter that has Modal's client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModalClient {
+    python: PathBuf,
+    version: String,
+}
+
+impl ModalClient {
+    /// The first Python of a search path that has it. A virtual environment counts, which is why it is not the
+    /// interpreter behind it that is asked.
+    pub fn find(search_path: Option<&OsStr>) -> Option<Self> {
+        let places = search_path.map(std::env::split_paths).into_iter().flatten();
+        places
+            .map(|place| place.join("python3"))
+            .filter(|python| python.is_file())
+            .find_map(|python| Some(Self { version: client_version(&python)?, python }))
+    }
+}
+
+/// The version of the client that an interpreter has.
+fn client_version(python: &Path) -> Option<String> {
+    const QUESTION: &str = "import modal; print(modal.__version__)";
+    let output = Command::new(python)
+        .args(["-I", "-c", QUESTION])
+        .stdin(Stdio::null())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// What Modal charges for sandboxes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModalRates {
+    /// Dollars for a physical core for an hour.
+    pub cpu_core_hour_usd: f64,
+    /// Dollars for a GiB of memory for an hour.
+    pub memory_gib_hour_usd: f64,
+}
 
 /// Where Modal's client is, and who we are to it.
 #[derive(Clone, Debug)]
 pub struct Modal(Arc<Inner>);
 
 struct Inner {
-    python: PathBuf,
+    client: ModalClient,
     variables: Vec<(String, String)>,
     app: String,
-    version: String,
     entry: Entry,
 }
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The variables hold keys.
-        f.debug_struct("Modal").field("python", &self.python).field("app", &self.app).finish_non_exhaustive()
+        f.debug_struct("Modal").field("client", &self.client).field("app", &self.app).finish_non_exhaustive()
     }
 }
 
 impl Modal {
-    /// Takes an interpreter that has Modal's client, and the variables that it may see.
-    pub fn new(python: PathBuf, variables: Vec<(String, String)>, app: String) -> Result<Self, EngineError> {
-        let version = Self::client_version(&python).map_err(EngineError::Refused)?;
+    /// Takes the client, and the variables that it may see.
+    pub fn new(
+        client: ModalClient,
+        variables: Vec<(String, String)>,
+        app: String,
+    ) -> Result<Self, EngineError> {
         let entry = Entry::find().map_err(|error| EngineError::Refused(error.to_string()))?;
-        Ok(Self(Arc::new(Inner { python, variables, app, version, entry })))
+        Ok(Self(Arc::new(Inner { client, variables, app, entry })))
     }
 
     /// The version of Modal's client.
     pub fn version(&self) -> &str {
-        &self.0.version
+        &self.0.client.version
     }
 
-    /// Asks an interpreter for Modal's client.
-    pub fn client_version(python: &Path) -> Result<String, String> {
-        const QUESTION: &str = "import modal; print(modal.__version__)";
-        let output = Command::new(python)
-            .args(["-I", "-c", QUESTION])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| error.to_string())?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    /// The seconds after which Modal ends a sandbox, whatever became of its opener.
+    pub fn seconds(lifetime: Duration) -> u64 {
+        lifetime.max(SHORTEST).as_secs()
+    }
+
+    /// What the workspace pays for sandboxes.
+    pub fn rates(&self) -> Result<ModalRates, String> {
+        let told: HashMap<String, String> = self.ask(&json!({ "do": "rates" }), ANSWER)?;
+        rates_of(&told).ok_or_else(|| format!("it names no {}", RATES.join(" and ")))
+    }
+
+    /// Sandboxes that were opened on this machine and that nobody keeps any more.
+    pub fn left_behind(&self) -> Result<Vec<String>, String> {
+        let tags = opener_tags().map_err(|error| error.to_string())?;
+        let found: Vec<Sandbox> =
+            self.ask(&json!({ "do": "sandboxes", "app": self.0.app, "tags": tags }), ANSWER)?;
+        let is_left = |sandbox: &Sandbox| sandbox.pid.as_deref().is_some_and(|pid| !is_running(pid));
+        Ok(found.into_iter().filter(is_left).map(|sandbox| sandbox.id).collect())
+    }
+
+    /// Ends sandboxes, and says how many there still were.
+    pub fn end(&self, sandboxes: &[String]) -> Result<usize, String> {
+        self.ask(&json!({ "do": "end", "sandboxes": sandboxes }), ENDING)
+    }
+
+    /// Asks something that needs no room.
+    fn ask<T: DeserializeOwned>(&self, question: &Value, patience: Duration) -> Result<T, String> {
+        let mut child =
+            self.bridge(question).stdin(Stdio::null()).spawn().map_err(|error| error.to_string())?;
+        let (answer, said) = (heard(child.stdout.take()), heard(child.stderr.take()));
+        let Ok(answer) = answer.recv_timeout(patience) else {
+            child.kill().ok();
+            child.wait().ok();
+            return Err(format!("no answer within {} seconds", patience.as_secs()));
+        };
+        let ended = child.wait().map_err(|error| error.to_string())?;
+        if ended.success() {
+            return serde_json::from_str(&answer).map_err(|error| format!("an odd answer: {error}"));
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(said.lines().last().unwrap_or("it does not answer").to_owned())
+        let said = said.recv_timeout(FAREWELL).unwrap_or_default();
+        Err(last_word(&said).map_or_else(|| format!("the client ended with {ended}"), |last| last.message))
+    }
+
+    /// The program that speaks to Modal, with what it is to do.
+    fn bridge(&self, wanted: &Value) -> Command {
+        let mut command = Command::new(&self.0.client.python);
+        command
+            .args(["-I", "-c", BRIDGE, &wanted.to_string()])
+            .env_clear()
+            .envs(self.0.variables.iter().map(|(name, value)| (name, value)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
     }
 
     /// Opens a room.
@@ -103,13 +204,14 @@ impl Modal {
             .into_iter()
             .map(|(name, path)| (name, path.to_string_lossy().into_owned()))
             .collect();
-        let mut tags = serde_json::Map::new();
+        let mut tags = opener_tags()?;
         for (name, value) in [("experiment", &purpose.experiment), ("trial", &purpose.trial)] {
             if let Some(value) = value {
-                tags.insert(format!("aec-bench-{name}"), value.clone().into());
+                tags.insert(format!("aec-bench-{name}"), tag_value(value).into());
             }
         }
         let wanted = json!({
+            "do": "room",
             "app": self.0.app,
             "dockerfile": image.environment.join(DOCKERFILE),
             "context": image.environment,
@@ -119,18 +221,11 @@ impl Modal {
             "command": self.0.entry.command(),
             "cpus": spec.limits.cpus,
             "memory_mb": spec.limits.memory_mb,
-            "seconds": purpose.lifetime.as_secs().max(60),
+            "seconds": Self::seconds(purpose.lifetime),
             "network": spec.network,
             "tags": tags,
         });
-        let mut child = Command::new(&self.0.python)
-            .args(["-I", "-c", BRIDGE, &wanted.to_string()])
-            .env_clear()
-            .envs(self.0.variables.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let mut child = self.bridge(&wanted).stdin(Stdio::piped()).spawn()?;
         let said = Arc::<Mutex<String>>::default();
         if let Some(complaints) = child.stderr.take() {
             let said = Arc::clone(&said);
@@ -156,6 +251,61 @@ impl Modal {
     }
 }
 
+/// A sandbox that runs.
+#[derive(Deserialize)]
+struct Sandbox {
+    id: String,
+    /// The process that keeps it.
+    pid: Option<String>,
+}
+
+/// The rates of sandboxes among all that Modal tells.
+fn rates_of(told: &HashMap<String, String>) -> Option<ModalRates> {
+    let rate = |name: &str| {
+        let rate = told.get(name)?.parse::<f64>().ok()?;
+        (rate.is_finite() && rate >= 0.0).then_some(rate)
+    };
+    let [cpu, memory] = RATES.map(rate);
+    Some(ModalRates { cpu_core_hour_usd: cpu?, memory_gib_hour_usd: memory? })
+}
+
+/// The tags that tell where a sandbox was opened. A workspace of Modal is shared by machines that may have the same name
+/// and by containers that count processes each for themselves, so the name alone does not tell whose process a number is.
+fn opener_tags() -> io::Result<Map<String, Value>> {
+    let boot = fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let processes = fs_err::metadata("/proc/self/ns/pid")?.ino();
+    let boot = format!("{}.{processes}", boot.trim());
+    let tags = [("host", host_name()), ("boot", boot)];
+    Ok(tags
+        .map(|(name, value)| (format!("aec-bench-{name}"), tag_value(&value).into()))
+        .into_iter()
+        .collect())
+}
+
+/// A text as the value of a tag. One that Modal would not take is cut and told from others by its digest.
+fn tag_value(text: &str) -> String {
+    const KEPT: usize = LONGEST_TAG - 17;
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if (1..=LONGEST_TAG).contains(&text.len()) && text.chars().all(is_fit) {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().map(|c| if is_fit(c) { c } else { '-' }).take(KEPT).collect();
+    format!("{kept}-{}", &Digest::of(text.as_bytes()).hex()[..16])
+}
+
+/// What a stream says until it ends, once that is known.
+fn heard(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (to, from) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            stream.read_to_end(&mut bytes).ok();
+        }
+        to.send(String::from_utf8_lossy(&bytes).into_owned()).ok();
+    });
+    from
+}
+
 /// The process that speaks to Modal for one room.
 #[derive(Debug)]
 struct Bridge {
@@ -171,14 +321,17 @@ struct LastWord {
     message: String,
 }
 
+fn last_word(said: &str) -> Option<LastWord> {
+    said.lines().rev().find_map(|line| serde_json::from_str(line).ok())
+}
+
 impl Keeper for Bridge {
     fn why_gone(&self) -> SandboxError {
         // It says why before it ends, and both are heard by other threads.
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(2) {
             let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let last = said.lines().rev().find_map(|line| serde_json::from_str::<LastWord>(line).ok());
-            if let Some(LastWord { kind, message }) = last {
+            if let Some(LastWord { kind, message }) = last_word(&said) {
                 let error = match kind.as_str() {
                     "image_build" => EngineError::Build(message),
                     "engine_lost" => EngineError::Unreachable(message),
@@ -207,5 +360,46 @@ impl Drop for Bridge {
             child.kill().ok();
             child.wait().ok();
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_tags_are_what_modal_takes() {
+        for fit in ["x", "civil-channel.oracle_1", &"a".repeat(LONGEST_TAG)] {
+            assert_eq!(tag_value(fit), fit);
+        }
+        let odd = ["", "a b", "ü", &"a".repeat(LONGEST_TAG + 1), &"ü".repeat(100)];
+        let values = odd.map(tag_value);
+        for (index, value) in values.iter().enumerate() {
+            assert!(value.len() <= LONGEST_TAG && tag_value(value) == *value, "{value}");
+            assert!(!values[..index].contains(value), "{value}");
+        }
+        let tags = opener_tags().unwrap();
+        assert_eq!(tags, opener_tags().unwrap());
+        assert_eq!(tags.keys().collect::<Vec<_>>(), ["aec-bench-host", "aec-bench-boot"]);
+    }
+
+    #[test]
+    fn rates_are_those_of_sandboxes() {
+        let rates = |told: &[(&str, &str)]| {
+            rates_of(&told.iter().map(|(name, rate)| ((*name).to_owned(), (*rate).to_owned())).collect())
+        };
+        let [cpu, memory] = RATES;
+        let found = rates(&[(cpu, "0.5"), (memory, "0.125"), ("cpu_hour_cost", "0.1")]);
+        assert_eq!(found, Some(ModalRates { cpu_core_hour_usd: 0.5, memory_gib_hour_usd: 0.125 }));
+        assert_eq!(rates(&[("cpu_hour_cost", "0.1"), ("mem_gib_hour_cost", "0.1")]), None);
+        for odd in ["-1", "NaN", "inf", "", "free"] {
+            assert_eq!(rates(&[(cpu, "0.5"), (memory, odd)]), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn a_sandbox_has_time_to_begin() {
+        assert_eq!(Modal::seconds(Duration::from_millis(3)), 60);
+        assert_eq!(Modal::seconds(Duration::from_mins(12)), 720);
     }
 }

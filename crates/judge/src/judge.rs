@@ -85,6 +85,13 @@ pub struct JudgeLimits {
     pub purpose: Purpose,
 }
 
+impl JudgeLimits {
+    /// How long a container of a verifier may exist.
+    pub fn lifetime(&self) -> Duration {
+        Duration::from_secs_f64(self.timeout_sec) + MARGIN
+    }
+}
+
 /// What the image of a task is made from.
 pub fn image_of(task: &Task) -> TaskImage {
     let environment = &task.environment;
@@ -270,7 +277,7 @@ impl Judge {
             let Some(image) = &limits.image else {
                 return Err(Fault::Infra("there is no image of the task".to_owned()));
             };
-            let lifetime = Duration::from_secs_f64(limits.timeout_sec) + MARGIN;
+            let lifetime = limits.lifetime();
             let purpose = Purpose { role: "judge", seeded: false, lifetime, ..limits.purpose.clone() };
             return Ok(containers.open(image, &spec, &purpose)?);
         }

@@ -92,6 +92,12 @@ impl VerifierFiles {
             && self.plain_python().is_some()
     }
 
+    /// Whether a verdict takes a room, where the native twin of the standard verifier may stand in for it. Without
+    /// anything to run there is a fault, and no room either.
+    pub fn needs_room(&self) -> bool {
+        self.entry().is_some() && !self.is_standard()
+    }
+
     /// Whether the verifier is nothing but `verify.py` run by Python, so that a waiting interpreter can run it; and
     /// then, whether Python would look for modules beside the script.
     pub(crate) fn plain_python(&self) -> Option<PlainPython> {

@@ -203,7 +203,7 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
             Outcome::Cancelled => Completeness::Partial,
             _ => Completeness::Complete,
         },
-        limits: limits(&shared.plan, returned.task),
+        limits: limits(&shared.plan.conditions, &returned.task.task),
         timeout_sec: returned.timeout_sec,
         room: None,
         tool_versions,

@@ -7,7 +7,7 @@ use aec_base::document::{Document, Family, Shared, Syntax};
 use aec_base::env::Env;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
-use aec_base::project::{HarborTable, ModalTable};
+use aec_base::project::{HarborTable, ModalTokenTable};
 use aec_base::secret::{ExpandError, expand_public};
 use aec_base::settings::{Backend, Candidate, Origin, Setting};
 use aec_model::routing::ClientTable;
@@ -73,7 +73,7 @@ pub struct ComputeTable {
     /// How the `harbor` backend works.
     pub harbor: HarborTable,
     /// Who Modal is told that this is.
-    pub modal: ModalTable,
+    pub modal: ModalTokenTable,
 }
 
 /// Limits that replace those of the tasks.
@@ -155,6 +155,11 @@ impl Harness {
         matches!(self, Self::Direct | Self::ToolLoop | Self::Rlm | Self::LambdaRlm)
     }
 
+    /// Whether it works in a room. Others read what they need and answer without one.
+    pub fn needs_room(self) -> bool {
+        !matches!(self, Self::Direct | Self::LambdaRlm | Self::Nop)
+    }
+
     /// Whether a system prompt makes a difference to what it does.
     pub fn hears_prompts(self) -> bool {
         !matches!(self, Self::Oracle | Self::Nop | Self::Scripted)
@@ -197,7 +202,7 @@ pub struct Services {
     /// Harbor.
     pub harbor: HarborTable,
     /// Modal.
-    pub modal: ModalTable,
+    pub modal: ModalTokenTable,
 }
 
 /// An agent: harness, model and parameters.

@@ -5,6 +5,7 @@ pub mod agents;
 mod answer;
 pub mod control;
 pub mod conversation;
+pub mod demand;
 pub mod desk;
 pub mod dispatch;
 pub mod elsewhere;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use aec_container::{Containers, Purpose};
 use aec_judge::judge::{Isolation, image_of};
@@ -14,8 +15,10 @@ use crate::workspace::{WORKSPACE, Workspace, blocking};
 /// Processes and threads that an agent may have.
 pub const MAX_PIDS: u32 = 512;
 
-/// What a container may exist beside the time of its agent.
-pub(crate) const LIFETIME_MARGIN: std::time::Duration = std::time::Duration::from_mins(10);
+/// How long a container may exist whose agent has so much time.
+pub(crate) fn lifetime(agent_time: Duration) -> Duration {
+    agent_time.saturating_add(Duration::from_mins(10))
+}
 
 /// How rooms are opened in a run.
 #[derive(Clone, Debug)]

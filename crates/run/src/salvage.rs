@@ -51,7 +51,7 @@ pub(crate) fn salvage(
         outcome,
         fault: Some(fault),
         completeness: Completeness::Partial,
-        limits: limits(&shared.plan, task),
+        limits: limits(&shared.plan.conditions, &task.task),
         timeout_sec: 0,
         room: None,
         tool_versions: shared.tool_versions.clone(),

@@ -20,15 +20,17 @@ use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Account, Budget, Meter};
 use aec_sandbox::Limits;
+use aec_task::task::Task;
 use tokio::time::Instant;
 
 use crate::answer::{self, AnswerError, Frozen};
 use crate::control::{Control, Wish};
 use crate::event::Stage;
 use crate::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialSetup};
-use crate::plan::{Plan, PlannedTrial};
+use crate::parameters::Parameters;
+use crate::plan::{Conditions, Plan, PlannedTrial};
 use crate::recording::{self, Known, live_name};
-use crate::room::{LIFETIME_MARGIN, MAX_PIDS, RoomOpener};
+use crate::room::{MAX_PIDS, RoomOpener, lifetime};
 use crate::task::PreparedTask;
 use crate::trajectory::{Listener, Trajectory};
 use crate::workspace::blocking;
@@ -127,7 +129,7 @@ pub(crate) async fn attempt(
         } else {
             Completeness::Complete
         },
-        limits: limits(&shared.plan, &attempt.task),
+        limits: limits(&shared.plan.conditions, &attempt.task.task),
         timeout_sec: timeout(shared, attempt).as_secs(),
         room: ended.room,
         tool_versions: shared.tool_versions.clone(),
@@ -380,7 +382,7 @@ fn opener(shared: &Shared, attempt: &Attempt) -> RoomOpener {
         isolation: shared.judge.isolation,
         containers: shared.judge.containers.clone().map(|containers| (containers, purpose(shared, attempt))),
         python: shared.judge.python.clone(),
-        limits: limits(&shared.plan, &attempt.task),
+        limits: limits(&shared.plan.conditions, &attempt.task.task),
         extra: Vec::new(),
         ourselves: false,
     }
@@ -391,27 +393,31 @@ fn purpose(shared: &Shared, attempt: &Attempt) -> Purpose {
     Purpose {
         experiment: Some(shared.plan.experiment_id.as_str().to_owned()),
         trial: Some(attempt.trial.id.as_str().to_owned()),
-        lifetime: timeout(shared, attempt) + LIFETIME_MARGIN,
+        lifetime: lifetime(timeout(shared, attempt)),
         ..Purpose::default()
     }
 }
 
 /// What an agent may take: the task's limits, unless the experiment has its own.
-pub(crate) fn limits(plan: &Plan, task: &PreparedTask) -> Limits {
-    let environment = &task.task.environment;
+pub(crate) fn limits(conditions: &Conditions, task: &Task) -> Limits {
+    let environment = &task.environment;
     Limits {
         cpus: environment.cpus,
-        memory_mb: plan.conditions.memory_mb.unwrap_or(environment.memory_mb),
+        memory_mb: conditions.memory_mb.unwrap_or(environment.memory_mb),
         storage_mb: environment.storage_mb,
         pids: MAX_PIDS,
     }
 }
 
-/// How long an agent may take: the experiment's limit or else the task's, and no longer than the agent's own.
 fn timeout(shared: &Shared, attempt: &Attempt) -> Duration {
-    let task = attempt.task.task.agent.timeout_sec;
-    let allowed = shared.plan.conditions.timeout_override.map_or(task, f64::from);
-    let own = shared.agents[attempt.trial.agent].parameters.timeout_sec.map_or(allowed, f64::from);
+    let parameters = &shared.agents[attempt.trial.agent].parameters;
+    agent_time(&shared.plan.conditions, &attempt.task.task, parameters)
+}
+
+/// How long an agent may take: the experiment's limit or else the task's, and no longer than the agent's own.
+pub(crate) fn agent_time(conditions: &Conditions, task: &Task, parameters: &Parameters) -> Duration {
+    let allowed = conditions.timeout_override.map_or(task.agent.timeout_sec, f64::from);
+    let own = parameters.timeout_sec.map_or(allowed, f64::from);
     Duration::from_secs_f64(allowed.min(own).max(0.001))
 }
 

@@ -23,7 +23,8 @@ use crate::spec::{Enforce, OURSELVES, ROOM_UID};
 use crate::sys;
 use crate::tree::{Kind, Tree, WalkLimits};
 use crate::wire::{
-    Answer, Body, CONTAINED_ARGUMENT, Call, Command, Failed, Frame, Frames, MAIN, PIECE, SEED, STDERR, STDOUT, WINDOW,
+    Answer, Body, CONTAINED_ARGUMENT, Call, Command, Failed, Frame, Frames, MAIN, PIECE, SEED, STDERR,
+    STDOUT, WINDOW,
 };
 
 /// How long it waits before it looks for processes that lost their parents.
@@ -420,9 +421,7 @@ impl Inside {
         env.retain(|(name, _)| !command.env.iter().any(|(other, _)| other == name));
         env.extend(command.env.iter().cloned());
         let argv = match command.argv.split_first() {
-            Some((first, rest)) if first == OURSELVES => {
-                self.ourselves.iter().chain(rest).cloned().collect()
-            }
+            Some((first, rest)) if first == OURSELVES => self.ourselves.iter().chain(rest).cloned().collect(),
             _ => command.argv.clone(),
         };
         self.starter

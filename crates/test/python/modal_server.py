@@ -12,6 +12,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -20,6 +21,7 @@ import time
 
 import aiohttp.web
 import google.protobuf.message_factory
+import grpclib
 import grpclib.const
 import grpclib.server
 from google.protobuf import empty_pb2
@@ -38,7 +40,20 @@ exec /usr/sbin/chroot "$root" /usr/bin/bash -c 'cd "$1" 2>/dev/null || cd /; shi
 """
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BUILDER = "2025.06"
+# Made up, and easy to reckon with. Those of functions are there to be mistaken for those of sandboxes.
+RATES = {
+    "cpu_hour_cost": "0.125",
+    "mem_gib_hour_cost": "0.0625",
+    "cpu_hour_cost_sandbox": "0.5",
+    "mem_gib_hour_cost_sandbox": "0.25",
+}
+# A token that may not look at anything.
+POOR_TOKEN = "ak-poor"
 Result = api_pb2.GenericResult
+
+
+def refuse(status, message):
+    raise grpclib.GRPCError(getattr(grpclib.Status, status), message)
 
 
 def token():
@@ -75,8 +90,10 @@ class Command:
 
 
 class Sandbox:
-    def __init__(self, definition, mounts):
-        self.definition, self.commands, self.result, self.ended = definition, {}, None, asyncio.Event()
+    def __init__(self, name, request, mounts):
+        self.name, self.app, self.created = name, request.app_id, time.time()
+        self.tags = {tag.tag_name: tag.tag_value for tag in request.tags}
+        self.definition, self.commands, self.result, self.ended = request.definition, {}, None, asyncio.Event()
         self.root = tempfile.mkdtemp(prefix="modal-sandbox-")
         os.chmod(self.root, 0o755)
         for name in ("workspace", "tmp", "root", "home"):
@@ -103,9 +120,12 @@ class Sandbox:
 
 
 class Server:
-    def __init__(self):
+    def __init__(self, trace):
+        self.trace = trace
         self.address = ""
         self.blobs_address = ""
+        self.token = None
+        self.apps = {}
         self.blobs, self.contents, self.mounts, self.images, self.sandboxes, self.tasks = {}, {}, {}, {}, {}, {}
 
     # The control plane.
@@ -114,7 +134,21 @@ class Server:
         return api_pb2.AuthTokenGetResponse(token=token())
 
     def AppGetOrCreate(self, request):
-        return api_pb2.AppGetOrCreateResponse(app_id="ap-1")
+        if request.app_name not in self.apps:
+            if self.token == POOR_TOKEN:
+                refuse("PERMISSION_DENIED", "this token does not see apps")
+            if request.object_creation_type != api_pb2.OBJECT_CREATION_TYPE_CREATE_IF_MISSING:
+                refuse("NOT_FOUND", "there is no such app")
+            self.apps[request.app_name] = f"ap-{len(self.apps) + 1}"
+        return api_pb2.AppGetOrCreateResponse(app_id=self.apps[request.app_name])
+
+    def WorkspaceNameLookup(self, request):
+        return api_pb2.WorkspaceNameLookupResponse(workspace_name="tests", username="tests")
+
+    def WorkspaceBillingRates(self, request):
+        if self.token == POOR_TOKEN:
+            refuse("PERMISSION_DENIED", "this token does not see rates")
+        return api_pb2.WorkspaceBillingRatesResponse(rates=RATES, formatted="rates")
 
     def EnvironmentGetOrCreate(self, request):
         settings = api_pb2.EnvironmentSettings(image_builder_version=BUILDER)
@@ -171,10 +205,22 @@ class Server:
         )
 
     def SandboxCreateV2(self, request):
+        for tag in request.tags:
+            if not all(re.fullmatch("[a-zA-Z0-9._-]{1,63}", word) for word in (tag.tag_name, tag.tag_value)):
+                refuse("INVALID_ARGUMENT", f"{tag.tag_name}={tag.tag_value} is no tag")
         number = len(self.sandboxes) + 1
         sandbox, task = f"sb-{number}", f"ta-{number}"
         mounts = [self.mounts[mount] for mount in request.definition.mount_ids]
-        self.sandboxes[sandbox] = self.tasks[task] = Sandbox(request.definition, mounts)
+        made = self.sandboxes[sandbox] = self.tasks[task] = Sandbox(sandbox, request, mounts)
+        resources = made.definition.resources
+        facts = {
+            "id": sandbox,
+            "tags": made.tags,
+            "milli_cpu": [resources.milli_cpu, resources.milli_cpu_max],
+            "memory_mb": [resources.memory_mb, resources.memory_mb_max],
+            "seconds": made.definition.timeout_secs,
+        }
+        self.trace.write(json.dumps({"sandbox": facts}) + "\n")
         access = api_pb2.CommandRouterAccess(url=self.address, jwt=token())
         return api_pb2.SandboxCreateV2Response(
             sandbox_id=sandbox, task_id=task, command_router_access=access, sandbox_token="token"
@@ -190,7 +236,27 @@ class Server:
 
     def SandboxTerminateV2(self, request):
         self.sandboxes[request.sandbox_id].end()
+        self.trace.write(json.dumps({"ended": request.sandbox_id}) + "\n")
         return api_pb2.SandboxTerminateResponse()
+
+    def SandboxListV2(self, request):
+        wanted = {tag.tag_name: tag.tag_value for tag in request.tags}
+        page = [
+            api_pb2.SandboxInfo(id=sandbox.name, created_at=sandbox.created, app_id=sandbox.app)
+            for sandbox in reversed(self.sandboxes.values())
+            if sandbox.app == request.app_id
+            and wanted.items() <= sandbox.tags.items()
+            and (request.include_finished or sandbox.result is None)
+            and (not request.before_timestamp or sandbox.created < request.before_timestamp)
+        ]
+        # Pages are short, so that whoever lists has to turn them.
+        return api_pb2.SandboxListResponse(sandboxes=page[:1])
+
+    def SandboxTagsGetV2(self, request):
+        tags = self.sandboxes[request.sandbox_id].tags
+        return api_pb2.SandboxTagsGetResponse(
+            tags=[api_pb2.SandboxTag(tag_name=name, tag_value=value) for name, value in tags.items()]
+        )
 
     # The router of commands.
 
@@ -294,6 +360,7 @@ class Service:
             if method.server_streaming or method.client_streaming:
                 await answer(request, stream)
                 return
+            self.server.token = stream.metadata.get("x-modal-token-id")
             said = answer(request)
             if asyncio.iscoroutine(said):
                 said = await said
@@ -306,7 +373,7 @@ class Service:
 
 async def main():
     trace = open(sys.argv[1], "a", buffering=1)
-    server = Server()
+    server = Server(trace)
     blobs = aiohttp.web.Application(client_max_size=2**31)
     blobs.router.add_put("/{blob}", server.put_blob)
     runner = aiohttp.web.AppRunner(blobs)

@@ -4,6 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use serde_json::Value;
+
 use crate::venv::{install, skip};
 
 /// The client that is tested with.
@@ -52,6 +54,38 @@ impl ModalServers {
     pub fn calls(&self, rpc: &str) -> usize {
         let text = fs_err::read_to_string(&self.trace).unwrap_or_default();
         text.lines().filter(|line| *line == format!("{{\"rpc\": \"{rpc}\"}}")).count()
+    }
+
+    /// Makes a sandbox in an app, as some other program would; tags that are null are left out.
+    pub fn make_sandbox(&self, app: &str, tags: &Value) {
+        const PROGRAM: &str = "import json, modal, sys\n\
+            tags = {name: value for name, value in json.loads(sys.argv[2]).items() if value is not None}\n\
+            app = modal.App.lookup(sys.argv[1], create_if_missing=True)\n\
+            modal.Sandbox.create('sleep', 'infinity', app=app, tags=tags)\n";
+        crate::venv::run(
+            Command::new(self.programs.join("python3"))
+                .args(["-c", PROGRAM, app, &tags.to_string()])
+                .env("MODAL_SERVER_URL", &self.address)
+                .env("MODAL_TOKEN_ID", "ak-test")
+                .env("MODAL_TOKEN_SECRET", "as-test"),
+        )
+        .expect("a sandbox");
+    }
+
+    /// The sandboxes that were made: id, tags, and what was asked for.
+    pub fn sandboxes(&self) -> Vec<Value> {
+        self.told("sandbox")
+    }
+
+    /// Ids of those that were ended, as often as somebody asked for it.
+    pub fn ended(&self) -> Vec<String> {
+        self.told("ended").iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
+    }
+
+    fn told(&self, what: &str) -> Vec<Value> {
+        let text = fs_err::read_to_string(&self.trace).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.filter_map(|mut line| line.get_mut(what).map(Value::take)).collect()
     }
 }
 

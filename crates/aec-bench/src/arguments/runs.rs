@@ -16,7 +16,7 @@ pub(crate) enum RunsCommand {
     Stop(RunsStopArguments),
     /// Bring together what the shards of an experiment recorded, and say what is missing
     Merge(RunsMergeArguments),
-    /// Remove what no record refers to
+    /// Remove what no record refers to, and what runs left behind
     Clean(RunsCleanArguments),
     /// Write all records of an experiment into one file
     Export(RunsExportArguments),

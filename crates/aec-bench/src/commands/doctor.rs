@@ -3,7 +3,7 @@
 use aec_base::env::{Env, EnvOrigin};
 use aec_base::problem::Problem;
 use aec_base::project::Project;
-use aec_container::{Engine, EngineLimits};
+use aec_container::{Engine, EngineLimits, ModalClient};
 use aec_evolve::workspace::git::GitProgram;
 use aec_harbor::program::Program;
 use aec_sandbox::Hold;
@@ -11,7 +11,7 @@ use aec_sandbox::host::{self, Trial};
 use aec_sandbox::python;
 use serde::Serialize;
 
-use crate::commands::containers;
+use crate::commands::{containers, modal};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -153,7 +153,8 @@ fn container_check(env: &Env) -> Check {
 }
 
 fn modal_check(context: &Context, env: &Env) -> Check {
-    let missing = containers::missing_for_modal(context.search_path().as_deref(), env);
+    let client = ModalClient::find(context.search_path().as_deref());
+    let missing = modal::missing(client.as_ref(), env);
     let (status, detail, fix) = if missing.is_empty() {
         (Status::Ok, "the client is there and has credentials".to_owned(), None)
     } else {

@@ -3,7 +3,7 @@
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
-use aec_base::project::{HarborTable, ModalTable, Project};
+use aec_base::project::{HarborTable, ModalTokenTable, Project};
 use aec_base::secret::Reference;
 use aec_base::settings::Setting;
 use aec_harbor::FAMILY;
@@ -117,7 +117,7 @@ pub(crate) fn open(
 
 /// Variables of services, by what files refer to, else by the names that this program documents.
 pub(super) fn variables(project: &Project, services: &Services) -> Result<Vec<(String, String)>, Failure> {
-    let (HarborTable { endpoint, token, .. }, ModalTable { token_id, token_secret }) =
+    let (HarborTable { endpoint, token, .. }, ModalTokenTable { token_id, token_secret }) =
         (&services.harbor, &services.modal);
     let (harbor, modal) = (&project.harbor, &project.modal);
     let wanted = [

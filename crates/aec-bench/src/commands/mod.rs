@@ -53,6 +53,7 @@ pub(crate) mod ledger_show;
 pub(crate) mod ledger_verify;
 pub(crate) mod library_export;
 pub(crate) mod list_templates;
+pub(crate) mod modal;
 pub(crate) mod models;
 pub(crate) mod models_check;
 pub(crate) mod plan;

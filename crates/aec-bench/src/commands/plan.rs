@@ -26,8 +26,8 @@ use serde::Serialize;
 
 use crate::arguments::{PlanCommandArguments, TapeArguments};
 use crate::commands::ledger::{ask, find_experiment};
-use crate::commands::models;
 use crate::commands::planning::{self, Planned};
+use crate::commands::{modal, models};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
@@ -60,6 +60,9 @@ pub(crate) struct Preview {
     /// The jobs that Harbor would be given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) harbor_jobs: Vec<serde_json::Value>,
+    /// What would be created at Modal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) modal: Option<modal::Preview>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sizing: Option<Sizing>,
     trials: Vec<PreviewTrial>,
@@ -219,6 +222,7 @@ impl Preview {
             forecasts,
             locked,
             harbor_jobs: Vec::new(),
+            modal: None,
             sizing: None,
             trials: trials
                 .iter()
@@ -226,6 +230,12 @@ impl Preview {
                 .map(|(index, trial)| row(plan, trial, next.get(&index), &past))
                 .collect(),
         })
+    }
+
+    /// Those of some trials that would be run now. They must be those that this was made for.
+    pub(crate) fn to_run<'a>(&self, trials: &'a [PlannedTrial]) -> Vec<&'a PlannedTrial> {
+        let rows = trials.iter().zip(&self.trials);
+        rows.filter(|(_, row)| row.attempt.is_some()).map(|(trial, _)| trial).collect()
     }
 
     pub(crate) fn outcome(&self, context: &Context) -> Result<Outcome, Failure> {
@@ -263,6 +273,9 @@ impl Preview {
         }
         for job in &self.harbor_jobs {
             text.push_str(&format!("Harbor job:\n{job:#}\n"));
+        }
+        if let Some(modal) = &self.modal {
+            text.push_str(&modal.text());
         }
         if let Some(sizing) = &self.sizing {
             text.push_str(&sizing_text(sizing));

@@ -22,6 +22,7 @@ use aec_model::money::MicroDollars;
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
 use aec_run::control::Control;
+use aec_run::demand::demand;
 use aec_run::dispatch::{self, Options, Rerun, Run};
 use aec_run::event::{RunEnded, RunEvent, StopReason};
 use aec_run::experiment::Services;
@@ -39,6 +40,7 @@ use crate::arguments::{EngineChoice, RunArguments, TapeArguments};
 use crate::commands::containers;
 use crate::commands::harbor;
 use crate::commands::ledger::find_experiment;
+use crate::commands::modal;
 use crate::commands::models::{self, Models};
 use crate::commands::plan::{Preview, variables_remark};
 use crate::commands::planning::{self, Planned, VERSION};
@@ -89,11 +91,15 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         return run_submit::submit(context, arguments, prepared, &trials, &rerun);
     }
     if arguments.dry_run {
-        let Prepared { project, plan, tasks, variables, problems, .. } = &prepared;
+        let Prepared { project, plan, tasks, variables, problems, services } = &prepared;
         let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
         if plan.conditions.backend == Backend::Harbor {
             let limits = (arguments.concurrency, arguments.model_concurrency);
             preview.harbor_jobs = harbor::preview(context, project, plan, tasks, &trials, &rerun, limits)?;
+        }
+        if plan.conditions.backend == Backend::Modal {
+            let wanted = preview.to_run(&trials);
+            preview.modal = Some(modal::preview(context, project, services, &demand(plan, tasks, &wanted)?));
         }
         let outcome = preview.outcome(context)?.problems(problems.clone());
         return Ok(variables_remark(outcome, variables));
@@ -414,7 +420,7 @@ pub(super) fn judge(
 ) -> Result<Judge, Failure> {
     let containers = match plan.conditions.backend {
         Backend::Docker => Some(Containers::Engine(containers::engine(project)?)),
-        Backend::Modal => Some(Containers::Modal(containers::modal(context, project, services)?)),
+        Backend::Modal => Some(Containers::Modal(modal::open(context, project, services)?)),
         Backend::Local | Backend::Harbor => None,
     };
     Ok(Judge {

@@ -20,6 +20,7 @@ use aec_ledger::layout::{ExperimentDirectory, Ledger};
 use aec_model::meter::{Budget, Unpriced};
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
+use aec_run::demand::demand;
 use aec_run::dispatch::{Rerun, to_do};
 use aec_run::plan::{Plan, PlannedTrial};
 use aec_run::salvage::pending_cost;
@@ -27,11 +28,11 @@ use aec_run::session::{Beginning, Past, prepare};
 use serde::Serialize;
 
 use crate::arguments::{EngineArguments, EngineChoice, RunArguments, TapeArguments};
-use crate::commands::models;
 use crate::commands::plan::{Preview, variables_remark};
 use crate::commands::planning::VERSION;
 use crate::commands::run::Prepared;
 use crate::commands::run_wait::{self, Submission};
+use crate::commands::{modal, models};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -130,14 +131,18 @@ pub(crate) fn submit(
     trials: &[PlannedTrial],
     rerun: &Rerun,
 ) -> Result<Outcome, Failure> {
-    let Prepared { project, plan, tasks, variables, mut problems, .. } = prepared;
+    let Prepared { project, plan, tasks, variables, mut problems, services } = prepared;
     if plan.conditions.backend == Backend::Harbor {
         let fix = "let Harbor spread the trials by its environment, or use another backend";
         return Err(usage("`--backend harbor` runs from one machine, not from workers of a cluster", fix));
     }
     let shards = arguments.engine.shards.unwrap_or(1) as usize;
     if arguments.dry_run {
-        let preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, None)?;
+        let mut preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, None)?;
+        if plan.conditions.backend == Backend::Modal {
+            let demand = demand(&plan, &tasks, &preview.to_run(trials))?;
+            preview.modal = Some(modal::preview(context, &project, &services, &demand));
+        }
         let outcome = preview.outcome(context)?.problems(problems);
         let each = trials.len().div_ceil(shards);
         let outcome = outcome.remark(format!(

@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::arguments::{RunsCleanArguments, RunsListArguments, RunsStatusArguments, RunsStopArguments};
 use crate::commands::containers;
 use crate::commands::ledger::{find_experiment, open};
+use crate::commands::modal;
 use crate::commands::runs_cluster;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -191,8 +192,14 @@ pub(crate) fn clean(context: &Context, arguments: &RunsCleanArguments) -> Result
     }
     let swept = garbage::sweep(&ledger, arguments.dry_run)?;
     let left = containers::clean(&project, arguments.images, arguments.dry_run)?;
-    let data = CleanData { swept: &swept, left };
-    Outcome::new(context.format, &data, || clean_text(&data, arguments.dry_run))
+    let (sandboxes, problems) = match modal::clean(context, &project, arguments.dry_run) {
+        Ok(count) => (count, Vec::new()),
+        // Everything else is done, and waits for nobody.
+        Err(problem) => (0, vec![*problem]),
+    };
+    let data = CleanData { swept: &swept, left, sandboxes };
+    let outcome = Outcome::new(context.format, &data, || clean_text(&data, arguments.dry_run))?;
+    Ok(outcome.problems(problems))
 }
 
 #[derive(Serialize)]
@@ -201,6 +208,8 @@ struct CleanData<'a> {
     swept: &'a Swept,
     #[serde(flatten)]
     left: containers::Left,
+    /// Sandboxes of Modal whose keeper is gone.
+    sandboxes: usize,
 }
 
 fn clean_text(data: &CleanData<'_>, dry_run: bool) -> String {
@@ -217,6 +226,10 @@ fn clean_text(data: &CleanData<'_>, dry_run: bool) -> String {
             let (first, rest) = noun.split_once(' ').unwrap_or((noun, ""));
             shown.push_str(&format!("{verb} {} {rest}\n", text::count(count, first)));
         }
+    }
+    if data.sandboxes > 0 {
+        let verb = if dry_run { "Would end" } else { "Ended" };
+        shown.push_str(&format!("{verb} {} at Modal that nobody keeps\n", modal::counted(data.sandboxes)));
     }
     shown
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::tools::{Ran, kept, show};
 use super::{End, Limit, Rollout, TrialContext};
 use crate::plan::Conditions;
-use crate::room::{ExtraFile, LIFETIME_MARGIN, MAX_PIDS, RoomOpener};
+use crate::room::{ExtraFile, MAX_PIDS, RoomOpener, lifetime};
 use crate::task::PreparedTask;
 use crate::workspace::{WORKSPACE, blocking};
 
@@ -86,9 +86,8 @@ pub fn reference_files(task: &Task, judge: &Judge) -> Result<BTreeMap<String, Ve
     let entry = ENTRIES.iter().find(|(name, _)| extra.iter().any(|file| file.place == *name));
     let (name, program) = entry.ok_or("there is none: neither solve.sh nor solve.py")?;
     let environment = &task.environment;
-    let lifetime =
-        Duration::try_from_secs_f64(task.agent.timeout_sec).unwrap_or(Duration::MAX / 2) + LIFETIME_MARGIN;
-    let purpose = Purpose { lifetime, ..Purpose::default() };
+    let time = Duration::try_from_secs_f64(task.agent.timeout_sec).unwrap_or(Duration::MAX);
+    let purpose = Purpose { lifetime: lifetime(time), ..Purpose::default() };
     let opener = RoomOpener {
         isolation: judge.isolation,
         containers: judge.containers.clone().map(|containers| (containers, purpose)),

@@ -1,0 +1,116 @@
+//! The containers that trials ask for, before the first is made: how many of which kind, and of how many images.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use aec_container::image::different;
+use aec_judge::judge::{JudgeLimits, image_of};
+use aec_judge::verifier::VerifierFiles;
+use aec_task::task::Task;
+
+use crate::parameters::Parameters;
+use crate::plan::{Plan, PlannedTrial};
+use crate::room::lifetime;
+use crate::trial::{agent_time, limits};
+
+/// Tasks that one thread takes at a time.
+const CHUNK: usize = 4;
+
+/// Who works in a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// An agent.
+    Agent,
+    /// A verifier.
+    Verifier,
+}
+
+impl Role {
+    /// The word for people and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agent => "agent",
+            Self::Verifier => "verifier",
+        }
+    }
+}
+
+/// Containers that are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContainerKind {
+    /// Who works in it.
+    pub role: Role,
+    /// Processor cores.
+    pub cpus: u32,
+    /// Memory in MiB.
+    pub memory_mb: u32,
+    /// How long it may exist.
+    pub lifetime: Duration,
+    /// Whether it has a network.
+    pub network: bool,
+}
+
+/// What trials ask for, each attempted once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// At most so many of each kind: an agent that runs no command opens no room.
+    pub containers: BTreeMap<ContainerKind, usize>,
+    /// Different images that they are made of.
+    pub images: usize,
+}
+
+/// What trials of a plan ask for. Nothing is made for it.
+pub fn demand(plan: &Plan, tasks: &[Task], trials: &[&PlannedTrial]) -> Result<Demand, Vec<Problem>> {
+    let conditions = &plan.conditions;
+    let agents = plan
+        .agents
+        .iter()
+        .map(|agent| Parameters::read(agent.name.as_str(), agent.harness, &agent.parameters))
+        .collect::<Result<Vec<_>, _>>()?;
+    let used: Vec<usize> =
+        trials.iter().map(|trial| trial.task).collect::<BTreeSet<_>>().into_iter().collect();
+    // Verifiers that cannot be read are a fault before any room is opened.
+    let judged = |task: &usize| {
+        !conditions.disable_verification
+            && VerifierFiles::read(&tasks[*task].path).is_ok_and(|files| files.needs_room())
+    };
+    let judged: BTreeMap<usize, bool> =
+        used.iter().copied().zip(parallel::map(&used, CHUNK, judged)).collect();
+    let mut demand = Demand::default();
+    let mut with_image = BTreeSet::new();
+    for trial in trials {
+        let task = &tasks[trial.task];
+        let mut add = |kind| {
+            *demand.containers.entry(kind).or_default() += 1;
+            with_image.insert(trial.task);
+        };
+        if plan.agents[trial.agent].harness.needs_room() {
+            let own = limits(conditions, task);
+            add(ContainerKind {
+                role: Role::Agent,
+                cpus: own.cpus,
+                memory_mb: own.memory_mb,
+                lifetime: lifetime(agent_time(conditions, task, &agents[trial.agent])),
+                network: task.environment.allow_internet,
+            });
+        }
+        if judged.get(&trial.task) == Some(&true) {
+            let own = JudgeLimits::from(task);
+            add(ContainerKind {
+                role: Role::Verifier,
+                cpus: own.cpus,
+                memory_mb: own.memory_mb,
+                lifetime: own.lifetime(),
+                network: false,
+            });
+        }
+    }
+    let images: Vec<_> = with_image.into_iter().map(|task| image_of(&tasks[task])).collect();
+    demand.images = different(&images).map_err(|error| {
+        let problem = Problem::error(format!("the files of an image cannot be read: {error}"));
+        vec![problem.fix("see environment/ of the tasks")]
+    })?;
+    Ok(demand)
+}
