@@ -17,6 +17,8 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Credentials;
+
 /// Problems of experiments are `E…`.
 pub const FAMILY: Family = Family('E');
 
@@ -193,16 +195,7 @@ pub struct Experiment {
     pub harbor_environment: Option<Candidate>,
     /// References to credentials of services.
     #[serde(skip)]
-    pub services: Services,
-}
-
-/// References to credentials of services, as files have them.
-#[derive(Clone, Debug, Default)]
-pub struct Services {
-    /// Harbor.
-    pub harbor: HarborTable,
-    /// Modal.
-    pub modal: ModalTokenTable,
+    pub credentials: Credentials,
 }
 
 /// An agent: harness, model and parameters.
@@ -279,7 +272,12 @@ impl Experiment {
             disable_verification: file.disable_verification,
             backend,
             harbor_environment,
-            services: Services { harbor: file.compute.harbor, modal: file.compute.modal },
+            credentials: Credentials {
+                harbor_endpoint: file.compute.harbor.endpoint,
+                harbor_token: file.compute.harbor.token,
+                modal_token_id: file.compute.modal.token_id,
+                modal_token_secret: file.compute.modal.token_secret,
+            },
         })
     }
 }

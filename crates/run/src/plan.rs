@@ -9,6 +9,7 @@ use aec_base::document::{Document, Shared, Syntax};
 use aec_base::file::{Links, read_text};
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_base::secret::Reference;
 use aec_base::settings::Backend;
 use aec_model::routing::ClientTable;
 use indexmap::IndexMap;
@@ -49,10 +50,39 @@ pub struct Plan {
     pub repetitions: u32,
     /// Conditions of every trial.
     pub conditions: Conditions,
+    /// Where credentials of services are found.
+    #[serde(default, skip_serializing_if = "Credentials::is_empty")]
+    pub credentials: Credentials,
     /// Version of the program that made the plan.
     pub tool_version: String,
-    /// Digest of everything that decides what the trials are: all but title, description and the program's version.
+    /// Digest of everything that decides what the trials are: all but title, description, credentials and the program's
+    /// version.
     pub digest: Digest,
+}
+
+/// Where credentials of services are found: names of variables, as the experiment has them, and never a value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Credentials {
+    /// Address of Harbor's service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harbor_endpoint: Option<Reference>,
+    /// Token of Harbor's service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harbor_token: Option<Reference>,
+    /// Id of Modal's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modal_token_id: Option<Reference>,
+    /// Secret of Modal's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modal_token_secret: Option<Reference>,
+}
+
+impl Credentials {
+    /// Whether the experiment names none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The dataset that tasks were taken from.
@@ -425,6 +455,7 @@ mod tests {
             agents: vec![agent("one"), agent("two")],
             repetitions: 2,
             conditions: Conditions::default(),
+            credentials: Credentials::default(),
             tool_version: "0.1.0".to_owned(),
             digest: Digest::of(b""),
         };

@@ -25,7 +25,9 @@ use crate::harness::{AgentFile, scripted};
 use crate::images::{not_given, unbuildable, unservable};
 use crate::leaks::leaks;
 use crate::parameters::Parameters;
-use crate::plan::{Conditions, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask};
+use crate::plan::{
+    Conditions, Credentials, PLAN_VERSION, Plan, PlannedAgent, PlannedDataset, PlannedFile, PlannedTask,
+};
 
 /// A prompt is text for a reader.
 const PROMPT_LIMIT: u64 = 1024 * 1024;
@@ -100,6 +102,7 @@ pub fn make(
         agents,
         repetitions: experiment.repetitions,
         conditions,
+        credentials: experiment.credentials.clone(),
         tool_version: tool_version.to_owned(),
         digest: Digest::of(b""),
     };
@@ -173,6 +176,7 @@ impl Frame {
             agents,
             repetitions,
             conditions: self.conditions.clone(),
+            credentials: Credentials::default(),
             tool_version: self.tool_version.clone(),
             digest: Digest::of(b""),
         };

@@ -23,7 +23,6 @@ use aec_judge::judge::Judge;
 use aec_model::meter::Unpriced;
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
-use aec_run::experiment::Services;
 use aec_run::plan::{Plan, SandboxChoice};
 use aec_run::planning::Frame;
 use aec_task::selection::SelectionTable;
@@ -310,7 +309,7 @@ pub(super) fn prepare(
     if !problems.is_empty() {
         return Err(problems.into());
     }
-    let judge = judge(context, project, &plan, &Services::default())?;
+    let judge = judge(context, project, &plan)?;
     let voices = settings.evolvers.iter().chain(&settings.classifier);
     for voice in voices {
         if let Err(error) = models.client.model(&voice.model, None) {

@@ -3,7 +3,7 @@
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
-use aec_base::project::{HarborTable, ModalTokenTable, Project};
+use aec_base::project::Project;
 use aec_base::secret::Reference;
 use aec_base::settings::Setting;
 use aec_harbor::FAMILY;
@@ -15,8 +15,7 @@ use aec_ledger::layout::Ledger;
 use aec_model::meter::{Budget, Unpriced};
 use aec_model::retry::RetryPolicy;
 use aec_run::dispatch::{Rerun, to_do};
-use aec_run::experiment::Services;
-use aec_run::plan::{Plan, PlannedTrial};
+use aec_run::plan::{Credentials, Plan, PlannedTrial};
 use aec_run::session::past;
 use aec_task::task::Task;
 use serde_json::Value;
@@ -100,7 +99,6 @@ pub(crate) fn open(
     plan: &Plan,
     tasks: &[Task],
     tape: &TapeArguments,
-    services: &Services,
 ) -> Result<Harbor, Failure> {
     let (environment, agents) = check(context, project, plan, tasks)?;
     if tape.name() != "live" && plan.agents.iter().any(|agent| agent.model.is_some()) {
@@ -111,20 +109,22 @@ pub(crate) fn open(
     }
     let program = Program::find(context.search_path().as_deref())
         .map_err(|error| Failure::environment(Problem::from(error)))?;
-    let variables = variables(project, services)?;
+    let variables = variables(project, &plan.credentials)?;
     Ok(Harbor { program, environment, agents, env: project.env.clone(), variables })
 }
 
 /// Variables of services, by what files refer to, else by the names that this program documents.
-pub(super) fn variables(project: &Project, services: &Services) -> Result<Vec<(String, String)>, Failure> {
-    let (HarborTable { endpoint, token, .. }, ModalTokenTable { token_id, token_secret }) =
-        (&services.harbor, &services.modal);
+pub(super) fn variables(
+    project: &Project,
+    credentials: &Credentials,
+) -> Result<Vec<(String, String)>, Failure> {
+    let Credentials { harbor_endpoint, harbor_token, modal_token_id, modal_token_secret } = credentials;
     let (harbor, modal) = (&project.harbor, &project.modal);
     let wanted = [
-        ("HARBOR_REGISTRY_WEBSITE_URL", endpoint, &harbor.endpoint, Some("HARBOR_ENDPOINT")),
-        ("HARBOR_API_KEY", token, &harbor.token, Some("HARBOR_TOKEN")),
-        ("MODAL_TOKEN_ID", token_id, &modal.token_id, None),
-        ("MODAL_TOKEN_SECRET", token_secret, &modal.token_secret, None),
+        ("HARBOR_REGISTRY_WEBSITE_URL", harbor_endpoint, &harbor.endpoint, Some("HARBOR_ENDPOINT")),
+        ("HARBOR_API_KEY", harbor_token, &harbor.token, Some("HARBOR_TOKEN")),
+        ("MODAL_TOKEN_ID", modal_token_id, &modal.token_id, None),
+        ("MODAL_TOKEN_SECRET", modal_token_secret, &modal.token_secret, None),
     ];
     let mut variables = Vec::new();
     for (name, of_experiment, of_project, usual) in wanted {

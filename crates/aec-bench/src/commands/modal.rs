@@ -10,7 +10,7 @@ use aec_base::text;
 use aec_container::{EngineError, Modal, ModalClient, ModalRates};
 use aec_model::money::MicroDollars;
 use aec_run::demand::{ContainerKind, Demand};
-use aec_run::experiment::Services;
+use aec_run::plan::Credentials;
 use serde::Serialize;
 
 use crate::commands::containers::FAMILY;
@@ -56,8 +56,12 @@ fn missing_tokens(env: &Env) -> Vec<String> {
 }
 
 /// Modal, as runs use it.
-pub(crate) fn open(context: &Context, project: &Project, services: &Services) -> Result<Modal, Failure> {
-    let env = variables(project, services)?;
+pub(crate) fn open(
+    context: &Context,
+    project: &Project,
+    credentials: &Credentials,
+) -> Result<Modal, Failure> {
+    let env = variables(project, credentials)?;
     let client = ModalClient::find(context.search_path().as_deref());
     let refused = |why: String| {
         let problem = Problem::error("the modal backend cannot be used").id(FAMILY.number(22));
@@ -72,10 +76,19 @@ pub(crate) fn open(context: &Context, project: &Project, services: &Services) ->
     }
 }
 
+/// Looks up every variable that Modal's client may see, so that workers elsewhere are given them.
+pub(crate) fn ask(project: &Project, credentials: &Credentials) -> Result<(), Failure> {
+    variables(project, credentials)?;
+    for name in VARIABLES {
+        project.env.get(name);
+    }
+    Ok(())
+}
+
 /// Modal where somebody has set it up, or what is missing. Without a token no Python is started.
-fn set_up(context: &Context, project: &Project, services: &Services) -> Result<Modal, String> {
+fn set_up(context: &Context, project: &Project, credentials: &Credentials) -> Result<Modal, String> {
     let said = |failure: Failure| failure.problems.first().map(ToString::to_string).unwrap_or_default();
-    let env = variables(project, services).map_err(said)?;
+    let env = variables(project, credentials).map_err(said)?;
     let missing = missing_tokens(&env);
     if !missing.is_empty() {
         return Err(missing.join("; "));
@@ -91,8 +104,8 @@ fn connect(client: ModalClient, env: &Env) -> Result<Modal, EngineError> {
 }
 
 /// The variables of a project, with those of Modal that files refer to.
-fn variables(project: &Project, services: &Services) -> Result<Env, Failure> {
-    let named = harbor::variables(project, services)?;
+fn variables(project: &Project, credentials: &Credentials) -> Result<Env, Failure> {
+    let named = harbor::variables(project, credentials)?;
     Ok(project.env.clone().with(named.into_iter().filter(|(name, _)| name.starts_with("MODAL_"))))
 }
 
@@ -137,11 +150,16 @@ struct Rates {
 }
 
 /// What a run with this demand would create. Modal is asked for its rates where it is set up, and for nothing else.
-pub(crate) fn preview(context: &Context, project: &Project, services: &Services, demand: &Demand) -> Preview {
+pub(crate) fn preview(
+    context: &Context,
+    project: &Project,
+    credentials: &Credentials,
+    demand: &Demand,
+) -> Preview {
     let (rates, cost_unknown) = if demand.containers.is_empty() {
         (None, None)
     } else {
-        match rates(context, project, services) {
+        match rates(context, project, credentials) {
             Ok(rates) => (Some(rates), None),
             Err(why) => (None, Some(why)),
         }
@@ -175,8 +193,8 @@ pub(crate) fn preview(context: &Context, project: &Project, services: &Services,
 }
 
 /// What Modal tells, else what the settings say.
-fn rates(context: &Context, project: &Project, services: &Services) -> Result<Rates, String> {
-    let asked = set_up(context, project, services).and_then(|modal| {
+fn rates(context: &Context, project: &Project, credentials: &Credentials) -> Result<Rates, String> {
+    let asked = set_up(context, project, credentials).and_then(|modal| {
         modal.rates().map_err(|why| format!("Modal does not tell its rates: {}", one_line(&why)))
     });
     let why = match asked {
@@ -266,7 +284,7 @@ pub(crate) fn counted(sandboxes: usize) -> String {
 
 /// Ends sandboxes that runs of this machine left at Modal. Where it is not set up nobody is asked.
 pub(crate) fn clean(context: &Context, project: &Project, dry_run: bool) -> Result<usize, Box<Problem>> {
-    let Ok(modal) = set_up(context, project, &Services::default()) else { return Ok(0) };
+    let Ok(modal) = set_up(context, project, &Credentials::default()) else { return Ok(0) };
     let refused = |why: String| {
         let problem = Problem::warning("sandboxes that were left at Modal cannot be ended");
         let problem = problem.id(FAMILY.number(23)).why(one_line(&why));

@@ -7,9 +7,9 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::{Backend, Candidate, Origin, Setting};
 use aec_base::text;
-use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, Services, is_below_root};
+use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, is_below_root};
 use aec_run::overrides;
-use aec_run::plan::{Conditions, Plan, SandboxChoice};
+use aec_run::plan::{Conditions, Credentials, Plan, SandboxChoice};
 use aec_run::planning::{self, Made, Places};
 use aec_task::file::Quantity;
 use aec_task::task::{Task, primary_output};
@@ -31,8 +31,6 @@ pub(crate) struct Planned {
     pub(crate) made: Made,
     /// `AGENT_*` variables that took part.
     pub(crate) variables: Vec<&'static str>,
-    /// What the experiment says of services.
-    pub(crate) services: Services,
 }
 
 /// Directories that flags name: setting, value, flag.
@@ -135,7 +133,7 @@ pub(crate) fn plan(
     if made.plan.conditions.backend == Backend::Harbor {
         harbor::check(context, &project, &made.plan, &made.tasks)?;
     }
-    Ok(Planned { project, made, variables, services: experiment.services })
+    Ok(Planned { project, made, variables })
 }
 
 /// Selection flags beside an experiment file narrow what it selects.
@@ -225,7 +223,7 @@ fn from_flags(arguments: &PlanArguments) -> Result<Experiment, Failure> {
         disable_verification: false,
         backend: None,
         harbor_environment: None,
-        services: Services::default(),
+        credentials: Credentials::default(),
     })
 }
 

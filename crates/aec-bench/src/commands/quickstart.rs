@@ -15,8 +15,8 @@ use aec_ledger::index::{Filter, Index};
 use aec_report::group::Unit;
 use aec_report::leaderboard::{Row, leaderboard};
 use aec_report::selection::Selection;
-use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, Services};
-use aec_run::plan::Conditions;
+use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable};
+use aec_run::plan::{Conditions, Credentials};
 use aec_run::planning::make;
 use aec_task::catalogue::Catalogue;
 use aec_task::dataset::freeze::{Draft, freeze};
@@ -186,7 +186,7 @@ fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
         disable_verification: false,
         backend: None,
         harbor_environment: None,
-        services: Services::default(),
+        credentials: Credentials::default(),
     };
     // Another dataset is another experiment.
     let version = dataset.rsplit('@').next().unwrap_or_default();
@@ -199,7 +199,6 @@ fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
         tasks: made.tasks,
         variables: Vec::new(),
         problems: made.problems,
-        services: Services::default(),
     })
 }
 

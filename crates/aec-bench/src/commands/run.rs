@@ -25,7 +25,6 @@ use aec_run::control::Control;
 use aec_run::demand::demand;
 use aec_run::dispatch::{self, Options, Rerun, Run};
 use aec_run::event::{RunEnded, RunEvent, StopReason};
-use aec_run::experiment::Services;
 use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
 use aec_run::planning::load;
@@ -59,7 +58,6 @@ pub(crate) struct Prepared {
     pub(crate) tasks: Vec<Task>,
     pub(crate) variables: Vec<&'static str>,
     pub(crate) problems: Vec<Problem>,
-    pub(crate) services: Services,
 }
 
 #[derive(Serialize)]
@@ -91,7 +89,7 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         return run_submit::submit(context, arguments, prepared, &trials, &rerun);
     }
     if arguments.dry_run {
-        let Prepared { project, plan, tasks, variables, problems, services } = &prepared;
+        let Prepared { project, plan, tasks, variables, problems } = &prepared;
         let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
         if plan.conditions.backend == Backend::Harbor {
             let limits = (arguments.concurrency, arguments.model_concurrency);
@@ -99,7 +97,8 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         }
         if plan.conditions.backend == Backend::Modal {
             let wanted = preview.to_run(&trials);
-            preview.modal = Some(modal::preview(context, project, services, &demand(plan, tasks, &wanted)?));
+            preview.modal =
+                Some(modal::preview(context, project, &plan.credentials, &demand(plan, tasks, &wanted)?));
         }
         let outcome = preview.outcome(context)?.problems(problems.clone());
         return Ok(variables_remark(outcome, variables));
@@ -115,14 +114,12 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         traces: false,
         cluster: worker.as_ref().map(Worker::options),
     };
-    let services = std::mem::take(&mut prepared.services);
     let how = How {
         tape: &arguments.tape,
         shard,
         extend: arguments.extend,
         unpriced: if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse },
         worker: worker.as_ref(),
-        services: &services,
     };
     carry_out(context, prepared, trials, &how, options, mode)
 }
@@ -137,8 +134,6 @@ struct How<'a> {
     unpriced: Unpriced,
     /// What this process is on a cluster.
     worker: Option<&'a Worker>,
-    /// What the experiment says of services.
-    services: &'a Services,
 }
 
 fn mode(context: &Context, arguments: &RunArguments) -> Mode {
@@ -157,15 +152,13 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Fail
         (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
-        let Planned { project, made, variables, services } =
-            planning::plan(context, &arguments.plan, &roots)?;
+        let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
         return Ok(Prepared {
             project,
             plan: made.plan,
             tasks: made.tasks,
             variables,
             problems: made.problems,
-            services,
         });
     }
     let project = planning::open(context, &arguments.plan, &roots, None)?;
@@ -183,7 +176,7 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Fail
     if plan.conditions.backend == Backend::Harbor {
         harbor::check(context, &project, &plan, &tasks)?;
     }
-    Ok(Prepared { project, plan, tasks, variables: Vec::new(), problems, services: Services::default() })
+    Ok(Prepared { project, plan, tasks, variables: Vec::new(), problems })
 }
 
 fn plan_under_way(ledger: &Ledger, id: &str) -> Result<Plan, Failure> {
@@ -231,7 +224,7 @@ fn begin(
     mode: Mode,
     named: &BTreeSet<Name>,
 ) -> Result<Begun, Failure> {
-    let How { tape, shard, extend, unpriced, worker, services } = *how;
+    let How { tape, shard, extend, unpriced, worker } = *how;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let runtime = models::runtime()?;
@@ -242,7 +235,7 @@ fn begin(
     let opened = models::open(context, project, tape, RetryPolicy::default(), unpriced)?;
     let problems = opened.problems.clone();
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
-    let judge = judge(context, project, plan, services)?;
+    let judge = judge(context, project, plan)?;
     let models = tape.name();
     let own = worker.map(|_| trials);
     let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named, own };
@@ -272,7 +265,7 @@ fn carry_out(
 ) -> Result<Outcome, Failure> {
     let Prepared { project, plan, tasks, variables, mut problems, .. } = prepared;
     let harbor = match plan.conditions.backend {
-        Backend::Harbor => Some(harbor::open(context, &project, &plan, &tasks, how.tape, how.services)?),
+        Backend::Harbor => Some(harbor::open(context, &project, &plan, &tasks, how.tape)?),
         Backend::Local | Backend::Docker | Backend::Modal => None,
     };
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
@@ -374,15 +367,7 @@ pub(crate) fn offline(
         cluster: None,
     };
     let tape = TapeArguments::default();
-    let services = Services::default();
-    let how = How {
-        tape: &tape,
-        shard: None,
-        extend: false,
-        unpriced: Unpriced::Refuse,
-        worker: None,
-        services: &services,
-    };
+    let how = How { tape: &tape, shard: None, extend: false, unpriced: Unpriced::Refuse, worker: None };
     let quiet = Mode::choose(Wanted { quiet: true, ..Wanted::default() });
     let begun = begin(context, &project, &plan, &trials, &how, quiet, &BTreeSet::new())?;
     let Begun { runtime, signals, session, past, mut progress, shared, control, .. } = begun;
@@ -412,15 +397,10 @@ pub(super) async fn listen(mut signals: Signals, control: Control) {
 
 /// What all attempts of a run share.
 /// The judge of a run. Where trials run in containers, their engine must answer.
-pub(super) fn judge(
-    context: &Context,
-    project: &Project,
-    plan: &Plan,
-    services: &Services,
-) -> Result<Judge, Failure> {
+pub(super) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result<Judge, Failure> {
     let containers = match plan.conditions.backend {
         Backend::Docker => Some(Containers::Engine(containers::engine(project)?)),
-        Backend::Modal => Some(Containers::Modal(modal::open(context, project, services)?)),
+        Backend::Modal => Some(Containers::Modal(modal::open(context, project, &plan.credentials)?)),
         Backend::Local | Backend::Harbor => None,
     };
     Ok(Judge {

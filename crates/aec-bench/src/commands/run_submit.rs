@@ -131,7 +131,7 @@ pub(crate) fn submit(
     trials: &[PlannedTrial],
     rerun: &Rerun,
 ) -> Result<Outcome, Failure> {
-    let Prepared { project, plan, tasks, variables, mut problems, services } = prepared;
+    let Prepared { project, plan, tasks, variables, mut problems } = prepared;
     if plan.conditions.backend == Backend::Harbor {
         let fix = "let Harbor spread the trials by its environment, or use another backend";
         return Err(usage("`--backend harbor` runs from one machine, not from workers of a cluster", fix));
@@ -141,7 +141,7 @@ pub(crate) fn submit(
         let mut preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, None)?;
         if plan.conditions.backend == Backend::Modal {
             let demand = demand(&plan, &tasks, &preview.to_run(trials))?;
-            preview.modal = Some(modal::preview(context, &project, &services, &demand));
+            preview.modal = Some(modal::preview(context, &project, &plan.credentials, &demand));
         }
         let outcome = preview.outcome(context)?.problems(problems);
         let each = trials.len().div_ceil(shards);
@@ -235,6 +235,7 @@ fn write(
     };
     let (_held, past) = prepare(&beginning)?;
     let engine = if arguments.engine.engine == EngineChoice::K8s { Engine::K8s } else { Engine::Slurm };
+    ask_for_backend(project, plan)?;
     // Kubernetes hands over its own secrets; nothing of them is written here.
     let asked = project.env.asked_of_shell();
     let variables: BTreeMap<String, String> =
@@ -273,6 +274,18 @@ fn write(
             Err(failure)
         }
     }
+}
+
+/// Looks up what workers need to reach the backend of a plan, so that they are given it.
+fn ask_for_backend(project: &Project, plan: &Plan) -> Result<(), Failure> {
+    match plan.conditions.backend {
+        Backend::Docker => {
+            project.env.get("DOCKER_HOST");
+        }
+        Backend::Modal => modal::ask(project, &plan.credentials)?,
+        Backend::Local | Backend::Harbor => {}
+    }
+    Ok(())
 }
 
 fn fill(

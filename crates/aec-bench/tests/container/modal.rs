@@ -68,6 +68,32 @@ fn the_same_experiment_gives_the_same_verdicts_here_and_in_modals_sandboxes() {
 }
 
 #[test]
+fn a_run_that_goes_on_finds_the_credentials_that_its_experiment_names() {
+    let Some(servers) = ModalServers::start() else { return };
+    let mut env = project(&servers, 1);
+    for name in ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"] {
+        env.set(name, "");
+    }
+    env.set("MY_ID", "ak-test");
+    env.set("MY_SECRET", "as-canary-value");
+    env.write(
+        "named.yaml",
+        "compute: { backend: modal, modal: { token_id: $MY_ID, token_secret: $MY_SECRET } }\n\
+         agents: [{ name: oracle, harness: oracle }]\n",
+    );
+    let run = env.run(["--json", "run", "-c", "named.yaml", "-e", "named"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let listed = env.run(["--json", "ledger", "list", "-e", "named"]).data();
+    let id = listed["records"][0]["trial_id"].as_str().unwrap();
+    let again = env.run(["--json", "run", "--resume", "named", "--rerun", id]);
+    assert_eq!((again.code, &again.data()["all"]["executed"]), (Some(0), &json!(1)), "{again:?}");
+    let locked = env.run(["--json", "plan", "-c", "named.yaml", "-e", "locked", "--lock", "plan.json"]);
+    assert_eq!(locked.code, Some(0), "{locked:?}");
+    let plan = std::fs::read_to_string(env.path("plan.json")).unwrap();
+    assert!(plan.contains("$MY_SECRET") && !plan.contains("as-canary-value"), "{plan}");
+}
+
+#[test]
 fn faults_of_modal_have_kinds() {
     let Some(servers) = ModalServers::start() else { return };
     let mut env = project(&servers, 0);

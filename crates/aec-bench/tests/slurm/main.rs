@@ -9,6 +9,7 @@
 mod budget;
 mod cluster;
 mod equal;
+mod everywhere;
 mod k8s;
 mod loss;
 mod refusals;
