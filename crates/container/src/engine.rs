@@ -73,6 +73,9 @@ impl From<bollard::errors::Error> for EngineError {
     fn from(error: bollard::errors::Error) -> Self {
         use bollard::errors::Error;
         match &error {
+            Error::DockerResponseServerError { status_code, message } if message.trim().is_empty() => {
+                Self::Refused(format!("it gave no reason (status {status_code})"))
+            }
             Error::DockerResponseServerError { message, .. } => refused(message),
             Error::DockerStreamError { error } => refused(error),
             other => Self::Unreachable(said(other)),
@@ -346,12 +349,21 @@ impl Engine {
                                 return Err(failed.message.unwrap_or_default());
                             }
                         }
-                        Err(error) => match EngineError::from(error) {
-                            lost @ (EngineError::Unreachable(_) | EngineError::Full(_)) => {
-                                return Ok(Err(lost));
+                        Err(error) => {
+                            let silent = matches!(
+                                &error,
+                                bollard::errors::Error::DockerResponseServerError { message, .. }
+                                    if message.trim().is_empty()
+                            );
+                            match EngineError::from(error) {
+                                // Without a reason it is not the image's fault.
+                                other if silent => return Ok(Err(other)),
+                                lost @ (EngineError::Unreachable(_) | EngineError::Full(_)) => {
+                                    return Ok(Err(lost));
+                                }
+                                other => return Err(other.to_string()),
                             }
-                            other => return Err(other.to_string()),
-                        },
+                        }
                     }
                 }
                 Ok(Ok(()))
@@ -416,11 +428,6 @@ pub(crate) struct Started {
 pub(crate) async fn remove(docker: &Docker, id: &str) -> bool {
     let options = RemoveContainerOptions { force: true, v: true, ..RemoveContainerOptions::default() };
     docker.remove_container(id, Some(options)).await.is_ok()
-}
-
-/// The name of this machine.
-pub(crate) fn host_name() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 async fn connect(host: String) -> Result<(Docker, Facts), EngineError> {

@@ -1,11 +1,13 @@
 //! What this program left with an engine: found by labels, and removed.
 
 use std::collections::HashMap;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 
 use bollard::query_parameters::{ListImagesOptions, RemoveImageOptions};
 use rustix::process::{Pid, test_kill_process};
 
-use crate::engine::{Engine, EngineError, LABEL, host_name, remove};
+use crate::engine::{Engine, EngineError, LABEL, remove};
 use crate::listing::{Listed, list_containers};
 
 /// What this program left with the engine.
@@ -63,8 +65,23 @@ impl Engine {
 /// Whether the process that made it is one of this machine, and no more.
 fn is_left_behind(container: &Listed) -> bool {
     let of = |name: &str| container.labels.get(&format!("{LABEL}.{name}"));
-    let ours = of("host").is_some_and(|host| *host == host_name());
+    let ours = of("host").is_some_and(|host| *host == host_name())
+        && boot().is_ok_and(|boot| of("boot") == Some(&boot));
     ours && of("pid").is_some_and(|pid| !is_running(pid))
+}
+
+/// The name of this machine.
+pub(crate) fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Since when this machine counts its processes, and among which. Engines and workspaces are shared by machines that may
+/// have the same name and by containers that count processes each for themselves, so the name alone does not tell whose
+/// process a number is.
+pub(crate) fn boot() -> io::Result<String> {
+    let boot = fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let processes = fs_err::metadata("/proc/self/ns/pid")?.ino();
+    Ok(format!("{}.{processes}", boot.trim()))
 }
 
 /// Whether a process of this machine still does something. What is no number is nobody's.

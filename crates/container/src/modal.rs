@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Read};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -17,10 +16,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::engine::{EngineError, host_name};
+use crate::engine::EngineError;
 use crate::entry::Entry;
 use crate::image::{DOCKERFILE, TaskImage};
-use crate::leftovers::is_running;
+use crate::leftovers::{boot, host_name, is_running};
 use crate::line::Line;
 use crate::room::{ContainerRoom, Keeper, Purpose};
 
@@ -269,13 +268,9 @@ fn rates_of(told: &HashMap<String, String>) -> Option<ModalRates> {
     Some(ModalRates { cpu_core_hour_usd: cpu?, memory_gib_hour_usd: memory? })
 }
 
-/// The tags that tell where a sandbox was opened. A workspace of Modal is shared by machines that may have the same name
-/// and by containers that count processes each for themselves, so the name alone does not tell whose process a number is.
+/// The tags that tell where a sandbox was opened.
 fn opener_tags() -> io::Result<Map<String, Value>> {
-    let boot = fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    let processes = fs_err::metadata("/proc/self/ns/pid")?.ino();
-    let boot = format!("{}.{processes}", boot.trim());
-    let tags = [("host", host_name()), ("boot", boot)];
+    let tags = [("host", host_name()), ("boot", boot()?)];
     Ok(tags
         .map(|(name, value)| (format!("aec-bench-{name}"), tag_value(&value).into()))
         .into_iter()

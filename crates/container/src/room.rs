@@ -18,8 +18,9 @@ use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
 
 use crate::attached;
 use crate::beside::{Beside, hosts};
-use crate::engine::{Engine, EngineError, LABEL, Started, host_name, remove};
+use crate::engine::{Engine, EngineError, LABEL, Started, remove};
 use crate::image::TaskImage;
+use crate::leftovers::{boot, host_name};
 use crate::line::{Conversation, Line};
 use crate::places::Taken;
 
@@ -188,6 +189,7 @@ pub(crate) fn labels(purpose: &Purpose, role: &str) -> HashMap<String, String> {
         (LABEL.to_owned(), "room".to_owned()),
         (format!("{LABEL}.role"), role.to_owned()),
         (format!("{LABEL}.host"), host_name()),
+        (format!("{LABEL}.boot"), boot().unwrap_or_default()),
         (format!("{LABEL}.pid"), std::process::id().to_string()),
     ]);
     for (name, value) in [("experiment", &purpose.experiment), ("trial", &purpose.trial)] {

@@ -92,28 +92,49 @@ impl Podman {
         Service { child, host: format!("unix://{}", socket.display()), _directory: directory }
     }
 
+    /// Starts a service whose storage is so small that little fits beside the image. Its storage is a mount that nobody
+    /// else sees, and goes with it.
+    pub fn small_service(&self, mebibytes: u32) -> Service {
+        const SCRIPT: &str = r#"set -e
+            mount -t tmpfs -o size="$SIZE" tmpfs "$STORAGE"
+            printf '[storage]\ndriver = "overlay"\nrunroot = "%s/run"\ngraphroot = "%s/graph"\n' "$STORAGE" "$STORAGE" > "$STORAGE/storage.conf"
+            mkdir "$STORAGE/tmp"
+            export CONTAINERS_STORAGE_CONF="$STORAGE/storage.conf" TMPDIR="$STORAGE/tmp"
+            podman import "$ARCHIVE" "$IMAGE"
+            exec podman system service --time=0 "$HOST""#;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let (socket, storage) = (directory.path().join("podman.sock"), directory.path().join("storage"));
+        std::fs::create_dir(&storage).expect("a directory");
+        let host = format!("unix://{}", socket.display());
+        let mut command = self.command("setpriv");
+        command
+            .args([
+                "--pdeathsig",
+                "KILL",
+                "unshare",
+                "--mount",
+                "--propagation",
+                "private",
+                "sh",
+                "-c",
+                SCRIPT,
+            ])
+            .env("SIZE", format!("{mebibytes}m"))
+            .env("STORAGE", &storage)
+            .env("ARCHIVE", self.root.join("root.tar"))
+            .env("IMAGE", IMAGE)
+            .env("HOST", &host);
+        let child = begun(command, &socket).expect("a service");
+        Service { child, host, _directory: directory }
+    }
+
     fn serve(&self, socket: &Path) -> Result<Child, String> {
         std::fs::remove_file(socket).ok();
         let mut command = self.command("setpriv");
         command
             .args(["--pdeathsig", "KILL", "podman", "system", "service", "--time=0"])
-            .arg(format!("unix://{}", socket.display()))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut child = spawn_for_good(command)?;
-        let begun = Instant::now();
-        while UnixStream::connect(socket).is_err() {
-            if let Ok(Some(status)) = child.try_wait() {
-                return Err(format!("the service ended with {status}"));
-            }
-            if begun.elapsed() > PATIENCE {
-                child.kill().ok();
-                return Err("the service does not begin".to_owned());
-            }
-            std::thread::yield_now();
-        }
-        Ok(child)
+            .arg(format!("unix://{}", socket.display()));
+        begun(command, socket)
     }
 
     /// Makes the image from a new root of Debian's packages.
@@ -163,6 +184,24 @@ impl Podman {
         let output = self.run(&["ps", "-a", "--filter", &filter, "--format", "{{.ID}}"]).expect("a list");
         String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
     }
+}
+
+/// Starts a service and waits until it answers.
+fn begun(mut command: Command, socket: &Path) -> Result<Child, String> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = spawn_for_good(command)?;
+    let begun = Instant::now();
+    while UnixStream::connect(socket).is_err() {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(format!("the service ended with {status}"));
+        }
+        if begun.elapsed() > PATIENCE {
+            child.kill().ok();
+            return Err("the service does not begin".to_owned());
+        }
+        std::thread::yield_now();
+    }
+    Ok(child)
 }
 
 /// Starts a program from a thread that never ends: for the kernel, the thread is the parent whose death it waits for.

@@ -31,6 +31,21 @@ fn an_image_that_cannot_be_built_says_why_and_is_not_tried_again() {
 }
 
 #[test]
+fn an_engine_without_space_is_a_fault_of_its_own_kind() {
+    let Some((mut env, podman)) = project(1) else { return };
+    let small = podman.small_service(300);
+    env.set("DOCKER_HOST", &small.host);
+    // Once as it is sent, once as a layer, and once while that is kept: not three times beside the image.
+    let big: Vec<u8> = (0..16_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(env.path("tasks/civil/channel-0/environment/big.bin"), big).unwrap();
+    write_task(&env, "civil/channel-0", "FROM python:3.12-slim\nCOPY big.bin /big.bin\n");
+    let run = env.run(["run", "civil", "--harness", "oracle", "-e", "full", "--backend", "docker"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let (outcome, kind, message) = fault(&run, &env, "full");
+    assert_eq!((outcome.as_str(), kind.as_str()), ("infra_fault", "disk_full"), "{message}");
+}
+
+#[test]
 fn builds_have_a_time_limit_and_are_shared() {
     let Some(engine) = engine() else { return };
     let directory = tempfile::tempdir().unwrap();

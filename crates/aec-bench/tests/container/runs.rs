@@ -187,10 +187,13 @@ fn leftovers_are_found_by_their_labels_and_removed() {
     assert_eq!(env.run(["run", "civil", "--harness", "oracle", "--backend", "docker", "-q"]).code, Some(0));
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let host = format!("org.aec-bench.host={}", host.trim());
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let processes = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata("/proc/self/ns/pid").unwrap());
+    let boot = format!("org.aec-bench.boot={}.{processes}", boot.trim());
     let (gone, alive) =
         ("org.aec-bench.pid=4194304".to_owned(), format!("org.aec-bench.pid={}", std::process::id()));
     for pid in [&gone, &alive] {
-        let labels = ["--label", LABEL, "--label", pid, "--label", &host];
+        let labels = ["--label", LABEL, "--label", pid, "--label", &host, "--label", &boot];
         let made =
             [&["create"], &labels[..], &["--network", "none", aec_test::podman::IMAGE, "true"]].concat();
         let made = podman.run(&made).unwrap();
