@@ -2,7 +2,7 @@
 //! recorded at once, and what a job leaves unfinished stays to be done.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Read as _, Seek as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -36,6 +36,7 @@ use crate::FAMILY;
 use crate::agent::HarborAgent;
 use crate::import::planned::{Came, record_of};
 use crate::job::{HARBOR, Index, JobSetup, Staged, Wanted, groups};
+use crate::output::{Tail, last_lines};
 use crate::program::{Environment, Program, Start};
 use crate::result::{Job, Trial, TrialError};
 
@@ -43,8 +44,6 @@ use crate::result::{Job, Trial, TrialError};
 const TICK: Duration = Duration::from_millis(200);
 /// Trials that are judged at once.
 const JUDGING: usize = 4;
-/// Lines of Harbor's own output that are told when it fails.
-const TOLD_LINES: usize = 12;
 
 /// A plan that is about to be carried out.
 pub struct Carry {
@@ -616,50 +615,4 @@ impl Prepared {
         kept.insert(self.index, Arc::clone(&read));
         Ok(read)
     }
-}
-
-/// A file that grows, read line by line.
-struct Tail {
-    path: PathBuf,
-    at: u64,
-    rest: String,
-}
-
-impl Tail {
-    fn new(path: PathBuf) -> Self {
-        Self { path, at: 0, rest: String::new() }
-    }
-
-    /// Whole lines that are new.
-    fn lines(&mut self) -> Vec<String> {
-        const MOST: u64 = 16 * 1024 * 1024;
-        let mut bytes = Vec::new();
-        let read = std::fs::File::open(&self.path).and_then(|mut file| {
-            file.seek(io::SeekFrom::Start(self.at))?;
-            file.take(MOST).read_to_end(&mut bytes)
-        });
-        self.at += read.unwrap_or(0) as u64;
-        self.rest.push_str(&String::from_utf8_lossy(&bytes));
-        let Some(end) = self.rest.rfind('\n') else { return Vec::new() };
-        let whole: String = self.rest.drain(..=end).collect();
-        whole.lines().map(str::to_owned).collect()
-    }
-}
-
-/// The end of what Harbor printed.
-fn last_lines(log: &Path) -> String {
-    const TAIL: u64 = 16 * 1024;
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(log).and_then(|mut file| {
-        let length = file.metadata()?.len();
-        file.seek(io::SeekFrom::Start(length.saturating_sub(TAIL)))?;
-        file.read_to_end(&mut bytes)
-    });
-    if read.is_err() {
-        return String::new();
-    }
-    let said = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines[lines.len().saturating_sub(TOLD_LINES)..].join(" / ");
-    text::printable(&last).into_owned()
 }

@@ -8,6 +8,7 @@ pub mod fault;
 pub mod import;
 pub mod job;
 pub mod keep;
+mod output;
 pub mod program;
 pub mod result;
 pub mod runtime;

@@ -1,24 +1,26 @@
 //! Carrying out a plan: one dispatcher owns the state of the run and turns what attempts, signals and the clock tell it
 //! into one stream of events.
 
-use std::collections::{BTreeSet, HashMap};
+mod prepared;
+mod to_do;
+mod worker;
+
+use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_judge::verdict::Outcome;
 use aec_ledger::index::Index;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{Ledger, parse_record_name};
-use aec_ledger::record::{Boundary, Completeness, Fault, TrialRecord};
-use aec_ledger::writer::{CommitError, GroupListener, Writer, WriterSetup};
+use aec_ledger::record::{Boundary, Fault, TrialRecord};
+use aec_ledger::writer::{GroupListener, Writer, WriterSetup};
 use aec_model::failure::FailureKind;
-use aec_task::dataset::tree::{self, Memory};
 use aec_task::task::Task;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -29,14 +31,17 @@ use crate::plan::PlannedTrial;
 use crate::queue::{Queue, Waiting};
 use crate::salvage::salvage;
 use crate::session::{Past, PastTrial, Session};
-use crate::task::PreparedTask;
-use crate::trial::{self, Attempt, Shared};
+use crate::trial::Shared;
+
+pub use prepared::unchanged;
+pub use to_do::{Rerun, to_do};
+pub(crate) use worker::commit;
+
+use prepared::Prepared;
+use worker::{Finished, Freed, Lost, Slot, Worker};
 
 /// Time between ticks.
 const TICK: Duration = Duration::from_millis(200);
-/// Prepared tasks that are kept for the next trial, and their bytes.
-const KEPT_TASKS: usize = 256;
-const KEPT_BYTES: usize = 32 * 1024 * 1024;
 
 /// How a run is carried out. Nothing here changes what the trials are.
 #[derive(Clone, Debug)]
@@ -68,29 +73,6 @@ pub struct ClusterOptions {
     pub doubt: Duration,
 }
 
-/// Trials that are run again although they have a record.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rerun {
-    /// Those that ended in a fault of any kind.
-    pub failed: bool,
-    /// Those that ended in a fault that is not the agent's.
-    pub infra: bool,
-    /// These.
-    pub trials: BTreeSet<Name>,
-}
-
-impl Rerun {
-    fn takes(&self, id: &Name, past: &PastTrial) -> bool {
-        let infra = matches!(past.outcome, Outcome::InfraFault | Outcome::VerifierFault);
-        let failed = infra || past.outcome == Outcome::AgentFault;
-        // What was cancelled never had its chance.
-        past.outcome == Outcome::Cancelled
-            || self.infra && infra
-            || self.failed && failed
-            || self.trials.contains(id)
-    }
-}
-
 /// A run that is ready to begin.
 pub struct Run {
     /// What all attempts share.
@@ -109,15 +91,6 @@ pub struct Run {
     pub past: Past,
     /// How it is carried out.
     pub options: Options,
-}
-
-/// Which trials of a run are still to be done, and from which attempt on.
-pub fn to_do(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<(usize, u32)> {
-    let next = |trial: &PlannedTrial| match past.trials.get(&trial.id) {
-        None => Some(1),
-        Some(found) => rerun.takes(&trial.id, found).then_some(found.attempt + 1),
-    };
-    trials.iter().enumerate().filter_map(|(index, trial)| Some((index, next(trial)?))).collect()
 }
 
 /// Carries out a plan to its end or until it is stopped.
@@ -164,29 +137,6 @@ pub fn index_listener(ledger: &Ledger) -> Option<GroupListener> {
             tracing::debug!(%error, "the index was not updated");
         }
     }))
-}
-
-/// An attempt that has ended, or what kept its record from being written.
-struct Finished {
-    agent: usize,
-    waiting: Waiting,
-    reference: Arc<TrialRef>,
-    duration: Duration,
-    result: Result<TrialRecord, Lost>,
-}
-
-/// Why there is no record of an attempt.
-enum Lost {
-    /// The ledger or the disk did not take it.
-    Storage(String),
-    /// Its task cannot be used any more.
-    Task(String),
-}
-
-impl From<CommitError> for Lost {
-    fn from(error: CommitError) -> Self {
-        Self::Storage(error.to_string())
-    }
 }
 
 struct Dispatcher {
@@ -598,151 +548,4 @@ pub(crate) fn interrupted() -> Fault {
 
 fn next_wish(seen: Wish) -> Wish {
     if seen == Wish::GoOn { Wish::Finish } else { Wish::GiveUp }
-}
-
-/// Makes one attempt on a task of its own.
-struct Worker {
-    shared: Arc<Shared>,
-    writer: Arc<Writer>,
-    sender: mpsc::UnboundedSender<RunEvent>,
-    reference: Arc<TrialRef>,
-    slot: Slot,
-    traces: bool,
-    doubt: Option<Duration>,
-}
-
-/// The place of an attempt among those at work, given back when it is dropped.
-struct Slot {
-    freed: Freed,
-    sender: mpsc::UnboundedSender<Freed>,
-}
-
-/// A place that an attempt gave back, and how the attempt ended if it did not panic.
-#[derive(Clone)]
-struct Freed {
-    agent: usize,
-    ended: Option<(Outcome, Option<Fault>)>,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        // Nobody listens after the end.
-        self.sender.send(self.freed.clone()).ok();
-    }
-}
-
-impl Worker {
-    async fn work(
-        self,
-        waiting: Waiting,
-        planned: PlannedTrial,
-        task: Result<Arc<PreparedTask>, Problem>,
-    ) -> Finished {
-        let begun = Instant::now();
-        self.tell(RunEvent::TrialStarted(Arc::clone(&self.reference)));
-        let made = match task {
-            Ok(task) => {
-                let (number, chance) = (waiting.attempt, waiting.attempt);
-                self.attempt(Attempt { trial: planned, number, chance, task }).await
-            }
-            Err(problem) => Err(Lost::Task(problem.what)),
-        };
-        let Self { shared, writer, reference, mut slot, doubt, .. } = self;
-        let agent = slot.freed.agent;
-        slot.freed.ended = made.as_ref().ok().map(|record| (record.outcome, record.fault.clone()));
-        // From here on the place is free: nobody waits for the doubts or the disk of another.
-        drop(slot);
-        let mut made = made;
-        if let (Some(doubt), Ok(record)) = (doubt, &mut made)
-            && tokio::time::timeout(doubt, shared.control.reached(Wish::GiveUp)).await.is_ok()
-        {
-            cancel(record);
-        }
-        let result = match made {
-            Ok(record) => commit(&writer, record.clone()).await.map(|()| record).map_err(Lost::from),
-            Err(lost) => Err(lost),
-        };
-        drop(writer);
-        Finished { agent, waiting, reference, duration: begun.elapsed(), result }
-    }
-
-    async fn attempt(&self, attempt: Attempt) -> Result<TrialRecord, Lost> {
-        let (sender, reference) = (self.sender.clone(), Arc::clone(&self.reference));
-        let stage: trial::StageListener = Box::new(move |stage| {
-            sender.send(RunEvent::Stage(Arc::clone(&reference), stage)).ok();
-        });
-        let listener = self.traces.then(|| {
-            let (sender, reference) = (self.sender.clone(), Arc::clone(&self.reference));
-            let listener: crate::trajectory::Listener = Arc::new(move |event| {
-                sender.send(RunEvent::Trace(Arc::clone(&reference), Arc::new(event.clone()))).ok();
-            });
-            listener
-        });
-        trial::attempt(&self.shared, &attempt, &stage, listener)
-            .await
-            .map_err(|error| Lost::Storage(error.to_string()))
-    }
-
-    fn tell(&self, event: RunEvent) {
-        // Nobody listens after the end.
-        self.sender.send(event).ok();
-    }
-}
-
-/// Makes an attempt one that was cancelled. What it took stays said.
-fn cancel(record: &mut TrialRecord) {
-    if record.outcome == Outcome::Cancelled {
-        return;
-    }
-    record.outcome = Outcome::Cancelled;
-    record.evaluation = None;
-    record.completeness = Completeness::Partial;
-    record.fault = Some(Fault {
-        boundary: Boundary::Cancelled,
-        kind: None,
-        message: "the run was stopped as the attempt ended".to_owned(),
-        retryable: true,
-    });
-}
-
-/// Waits until a record is durable and in its place.
-pub(crate) async fn commit(writer: &Arc<Writer>, record: TrialRecord) -> Result<(), CommitError> {
-    let (sender, receiver) = oneshot::channel();
-    writer.commit(record, Box::new(move |done| drop(sender.send(done))));
-    let gone = |_| CommitError::Storage("the writer has ended".to_owned());
-    receiver.await.map_err(gone)?.map(|_| ())
-}
-
-/// Tasks that were prepared lately, since trials of one task follow one another.
-#[derive(Default)]
-struct Prepared(Mutex<HashMap<usize, Arc<PreparedTask>>>);
-
-impl Prepared {
-    fn get(&self, run: &Run, index: usize) -> Result<Arc<PreparedTask>, Problem> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(task) = kept.get(&index) {
-            return Ok(Arc::clone(task));
-        }
-        let plan = &run.shared.plan;
-        let revision = plan.tasks[index].revision;
-        let task = &run.tasks[index];
-        let prepared = PreparedTask::read(task.clone(), revision, &plan.conditions)
-            .and_then(|prepared| unchanged(task, revision).map(|()| Arc::new(prepared)))?;
-        let bytes: usize = kept.values().map(|task| task.bytes()).sum();
-        if kept.len() >= KEPT_TASKS || bytes > KEPT_BYTES {
-            kept.retain(|_, task| Arc::strong_count(task) > 1);
-        }
-        kept.insert(index, Arc::clone(&prepared));
-        Ok(prepared)
-    }
-}
-
-/// Looks after a task was read: what was read is what was planned.
-pub fn unchanged(task: &Task, revision: Digest) -> Result<(), Problem> {
-    let changed = tree::hash(&task.path, &Memory::default()).is_ok_and(|found| found != revision);
-    if changed {
-        let what = format!("the task `{}` changed while the run went on", task.id);
-        return Err(Problem::error(what).fix("restore it, then go on"));
-    }
-    Ok(())
 }

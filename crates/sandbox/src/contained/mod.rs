@@ -4,10 +4,13 @@
 //! What surrounds it — namespaces, limits, a root that cannot be written to — is the container engine's work. Commands
 //! are another user than this process, so they can neither stop it nor look into it.
 
+mod places;
+mod ports;
+
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::net::{SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -16,23 +19,23 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
+use self::places::{make_place, seed, take_over};
+use self::ports::{connecting, listening_ports};
 use crate::command::{Starter, fail};
 use crate::mounts::StepError;
 use crate::room::filled_pipe;
 use crate::spec::{Enforce, OURSELVES, ROOM_UID};
 use crate::sys;
-use crate::tree::{Kind, Tree, WalkLimits};
+use crate::tree::{Tree, WalkLimits};
 use crate::wire::{
-    Answer, Body, CONTAINED_ARGUMENT, Call, Command, Failed, Frame, Frames, MAIN, PIECE, SEED, STDERR,
-    STDOUT, WINDOW,
+    Answer, Body, CONTAINED_ARGUMENT, Call, Command, Failed, Frame, Frames, MAIN, PIECE, STDERR, STDOUT,
+    WINDOW,
 };
 
 /// How long it waits before it looks for processes that lost their parents.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Pieces that are read of a command's output after its end; more than a pipe can hold.
 const LAST_PIECES: usize = 256;
-/// Files that an image may have in its workspace.
-const SEED_LIMITS: WalkLimits = WalkLimits { entries: 200_000, depth: 64 };
 /// Where the kernel counts processes that it killed for their memory.
 const MEMORY_EVENTS: [&str; 2] = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
 
@@ -566,31 +569,6 @@ struct Ready {
     listeners: Vec<SocketAddrV4>,
 }
 
-/// A connection to a port of loopback that may still be on its way: nobody here waits for anybody.
-fn connecting(port: u16) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-    match rustix::net::connect(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)) {
-        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// TCP ports that somebody listens on, as the kernel lists them.
-fn listening_ports() -> Vec<u16> {
-    const LISTEN: &str = "0A";
-    let mut ports = Vec::new();
-    for list in ["/proc/net/tcp", "/proc/net/tcp6"] {
-        for line in std::fs::read_to_string(list).unwrap_or_default().lines().skip(1) {
-            let mut fields = line.split_whitespace().skip(1);
-            let (local, state) = (fields.next(), fields.nth(1));
-            let port = local.and_then(|local| u16::from_str_radix(local.rsplit(':').next()?, 16).ok());
-            ports.extend(port.filter(|_| state == Some(LISTEN)));
-        }
-    }
-    ports
-}
-
 fn count(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
@@ -598,55 +576,6 @@ fn count(bytes: usize) -> u32 {
 fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
     let mut waiting = [PollFd::new(&descriptor, PollFlags::IN)];
     poll(&mut waiting, Some(&Timespec::default())).is_ok_and(|count| count > 0)
-}
-
-/// A directory of the room, for commands to write to or not.
-fn make_place(place: &str, theirs: bool) -> io::Result<Tree> {
-    fs_err::create_dir_all(place)?;
-    let directory = File::open(place)?;
-    let owner = if theirs { ROOM_UID } else { 0 };
-    rustix::fs::fchmod(&directory, rustix::fs::Mode::from_raw_mode(0o755))?;
-    if rustix::process::geteuid().is_root() {
-        std::os::unix::fs::fchown(&directory, Some(owner), Some(owner))?;
-    }
-    if theirs { Ok(Tree::new(directory.into())) } else { Tree::open(Path::new(place)) }
-}
-
-/// Gives everything below a directory to the user that commands are, or removes it.
-fn take_over(directory: &Path, keep: bool) -> io::Result<()> {
-    for entry in fs_err::read_dir(directory)? {
-        let entry = entry?;
-        let (path, is_directory) = (entry.path(), entry.file_type()?.is_dir());
-        match (keep, is_directory) {
-            (false, true) => fs_err::remove_dir_all(&path)?,
-            (false, false) => fs_err::remove_file(&path)?,
-            (true, _) => {
-                std::os::unix::fs::lchown(&path, Some(ROOM_UID), Some(ROOM_UID))?;
-                if is_directory {
-                    take_over(&path, true)?;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Fills the workspace with what the image has for it.
-fn seed(workspace: &Tree) -> io::Result<()> {
-    let Ok(seed) = Tree::open(Path::new(SEED)) else { return Ok(()) };
-    for listed in seed.list(SEED_LIMITS)? {
-        match listed.kind {
-            Kind::Directory => workspace.make_directory(&listed.path)?,
-            Kind::File => {
-                let file = seed.open_file(&listed.path)?;
-                let executable = file.metadata()?.mode() & 0o100 != 0;
-                workspace.write(&listed.path, &seed.read(&listed.path, listed.size)?, executable)?;
-            }
-            // Links lead nowhere in a room, and nothing else is part of an image.
-            Kind::Link | Kind::Special => {}
-        }
-    }
-    Ok(())
 }
 
 fn out_of_memory() -> bool {

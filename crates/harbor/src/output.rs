@@ -1,0 +1,55 @@
+//! What Harbor's program prints while a job runs: new lines as they come, and the last ones.
+
+use std::io::{self, Read as _, Seek as _};
+use std::path::{Path, PathBuf};
+
+use aec_base::text;
+
+/// Lines of Harbor's own output that are told when it fails.
+const TOLD_LINES: usize = 12;
+
+/// A file that grows, read line by line.
+pub(crate) struct Tail {
+    path: PathBuf,
+    at: u64,
+    rest: String,
+}
+
+impl Tail {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, at: 0, rest: String::new() }
+    }
+
+    /// Whole lines that are new.
+    pub(crate) fn lines(&mut self) -> Vec<String> {
+        const MOST: u64 = 16 * 1024 * 1024;
+        let mut bytes = Vec::new();
+        let read = std::fs::File::open(&self.path).and_then(|mut file| {
+            file.seek(io::SeekFrom::Start(self.at))?;
+            file.take(MOST).read_to_end(&mut bytes)
+        });
+        self.at += read.unwrap_or(0) as u64;
+        self.rest.push_str(&String::from_utf8_lossy(&bytes));
+        let Some(end) = self.rest.rfind('\n') else { return Vec::new() };
+        let whole: String = self.rest.drain(..=end).collect();
+        whole.lines().map(str::to_owned).collect()
+    }
+}
+
+/// The end of what Harbor printed.
+pub(crate) fn last_lines(log: &Path) -> String {
+    const TAIL: u64 = 16 * 1024;
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(log).and_then(|mut file| {
+        let length = file.metadata()?.len();
+        file.seek(io::SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        file.read_to_end(&mut bytes)
+    });
+    if read.is_err() {
+        return String::new();
+    }
+    let said = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(TOLD_LINES)..].join(" / ");
+    text::printable(&last).into_owned()
+}
