@@ -17,10 +17,14 @@ import threading
 PID_TAG = "aec-bench-pid"
 
 
-def fail(kind, error):
+def say(kind, error):
     message = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
     sys.stderr.write("\n" + json.dumps({"kind": kind, "message": message}) + "\n")
     sys.stderr.flush()
+
+
+def fail(kind, error):
+    say(kind, error)
     os._exit(1)
 
 
@@ -82,11 +86,16 @@ def carry(process):
     """Carries bytes until the program hangs up."""
 
     def out():
-        for piece in process.stdout:
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(1, view) :]
-        os.close(1)
+        # However it ends, whoever listens hears that it has ended.
+        try:
+            for piece in process.stdout:
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(1, view) :]
+        except Exception as error:
+            say("engine_lost", error)
+        finally:
+            os.close(1)
 
     def complaints():
         for piece in process.stderr:
@@ -101,16 +110,19 @@ def carry(process):
 
 def room(wanted):
     sandbox = start(wanted)
+    wrong = None
     try:
         process = sandbox.exec(*wanted["command"], text=False, bufsize=-1)
         carry(process)
     except Exception as error:
-        fail("engine_lost", error)
-    finally:
-        try:
-            sandbox.terminate()
-        except Exception:
-            pass
+        wrong = error
+    # A sandbox that nobody ends is charged until its time is up.
+    try:
+        sandbox.terminate()
+    except Exception:
+        pass
+    if wrong is not None:
+        fail("engine_lost", wrong)
 
 
 def rates(wanted):

@@ -74,12 +74,13 @@ class AecBenchAgent(BaseAgent):
         if tools.is_file():
             variables["AGENT_TOOLS_JSON"] = tools.read_text(encoding="utf-8")
         moved = " ".join(f"{WORKSPACE}/{name}" for name in FILES)
+        # A shell that stayed would have the keys in its environment, for commands of the agent to read.
         script = (
-            f"{shlex.join(self._command)} agent-entry --workspace {WORKSPACE} "
-            f"> {LOGS}/stdout.txt 2> {LOGS}/stderr.txt; code=$?; "
-            f"mv {moved} {LOGS}/ 2>/dev/null; rm -f {WORKSPACE}/{SYSTEM_PROMPT}; exit $code"
+            f"exec {shlex.join(self._command)} agent-entry --workspace {WORKSPACE} "
+            f"> {LOGS}/stdout.txt 2> {LOGS}/stderr.txt"
         )
         done = await environment.exec(script, cwd=WORKSPACE, env=variables)
+        await environment.exec(f"mv {moved} {LOGS}/ 2>/dev/null; rm -f {WORKSPACE}/{SYSTEM_PROMPT}", cwd=WORKSPACE)
         report = await self._report(environment)
         context.n_input_tokens = report.get("input_tokens")
         context.n_output_tokens = report.get("output_tokens")

@@ -37,8 +37,6 @@ const LOG_TAIL: usize = 4000;
 #[derive(Debug, Default)]
 pub(crate) struct Beside {
     services: Vec<Running>,
-    /// Between services, as far as nobody listens yet.
-    doors: Doors,
 }
 
 /// A service that was started.
@@ -125,6 +123,20 @@ impl Beside {
         spec: &RoomSpec,
         purpose: &Purpose,
     ) -> Result<Self, EngineError> {
+        let started = Self::start_all(engine, image, compose, spec, purpose);
+        started.map_err(|error| match error {
+            EngineError::Service(_) => blame(engine, error),
+            other => other,
+        })
+    }
+
+    fn start_all(
+        engine: &Engine,
+        image: &TaskImage,
+        compose: &Compose,
+        spec: &RoomSpec,
+        purpose: &Purpose,
+    ) -> Result<Self, EngineError> {
         let mut beside = Self::default();
         for (number, service) in compose.services.iter().enumerate() {
             for (needed, condition) in &service.needs {
@@ -158,7 +170,7 @@ impl Beside {
 
     /// Makes doors between a new container and the services that are there. Two that have the same port get none for it:
     /// whoever listens on all addresses of a container would be in the way.
-    fn introduce(&mut self, line: &Line, address: Ipv4Addr, ports: &[u16]) {
+    fn introduce(&self, line: &Line, address: Ipv4Addr, ports: &[u16]) {
         let mut doors = Doors::default();
         for other in &self.services {
             for port in other.ports.iter().filter(|port| !ports.contains(port)) {
@@ -176,14 +188,12 @@ impl Beside {
                 });
             }
         }
-        doors.0.append(&mut self.doors.0);
-        doors.try_open();
-        self.doors = doors;
+        doors.open();
     }
 
-    /// The doors of a room to all services, and those between services that are still closed.
-    pub(crate) fn doors(&mut self, room: &Line) -> Doors {
-        let mut doors = std::mem::take(&mut self.doors);
+    /// The doors of a room to all services.
+    pub(crate) fn doors(&self, room: &Line) -> Doors {
+        let mut doors = Doors::default();
         for service in &self.services {
             doors.0.extend(service.ports.iter().map(|port| Door {
                 from: room.clone(),
@@ -265,12 +275,12 @@ impl Running {
         EngineError::Service(format!("{} {what}\n{log}", self.name).trim().to_owned())
     }
 
-    /// A job that is done is as ready as it will be; one that failed is not.
-    fn is_over(&self) -> Result<bool, EngineError> {
+    /// A job that is done is as ready as it will be; one that failed is not, and neither is one that was to serve.
+    fn is_over(&self, serves: bool) -> Result<bool, EngineError> {
         let ended = self.process.state().ended;
         match ended {
             None => Ok(false),
-            Some(Ended { code: Some(0) }) => Ok(true),
+            Some(Ended { code: Some(0) }) if !serves => Ok(true),
             Some(Ended { code: Some(code) }) => Err(self.complaint(&format!("ended with code {code}"))),
             Some(Ended { code: None }) => Err(self.complaint("was killed")),
         }
@@ -282,7 +292,7 @@ impl Running {
         }
         let begun = Instant::now();
         for port in &self.named {
-            while !self.is_over()? && !self.listens(*port)? {
+            while !self.is_over(true)? && !self.listens(*port)? {
                 if begun.elapsed() > LISTENING {
                     let what = format!("did not listen on port {port} within {} s", LISTENING.as_secs());
                     return Err(self.complaint(&what));
@@ -290,7 +300,7 @@ impl Running {
                 std::thread::sleep(PAUSE);
             }
         }
-        self.is_over().map(drop)
+        self.is_over(false).map(drop)
     }
 
     fn listens(&self, port: u16) -> Result<bool, EngineError> {
@@ -306,7 +316,7 @@ impl Running {
             .wait_timeout_while(state, ENDING, |state| state.ended.is_none())
             .unwrap_or_else(PoisonError::into_inner);
         drop(state);
-        if self.is_over()? {
+        if self.is_over(false)? {
             return Ok(());
         }
         Err(self.complaint(&format!("did not end within {} s", ENDING.as_secs())))
@@ -317,7 +327,7 @@ impl Running {
             return Err(self.complaint("has no health check, and others wait for its health"));
         };
         let begun = Instant::now();
-        while !self.is_over()? && !self.is_healthy(check)? {
+        while !self.is_over(true)? && !self.is_healthy(check)? {
             if begun.elapsed() > check.patience {
                 return Err(self.complaint(&format!("was not healthy after {} s", check.patience.as_secs())));
             }
@@ -412,7 +422,8 @@ fn created(
     purpose: &Purpose,
     compose: &Compose,
 ) -> ContainerCreateBody {
-    let common = attended(engine, image, spec);
+    // A network would be one that services of other trials are in, too.
+    let common = attended(engine, image, &RoomSpec { network: false, ..spec.clone() });
     let mut labels = labels(purpose, "service");
     labels.insert(format!("{LABEL}.service"), service.name.clone());
     ContainerCreateBody {
@@ -448,6 +459,13 @@ fn run(line: &Line, command: Command) -> io::Result<Conversation> {
 
 fn failed(name: &str, error: &io::Error) -> EngineError {
     EngineError::Service(format!("{name} cannot be spoken to: {error}"))
+}
+
+/// The engine's own fault, if it does not answer any more.
+fn blame(engine: &Engine, error: EngineError) -> EngineError {
+    let docker = engine.docker();
+    let answers = engine.wait(async move { Ok(docker.ping().await?) });
+    answers.err().unwrap_or(error)
 }
 
 /// What a service runs. Another entry point leaves the image's command behind, as engines have it.

@@ -1,11 +1,14 @@
 //! What a build is given: files of a task as an archive, with a digest that changes with any of them.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aec_base::digest::{Digest, Hasher};
 use aec_sandbox::{Kind, Listed, Tree, WalkLimits};
 
+/// What Docker's own program leaves out of builds.
+const IGNORE_FILE: &str = ".dockerignore";
 /// What a build may be given.
 const CONTEXT_LIMITS: WalkLimits = WalkLimits { entries: 50_000, depth: 32 };
 const CONTEXT_BYTES: u64 = 2 * 1024 * 1024 * 1024;
@@ -22,8 +25,16 @@ pub(crate) struct BuildContext {
 impl BuildContext {
     /// Reads a directory of a task. Links are left out: what they lead to is not part of the task.
     pub(crate) fn read(directory: &Path) -> io::Result<Self> {
+        Self::read_without(directory, &BTreeSet::new())
+    }
+
+    /// The same without some of it.
+    pub(crate) fn read_without(directory: &Path, left_out: &BTreeSet<PathBuf>) -> io::Result<Self> {
         let tree = Tree::open(directory)?;
-        let listed = tree.list(CONTEXT_LIMITS)?;
+        let mut listed = tree.list(CONTEXT_LIMITS)?;
+        // Some engines would follow it and others would not.
+        listed.retain(|file| file.path != Path::new(IGNORE_FILE));
+        listed.retain(|file| !left_out.iter().any(|path| file.path.starts_with(path)));
         Self::of(tree, listed)
     }
 

@@ -304,6 +304,16 @@ impl Engine {
         self.build(room, files, &Build::default(), timeout)
     }
 
+    /// Whether an image is gone that was made before; it is then made again when it is asked for.
+    pub(crate) fn has_lost(&self, name: &str) -> bool {
+        let gone = self.has_image(name).is_ok_and(|there| !there);
+        if gone {
+            let mut images = self.0.images.lock().unwrap_or_else(PoisonError::into_inner);
+            images.retain(|names, _| names.room != name);
+        }
+        gone
+    }
+
     fn has_image(&self, name: &str) -> Result<bool, EngineError> {
         let (docker, name) = (self.docker(), name.to_owned());
         self.wait(async move {

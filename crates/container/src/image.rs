@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use aec_base::digest::Hasher;
 use aec_sandbox::wire::SEED;
-use aec_task::compose::{Build, Service, Source};
+use aec_task::compose::{Build, COMPOSE_FILES, Compose, Service, Source};
 
 use crate::context::{BuildContext, directory, file, text};
 use crate::entry::Entry;
 
 /// Where the instructions are.
 pub const DOCKERFILE: &str = "Dockerfile";
+/// What images of rooms and services are called.
+pub(crate) const ROOM_IMAGES: &str = "localhost/aec-bench/room";
 /// Changes when images are put together in another way.
 const FORMAT: &str = "1";
 
@@ -33,6 +35,13 @@ pub struct TaskImage {
 }
 
 impl TaskImage {
+    /// What its own instructions are given: nothing that is for services alone, or says what they are.
+    fn context(&self) -> io::Result<BuildContext> {
+        let mut left_out = services(&self.environment)?.private();
+        left_out.extend(COMPOSE_FILES.map(PathBuf::from));
+        BuildContext::read_without(&self.environment, &left_out)
+    }
+
     /// The layers. One that nobody knows is an error.
     pub(crate) fn layers(&self) -> io::Result<Vec<Extension>> {
         let known = |name: &String| {
@@ -43,12 +52,20 @@ impl TaskImage {
     }
 }
 
+/// The services of a task.
+pub(crate) fn services(environment: &Path) -> io::Result<Compose> {
+    Compose::read(environment).map_err(|problems| {
+        let what = problems.first().map_or("it cannot be read", |problem| problem.what.as_str());
+        io::Error::other(format!("the containers of environment/ are not understood: {what}"))
+    })
+}
+
 /// How many different images some tasks need: those that are made from the same are one.
 pub fn different<'a>(images: impl IntoIterator<Item = &'a TaskImage>) -> io::Result<usize> {
     let mut found = BTreeSet::new();
     for image in images {
         let layers: Vec<&str> = image.layers()?.iter().map(|layer| layer.name()).collect();
-        found.insert((BuildContext::read(&image.environment)?.digest, layers));
+        found.insert((image.context()?.digest, layers));
     }
     Ok(found.len())
 }
@@ -123,7 +140,7 @@ pub(crate) struct Recipe {
 impl Recipe {
     /// The image of a room.
     pub(crate) fn of_room(wanted: &TaskImage, entry: &Entry) -> io::Result<Self> {
-        let (context, build) = (BuildContext::read(&wanted.environment)?, Build::default());
+        let (context, build) = (wanted.context()?, Build::default());
         if !context.has(&build.dockerfile) {
             return Err(io::Error::new(io::ErrorKind::NotFound, "there is no environment/Dockerfile"));
         }
@@ -176,7 +193,7 @@ impl Recipe {
         instructions.push_str(&format!("COPY entry/ {}/\n", Entry::place()));
         let mut parts = vec![own.as_bytes(), instructions.as_bytes(), entry.digest.bytes()];
         parts.extend(files.iter().map(|(_, context)| context.digest.bytes().as_slice()));
-        let room = format!("localhost/aec-bench/room:{}", digest(&parts));
+        let room = format!("{ROOM_IMAGES}:{}", digest(&parts));
         Self { names: Names { own, room }, own: build, instructions, files }
     }
 
@@ -235,7 +252,7 @@ mod tests {
 
     fn service(environment: &Path, text: &str) -> Service {
         fs_err::write(environment.join("docker-compose.yaml"), format!("services:\n  db: {text}\n")).unwrap();
-        let mut compose = aec_task::compose::Compose::read(environment).unwrap();
+        let mut compose = Compose::read(environment).unwrap();
         fs_err::remove_file(environment.join("docker-compose.yaml")).unwrap();
         compose.services.remove(0)
     }

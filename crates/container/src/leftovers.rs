@@ -8,6 +8,7 @@ use bollard::query_parameters::{ListImagesOptions, RemoveImageOptions};
 use rustix::process::{Pid, test_kill_process};
 
 use crate::engine::{Engine, EngineError, LABEL, remove};
+use crate::image::ROOM_IMAGES;
 use crate::listing::{Listed, list_containers};
 
 /// What this program left with the engine.
@@ -15,7 +16,7 @@ use crate::listing::{Listed, list_containers};
 pub struct Found {
     /// Ids of containers whose opener is gone.
     pub containers: Vec<String>,
-    /// Names of images.
+    /// Names of images, or ids of those that have none; an image before those that it was made from.
     pub images: Vec<String>,
 }
 
@@ -38,14 +39,19 @@ impl Engine {
             let filters = HashMap::from([("label".to_owned(), vec![format!("{LABEL}=image")])]);
             let options = ListImagesOptions { filters: Some(filters), ..Default::default() };
             let images = docker.list_images(Some(options)).await?;
+            let names = images
+                .into_iter()
+                .flat_map(|image| if image.repo_tags.is_empty() { vec![image.id] } else { image.repo_tags });
+            let mut images: Vec<String> = names.collect();
+            images.sort_by_key(|name| !name.contains(ROOM_IMAGES));
             Ok(Found {
                 containers: containers.into_iter().filter(is_left_behind).map(|one| one.id).collect(),
-                images: images.into_iter().flat_map(|image| image.repo_tags).collect(),
+                images,
             })
         })
     }
 
-    /// Removes what was found.
+    /// Removes what was found, but no image that a container still has: it may be one of somebody else's run.
     pub fn clean(&self, found: &Found) -> Result<Cleaned, EngineError> {
         let (docker, found) = (self.docker(), found.clone());
         self.wait(async move {
@@ -54,7 +60,7 @@ impl Engine {
                 cleaned.containers += usize::from(remove(&docker, id).await);
             }
             for image in &found.images {
-                let options = RemoveImageOptions { force: true, ..RemoveImageOptions::default() };
+                let options = RemoveImageOptions { force: false, ..RemoveImageOptions::default() };
                 cleaned.images += usize::from(docker.remove_image(image, Some(options), None).await.is_ok());
             }
             Ok(cleaned)

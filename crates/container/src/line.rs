@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use aec_sandbox::wire::{Answer, Body, Call, Frame, Frames, MAIN, PIECE, WINDOW};
 
+/// How long a room may take to answer. Commands and contents of files have times of their own.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+
 /// The line to a room.
 #[derive(Clone, Debug)]
 pub(crate) struct Line(Arc<Shared>);
@@ -25,10 +28,20 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Routes {
     open: HashMap<u32, Route>,
-    /// Who is connected to instead of this machine.
-    doors: HashMap<SocketAddrV4, Line>,
+    /// Addresses that the room was asked to listen on, with where they lead. Nothing else is connected to, whatever a
+    /// room says.
+    doors: HashMap<SocketAddrV4, Door>,
     /// Whether nobody is there any more.
     gone: bool,
+}
+
+/// Where a connection from inside leads.
+#[derive(Clone, Debug)]
+enum Door {
+    /// The same port of this machine's loopback.
+    Here,
+    /// The same port of another container.
+    Beside(Line),
 }
 
 #[derive(Debug)]
@@ -40,8 +53,15 @@ struct Route {
 /// Bytes that the room has not taken yet.
 #[derive(Debug, Default)]
 struct Window {
-    under_way: Mutex<usize>,
+    state: Mutex<UnderWay>,
     taken: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct UnderWay {
+    bytes: usize,
+    /// Whether nobody takes them any more.
+    closed: bool,
 }
 
 /// One conversation.
@@ -67,9 +87,16 @@ impl Line {
     ) -> Self {
         let (out, waiting) = channel::<Vec<u8>>();
         let line = Self(Arc::new(Shared { out, routes: Mutex::default(), next: AtomicU32::new(0) }));
+        let writing = Arc::downgrade(&line.0);
         std::thread::spawn(move || {
             for bytes in waiting {
-                if bytes.is_empty() || output.write_all(&bytes).and_then(|()| output.flush()).is_err() {
+                if bytes.is_empty() {
+                    return;
+                }
+                if output.write_all(&bytes).and_then(|()| output.flush()).is_err() {
+                    if let Some(shared) = writing.upgrade() {
+                        Self(shared).end();
+                    }
                     return;
                 }
             }
@@ -101,29 +128,36 @@ impl Line {
         self.0.out.send(Vec::new()).ok();
     }
 
+    /// Whether nobody is there any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.routes().gone
+    }
+
     /// Nobody is there any more: everyone who waits hears of it.
     fn end(&self) {
         let mut routes = self.routes();
         routes.gone = true;
         routes.doors.clear();
         for (_, route) in routes.open.drain() {
-            route.window.open_wide();
+            route.window.close();
         }
     }
 
     fn route(&self, frames: &mut Frames) -> io::Result<()> {
         while let Some(Frame { channel, body }) = frames.next_frame()? {
             if let Body::Call(Call::Connected(address)) = body {
-                let conversation = self.listen_to(channel);
-                let beside = self.routes().doors.get(&address).cloned();
-                std::thread::spawn(move || match beside {
-                    Some(other) => conversation.join(&other, address.port()),
-                    None => conversation.carry(address.port()),
-                });
+                let door = self.routes().doors.get(&address).cloned();
+                self.let_in(channel, address.port(), door);
                 continue;
             }
             let routes = self.routes();
-            let Some(route) = routes.open.get(&channel) else { continue };
+            let Some(route) = routes.open.get(&channel) else {
+                if let Body::Data(_, bytes) = &body {
+                    // Whoever it was for is gone; whoever sends it must not wait for them.
+                    self.say(channel, taken(bytes))?;
+                }
+                continue;
+            };
             if let Body::Ack(count) = body {
                 route.window.give_back(count as usize);
             } else {
@@ -138,7 +172,9 @@ impl Line {
         let (to, from) = channel();
         let window = Arc::<Window>::default();
         let mut routes = self.routes();
-        if !routes.gone {
+        if routes.gone {
+            window.close();
+        } else {
             routes.open.insert(number, Route { to, window: Arc::clone(&window) });
         }
         drop(routes);
@@ -147,8 +183,37 @@ impl Line {
 
     /// What connects to this address inside is carried to the same port beside.
     pub(crate) fn lead(&self, address: SocketAddrV4, beside: &Self) -> io::Result<()> {
-        self.routes().doors.insert(address, beside.clone());
+        self.routes().doors.insert(address, Door::Beside(beside.clone()));
         self.ask(Call::Listen(address)).map(drop)
+    }
+
+    /// What connects to this port of the room's loopback is carried to the same port of this machine's.
+    pub(crate) fn lead_here(&self, port: u16) -> io::Result<()> {
+        let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        self.routes().doors.insert(address, Door::Here);
+        self.ask(Call::Listen(address)).map(drop)
+    }
+
+    /// Carries a connection from inside. One that leads nowhere, or that nobody can carry, ends.
+    fn let_in(&self, channel: u32, port: u16, door: Option<Door>) {
+        let refused = || self.say(channel, Body::End(MAIN)).ok();
+        let Some(door) = door else {
+            refused();
+            return;
+        };
+        let conversation = self.listen_to(channel);
+        let carried = std::thread::Builder::new().spawn(move || match door {
+            Door::Here => conversation.carry(port),
+            Door::Beside(other) => conversation.join(&other, port),
+        });
+        if carried.is_err() {
+            refused();
+        }
+    }
+
+    fn say(&self, channel: u32, body: Body) -> io::Result<()> {
+        let bytes = Frame { channel, body }.encode()?;
+        self.0.out.send(bytes).map_err(|_| gone())
     }
 
     /// Begins a conversation.
@@ -167,31 +232,34 @@ impl Line {
     /// Says something that nobody answers.
     pub(crate) fn tell(&self, call: Call) {
         let channel = self.0.next.fetch_add(2, Ordering::Relaxed);
-        if let Ok(bytes) = (Frame { channel, body: Body::Call(call) }).encode() {
-            self.0.out.send(bytes).ok();
-        }
+        self.say(channel, Body::Call(call)).ok();
     }
 }
 
 impl Window {
+    fn state(&self) -> MutexGuard<'_, UnderWay> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until there is room for so many more bytes.
-    fn take(&self, count: usize) {
-        let under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut under_way = self
-            .taken
-            .wait_while(under_way, |under_way| *under_way > 0 && *under_way + count > WINDOW)
-            .unwrap_or_else(PoisonError::into_inner);
-        *under_way += count;
+    fn take(&self, count: usize) -> io::Result<()> {
+        let full = |state: &mut UnderWay| !state.closed && state.bytes > 0 && state.bytes + count > WINDOW;
+        let mut state = self.taken.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner);
+        if state.closed {
+            return Err(gone());
+        }
+        state.bytes += count;
+        Ok(())
     }
 
     fn give_back(&self, count: usize) {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        *under_way = under_way.saturating_sub(count);
+        let mut state = self.state();
+        state.bytes = state.bytes.saturating_sub(count);
         self.taken.notify_all();
     }
 
-    fn open_wide(&self) {
-        *self.under_way.lock().unwrap_or_else(PoisonError::into_inner) = 0;
+    fn close(&self) {
+        self.state().closed = true;
         self.taken.notify_all();
     }
 }
@@ -199,14 +267,13 @@ impl Window {
 impl Speaker {
     /// Says something on this channel.
     pub(crate) fn say(&self, body: Body) -> io::Result<()> {
-        let bytes = Frame { channel: self.channel, body }.encode()?;
-        self.line.0.out.send(bytes).map_err(|_| gone())
+        self.line.say(self.channel, body)
     }
 
     /// Sends bytes, no faster than they are taken.
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(PIECE) {
-            self.window.take(piece.len());
+            self.window.take(piece.len())?;
             self.say(Body::Data(MAIN, piece.to_vec()))?;
         }
         Ok(())
@@ -244,15 +311,15 @@ impl Conversation {
             Err(RecvTimeoutError::Disconnected) => return Err(gone()),
         };
         if let Body::Data(_, bytes) = &body {
-            self.speaker.say(Body::Ack(u32::try_from(bytes.len()).unwrap_or(u32::MAX)))?;
+            self.speaker.say(taken(bytes))?;
         }
         Ok(Some(body))
     }
 
-    /// The answer to the call.
+    /// The answer to the call. A room that does not answer at all is given up.
     pub(crate) fn answer(&self) -> io::Result<Answer> {
         loop {
-            match self.from.recv().map_err(|_| gone())? {
+            match self.from.recv_timeout(PATIENCE).map_err(|_| self.given_up())? {
                 Body::Answer(Answer::Failed(failed)) => return Err(failed.into()),
                 Body::Answer(answer) => return Ok(answer),
                 _ => {}
@@ -260,13 +327,19 @@ impl Conversation {
         }
     }
 
-    /// Copies everything that follows on the main stream.
-    pub(crate) fn copy_to(&self, to: &mut dyn Write) -> io::Result<()> {
+    fn given_up(&self) -> io::Error {
+        self.speaker.line.end();
+        gone()
+    }
+
+    /// Copies everything that follows on the main stream, which may take so long to go on.
+    pub(crate) fn copy_to(&self, to: &mut dyn Write, patience: Duration) -> io::Result<()> {
         loop {
-            match self.next(Duration::MAX)? {
+            match self.next(patience)? {
                 Some(Body::Data(MAIN, bytes)) => to.write_all(&bytes)?,
                 Some(Body::End(MAIN)) => return Ok(()),
-                _ => {}
+                Some(_) => {}
+                None => return Err(self.given_up()),
             }
         }
     }
@@ -312,7 +385,7 @@ impl Conversation {
         let speaker = &self.speaker;
         std::thread::scope(|scope| {
             scope.spawn(|| speaker.pump(reading));
-            self.copy_to(&mut writing).ok();
+            self.copy_to(&mut writing, Duration::MAX).ok();
             writing.shutdown(Shutdown::Write).ok();
         });
     }
@@ -322,6 +395,10 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         self.speaker.line.routes().open.remove(&self.speaker.channel);
     }
+}
+
+fn taken(bytes: &[u8]) -> Body {
+    Body::Ack(u32::try_from(bytes.len()).unwrap_or(u32::MAX))
 }
 
 fn gone() -> io::Error {

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::{self, BufRead as _, BufReader, Read};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -21,7 +22,7 @@ use crate::entry::Entry;
 use crate::image::{DOCKERFILE, TaskImage};
 use crate::leftovers::{boot, host_name, is_running};
 use crate::line::Line;
-use crate::room::{ContainerRoom, Keeper, Purpose};
+use crate::room::{ContainerRoom, Keeper, Purpose, container_lost};
 
 /// The program that speaks to Modal.
 const BRIDGE: &str = include_str!("../../../python/modal_bridge.py");
@@ -169,7 +170,9 @@ impl Modal {
             .env_clear()
             .envs(self.0.variables.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stderr(Stdio::piped())
+            // Ctrl-C means this program, which then ends its rooms in its own time.
+            .process_group(0);
         command
     }
 
@@ -336,7 +339,7 @@ impl Keeper for Bridge {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        SandboxError::Gone
+        container_lost()
     }
 }
 

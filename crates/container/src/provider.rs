@@ -30,6 +30,15 @@ impl Containers {
         }))
     }
 
+    /// Makes the images of a task's rooms and services ahead of them, where that can be done.
+    pub fn prepare(&self, image: &TaskImage) -> Result<(), SandboxError> {
+        match self {
+            Self::Engine(engine) => ContainerRoom::prepare(engine, image),
+            // Modal makes images with the sandbox.
+            Self::Modal(_) => Ok(()),
+        }
+    }
+
     /// Who provides them, with a version, as records tell it.
     pub fn version(&self) -> (String, String) {
         match self {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek as _, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use crate::beside::{Beside, hosts};
 use crate::engine::{Engine, EngineError, LABEL, Started, remove};
 use crate::image::TaskImage;
 use crate::leftovers::{boot, host_name};
-use crate::line::{Conversation, Line};
+use crate::line::{Conversation, Line, PATIENCE};
 use crate::places::Taken;
 
 /// Verifier files, which the opener has already bounded.
@@ -83,6 +83,15 @@ struct KeptRoom {
 }
 
 impl ContainerRoom {
+    /// Makes the images that a room will need.
+    pub(crate) fn prepare(engine: &Engine, image: &TaskImage) -> Result<(), SandboxError> {
+        engine.image(image)?;
+        for service in &services(image)?.services {
+            engine.service_image(image, service)?;
+        }
+        Ok(())
+    }
+
     /// Opens a room of a task's image, which is built if there is none.
     pub fn open(
         engine: &Engine,
@@ -93,8 +102,13 @@ impl ContainerRoom {
         let compose = services(image)?;
         let name = engine.image(image)?;
         let places = engine.places(1 + compose.services.len());
-        let mut beside = Beside::start(engine, image, &compose, spec, purpose)?;
-        let (container, line) = Kept::start(engine, created(engine, &name, spec, purpose, &compose))?;
+        let beside = Beside::start(engine, image, &compose, spec, purpose)?;
+        let start = || Kept::start(engine, created(engine, &name, spec, purpose, &compose));
+        let (container, line) = match start() {
+            // Somebody has cleaned up meanwhile.
+            Err(_) if engine.has_lost(&name) => engine.image(image).and_then(|_| start())?,
+            started => started?,
+        };
         let doors = beside.doors(&line);
         let held = Held { cpus: Hold::Tree, memory: Hold::Tree, storage: Hold::Tree, pids: Hold::Tree };
         let keeper = KeptRoom { container, _beside: beside, _places: places };
@@ -147,12 +161,18 @@ impl ContainerRoom {
     }
 }
 
+/// What happened to a container that is not there, although whoever keeps it is.
+pub(crate) fn container_lost() -> SandboxError {
+    SandboxError::Elsewhere {
+        kind: "container_lost",
+        may_pass: true,
+        message: "the container ended before it was closed".to_owned(),
+    }
+}
+
 /// The services of a task.
 fn services(image: &TaskImage) -> Result<Compose, EngineError> {
-    Compose::read(&image.environment).map_err(|problems| {
-        let what = problems.first().map_or("it cannot be read", |problem| problem.what.as_str());
-        EngineError::Build(format!("the containers of environment/ are not understood: {what}"))
-    })
+    crate::image::services(&image.environment).map_err(|error| EngineError::Build(error.to_string()))
 }
 
 impl Kept {
@@ -169,7 +189,7 @@ impl Keeper for KeptRoom {
     fn why_gone(&self) -> SandboxError {
         let docker = self.container.engine.docker();
         let answers = self.container.engine.wait(async move { Ok(docker.ping().await?) });
-        answers.map_or_else(Into::into, |_| SandboxError::Gone)
+        answers.map_or_else(Into::into, |_| container_lost())
     }
 }
 
@@ -339,11 +359,14 @@ impl Sandbox for ContainerRoom {
         matches!(self.line.ask(Call::OutOfMemory), Ok(Answer::Is(true)))
     }
 
+    fn lost(&self) -> Option<SandboxError> {
+        self.line.is_gone().then(|| self.keeper.why_gone())
+    }
+
     /// A socket of this machine; what connects to the same port inside the container is carried to it.
     fn listen(&mut self) -> Result<TcpListener, SandboxError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let port = listener.local_addr()?.port();
-        self.ask(Call::Listen(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)))?;
+        self.line.lead_here(listener.local_addr()?.port()).map_err(|error| self.gone(error))?;
         Ok(listener)
     }
 
@@ -417,7 +440,7 @@ impl Elsewhere for Directory {
         let conversation = self.line.call(Call::Read { place: self.place.clone(), path: path.into() })?;
         let Answer::File { executable } = conversation.answer()? else { return Err(odd()) };
         let mut file = tempfile::tempfile()?;
-        conversation.copy_to(&mut file)?;
+        conversation.copy_to(&mut file, PATIENCE)?;
         let mode = if executable { 0o755 } else { 0o644 };
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))?;
         file.rewind()?;

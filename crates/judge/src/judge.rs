@@ -15,7 +15,7 @@ use crate::pool::{Pool, Script};
 use crate::reward::{self, REWARD_LIMIT, RewardError};
 use crate::scorer::{self, Answers, Unreadable};
 use crate::submission::Submission;
-use crate::verdict::{Judged, Outcome, Verdict};
+use crate::verdict::{Judged, OUT_OF_MEMORY, Outcome, Verdict};
 use crate::verifier::{PlainPython, VerifierFiles};
 
 /// Details are for people; more than this is a dump.
@@ -120,7 +120,11 @@ enum Fault {
     Verifier(String),
     Infra(String),
     /// The same, of a kind that is told apart.
-    Elsewhere(&'static str, String),
+    Elsewhere {
+        kind: &'static str,
+        may_pass: bool,
+        reason: String,
+    },
 }
 
 impl From<io::Error> for Fault {
@@ -132,7 +136,9 @@ impl From<io::Error> for Fault {
 impl From<SandboxError> for Fault {
     fn from(error: SandboxError) -> Self {
         match error {
-            SandboxError::Elsewhere { kind, message, .. } => Self::Elsewhere(kind, message),
+            SandboxError::Elsewhere { kind, may_pass, message } => {
+                Self::Elsewhere { kind, may_pass, reason: message }
+            }
             other => Self::Infra(other.to_string()),
         }
     }
@@ -169,10 +175,11 @@ impl Judge {
                 verdict.outcome = Outcome::InfraFault;
                 verdict.fault = Some(reason);
             }
-            Err(Fault::Elsewhere(kind, reason)) => {
+            Err(Fault::Elsewhere { kind, may_pass, reason }) => {
                 verdict.outcome = Outcome::InfraFault;
                 verdict.fault = Some(reason);
                 verdict.fault_kind = Some(kind);
+                verdict.may_pass = may_pass;
             }
         }
         verdict.duration = started.elapsed();
@@ -200,19 +207,12 @@ impl Judge {
         let mut room = self.open(limits)?;
         verdict.level = Some(room.level());
         verdict.held = Some(room.held());
-        stage(room.as_ref(), submission, files)?;
-        room.seal()?;
-        let result = room.exec(&self.command(limits, entry), &mut |_, _| {})?;
-        // The verifier has had its time; whatever it left running must not write another reward.
-        room.freeze()?;
-        verdict.stdout = result.stdout.text();
-        verdict.stderr = result.stderr.text();
-        verdict.exit_code = if let Exit::Code(code) = result.exit { Some(code) } else { None };
-        let logs = place(room.as_ref(), "/logs")?;
-        verdict.details = read_details(logs);
-        check_end(limits, result.exit, room.out_of_memory())?;
-        check_files(place(room.as_ref(), "/tests")?, files)?;
-        read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
+        let command = self.command(limits, entry);
+        let judged = run_cold(room.as_mut(), &command, limits, submission, files, verdict);
+        judged.map_err(|fault| match (fault, room.lost()) {
+            (Fault::Infra(_), Some(why)) => why.into(),
+            (fault, _) => fault,
+        })
     }
 
     /// The waiting interpreters have the usual surroundings; others need an interpreter of their own.
@@ -246,7 +246,7 @@ impl Judge {
         };
         let result = pool.run(&self.room_spec(limits), &script, command.deadline, |room| {
             stage(room, submission, files).map_err(|fault| match fault {
-                Fault::Infra(reason) | Fault::Verifier(reason) | Fault::Elsewhere(_, reason) => {
+                Fault::Infra(reason) | Fault::Verifier(reason) | Fault::Elsewhere { reason, .. } => {
                     io::Error::other(reason)
                 }
             })
@@ -327,6 +327,34 @@ impl Judge {
     }
 }
 
+/// Runs a verifier in a room of its own.
+fn run_cold(
+    room: &mut dyn Sandbox,
+    command: &ExecSpec,
+    limits: &JudgeLimits,
+    submission: &Submission,
+    files: &VerifierFiles,
+    verdict: &mut Verdict,
+) -> Result<f64, Fault> {
+    stage(room, submission, files)?;
+    room.seal()?;
+    let result = room.exec(command, &mut |_, _| {})?;
+    // The verifier has had its time; whatever it left running must not write another reward.
+    room.freeze()?;
+    verdict.stdout = result.stdout.text();
+    verdict.stderr = result.stderr.text();
+    verdict.exit_code = if let Exit::Code(code) = result.exit { Some(code) } else { None };
+    let logs = place(room, "/logs")?;
+    verdict.details = read_details(logs);
+    let out_of_memory = room.out_of_memory();
+    if let Err(fault) = check_end(limits, result.exit, out_of_memory) {
+        verdict.fault_kind = out_of_memory.then_some(OUT_OF_MEMORY);
+        return Err(fault);
+    }
+    check_files(place(room, "/tests")?, files)?;
+    read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
+}
+
 /// A verdict before anything is known.
 fn undecided(submission: &Submission, verifier: Digest) -> Verdict {
     Verdict {
@@ -334,6 +362,7 @@ fn undecided(submission: &Submission, verifier: Digest) -> Verdict {
         reward: None,
         fault: None,
         fault_kind: None,
+        may_pass: true,
         details: None,
         judged: Judged::Room,
         submission: submission.digest,

@@ -76,6 +76,9 @@ pub enum Judged {
     Elsewhere,
 }
 
+/// The kind of fault of whoever took more memory than a room has.
+pub const OUT_OF_MEMORY: &str = "out_of_memory";
+
 /// A verdict with its evidence.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
@@ -88,6 +91,9 @@ pub struct Verdict {
     /// The kind of fault, where whatever keeps rooms told it apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault_kind: Option<&'static str>,
+    /// Whether another attempt may go better, after a fault.
+    #[serde(skip)]
+    pub may_pass: bool,
     /// What the verifier says about the parts of the answer.
     pub details: Option<serde_json::Value>,
     /// How the verdict was reached.

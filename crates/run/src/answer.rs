@@ -12,6 +12,7 @@ use aec_ledger::record::OutputSource;
 use aec_sandbox::{SandboxError, Tree};
 
 use crate::harness::Rollout;
+use crate::harness::RoomFault;
 use crate::task::PreparedTask;
 use crate::workspace::{WORKSPACE, Workspace};
 
@@ -29,28 +30,28 @@ pub(crate) enum AnswerError {
     #[error("{0}")]
     Unfit(String),
     /// The room or the disk failed.
-    #[error("{0}")]
-    Machine(String),
+    #[error("{}", .0.message)]
+    Machine(RoomFault),
 }
 
 impl From<FreezeError> for AnswerError {
     fn from(error: FreezeError) -> Self {
         match error {
             FreezeError::TooLarge(_) => Self::Unfit(error.to_string()),
-            FreezeError::Io(error) => Self::Machine(error.to_string()),
+            FreezeError::Io(error) => Self::Machine(error.to_string().into()),
         }
     }
 }
 
 impl From<io::Error> for AnswerError {
     fn from(error: io::Error) -> Self {
-        Self::Machine(error.to_string())
+        Self::Machine(error.to_string().into())
     }
 }
 
 impl From<SandboxError> for AnswerError {
     fn from(error: SandboxError) -> Self {
-        Self::Machine(error.to_string())
+        Self::Machine(error.into())
     }
 }
 

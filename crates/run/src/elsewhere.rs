@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::answer::{AnswerError, freeze_returned};
 use crate::harness::End;
+use crate::harness::RoomFault;
 use crate::plan::PlannedTrial;
 use crate::recording::{Known, live_name};
 use crate::salvage;
@@ -116,8 +117,8 @@ pub fn judge(bench: Bench<'_>, task: &PreparedTask, workspace: &Path, ours: &[&s
         Err(AnswerError::Unfit(reason)) => {
             return lost(Outcome::AgentFault, fault(Boundary::Harness, None, reason, false));
         }
-        Err(AnswerError::Machine(reason)) => {
-            return lost(Outcome::InfraFault, fault(Boundary::Sandbox, None, reason, true));
+        Err(AnswerError::Machine(RoomFault { kind, message, may_pass })) => {
+            return lost(Outcome::InfraFault, fault(Boundary::Sandbox, kind, message, may_pass));
         }
     };
     let Some(judge) = bench.judge else {
@@ -136,9 +137,10 @@ pub fn judge(bench: Bench<'_>, task: &PreparedTask, workspace: &Path, ours: &[&s
     let reason = verdict.fault.clone().unwrap_or_default();
     let found = match verdict.outcome {
         Outcome::VerifierFault => {
-            Some(fault(Boundary::Verifier, None, format!("the verifier failed: {reason}"), true))
+            let what = format!("the verifier failed: {reason}");
+            Some(fault(Boundary::Verifier, verdict.fault_kind, what, true))
         }
-        Outcome::InfraFault => Some(fault(Boundary::Sandbox, verdict.fault_kind, reason, true)),
+        Outcome::InfraFault => Some(fault(Boundary::Sandbox, verdict.fault_kind, reason, verdict.may_pass)),
         _ => None,
     };
     Judgement {

@@ -34,20 +34,21 @@ pub(crate) fn unbuildable(task: &Task) -> Vec<Problem> {
 /// agents would be measured against something else.
 pub(crate) fn unservable(task: &Task, backend: Backend) -> Vec<Problem> {
     let compose = match Compose::read(&task.path.join("environment")) {
-        // Harbor has Compose itself, and knows more of it.
-        Err(_) if backend == Backend::Harbor => return Vec::new(),
         Err(problems) => {
             return problems.into_iter().map(|problem| problem.about(task.id.as_str())).collect();
         }
         Ok(compose) => compose,
     };
-    if compose.services.is_empty() || matches!(backend, Backend::Docker | Backend::Harbor) {
+    if compose.is_empty() || matches!(backend, Backend::Docker | Backend::Harbor) {
         return Vec::new();
     }
     let names: Vec<&str> = compose.services.iter().map(|service| service.name.as_str()).collect();
-    let what = format!("the task `{}` has services ({})", task.id, names.join(", "));
+    let what = match names.as_slice() {
+        [] => format!("the task `{}` sets variables of its container", task.id),
+        names => format!("the task `{}` has services ({})", task.id, names.join(", ")),
+    };
     let problem = Problem::error(what).id(FAMILY.number(49)).about(task.id.as_str());
-    let why = format!("the {} backend starts no containers beside a room", backend.name());
+    let why = format!("the {} backend reads nothing of its Compose file", backend.name());
     vec![problem.why(why).fix("use --backend docker, or leave the task out")]
 }
 

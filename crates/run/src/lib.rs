@@ -3,6 +3,7 @@
 pub mod agent_entry;
 pub mod agents;
 mod answer;
+mod clock;
 pub mod control;
 pub mod conversation;
 pub mod demand;

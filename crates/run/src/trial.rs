@@ -11,32 +11,33 @@ use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_container::Purpose;
-use aec_judge::judge::{Judge, JudgeLimits};
-use aec_judge::verdict::{Outcome, Verdict};
+use aec_judge::judge::{Judge, JudgeLimits, image_of};
+use aec_judge::verdict::{OUT_OF_MEMORY, Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{AgentStatus, Boundary, Completeness, Fault, Timing, TrialRecord};
 use aec_model::client::Scope;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Account, Budget, Meter};
-use aec_sandbox::Limits;
+use aec_sandbox::{Limits, SandboxError};
 use aec_task::task::Task;
 use tokio::time::Instant;
 
 use crate::answer::{self, AnswerError, Frozen};
 use crate::control::{Control, Wish};
 use crate::event::Stage;
-use crate::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialSetup};
+use crate::harness::{self, End, Limit, PreparedAgent, Rollout, RoomFault, TrialContext, TrialSetup};
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, Plan, PlannedTrial};
 use crate::recording::{self, Known, live_name};
 use crate::room::{MAX_PIDS, RoomOpener, lifetime};
 use crate::task::PreparedTask;
 use crate::trajectory::{Listener, Trajectory};
-use crate::workspace::blocking;
+use crate::workspace::{Workspace, blocking};
 
 /// How long after its deadline a harness may take to end by itself.
 const GRACE: Duration = Duration::from_secs(15);
+const TOO_MUCH_MEMORY: &str = "the agent's commands took more memory than the room has";
 
 /// The name of a trial's account, which tells its own budget from that of the run.
 const ACCOUNT: &str = "the trial";
@@ -84,13 +85,20 @@ pub(crate) type StageListener = Box<dyn Fn(Stage) + Send + Sync>;
 
 /// What became of the agent's part.
 struct Ended {
-    rollout: Rollout,
+    left: Left,
     cancelled: bool,
     system_prompt: Option<String>,
-    room: Option<(aec_sandbox::Level, aec_sandbox::Held)>,
-    frozen: Option<Result<Frozen, AnswerError>>,
     setup_seconds: f64,
     agent_seconds: f64,
+}
+
+/// What the agent left.
+struct Left {
+    rollout: Rollout,
+    room: Option<(aec_sandbox::Level, aec_sandbox::Held)>,
+    /// Whether its commands took more memory than the room has.
+    out_of_memory: bool,
+    frozen: Option<Result<Frozen, AnswerError>>,
 }
 
 /// Makes one attempt and its record. An error means that this machine cannot keep evidence.
@@ -116,7 +124,7 @@ pub(crate) async fn attempt(
         trajectory.note(fault.message.clone(), serde_json::Map::new());
     }
     let finished = trajectory.finish()?;
-    let frozen = ended.frozen.and_then(Result::ok);
+    let frozen = ended.left.frozen.and_then(Result::ok);
     let known = Known {
         plan: &shared.plan,
         trial: &attempt.trial,
@@ -131,12 +139,12 @@ pub(crate) async fn attempt(
         },
         limits: limits(&shared.plan.conditions, &attempt.task.task),
         timeout_sec: timeout(shared, attempt).as_secs(),
-        room: ended.room,
+        room: ended.left.room,
         tool_versions: shared.tool_versions.clone(),
-        resolved_model: ended.rollout.resolved_model,
+        resolved_model: ended.left.rollout.resolved_model,
         system_prompt: ended.system_prompt,
         status: Some(status),
-        agent_result: ended.rollout.result,
+        agent_result: ended.left.rollout.result,
         source: frozen.as_ref().and_then(|frozen| frozen.source),
         submission: frozen.as_ref().map(|frozen| &frozen.submission),
         verdict,
@@ -165,6 +173,9 @@ async fn run_agent(
     account: &Account,
     stage: &StageListener,
 ) -> Ended {
+    let entered = Instant::now();
+    let prepared = prepare_image(shared, attempt).await;
+    let preparing = entered.elapsed();
     let begun = Instant::now();
     let deadline = begun + timeout(shared, attempt);
     let agent = Arc::clone(&shared.agents[attempt.trial.agent]);
@@ -187,18 +198,25 @@ async fn run_agent(
         snapshots: keeps.then(|| shared.contents.clone()),
         opener: opener(shared, attempt),
     });
+    context.setup_seconds = preparing.as_secs_f64();
     let mut cancelled = false;
+    let over = context.clock.watcher().over(GRACE);
+    let work = async {
+        match prepared {
+            Ok(()) => harness::run(&mut context).await,
+            Err(error) => Rollout::new(error.into()),
+        }
+    };
     let rollout = tokio::select! {
         biased;
         () = shared.control.reached(Wish::GiveUp) => {
             cancelled = true;
             Rollout::new(End::Done)
         }
-        ended = tokio::time::timeout_at(deadline + GRACE, harness::run(&mut context)) => {
-            ended.unwrap_or_else(|_| Rollout::new(End::Limit(Limit::Time)))
-        }
+        rollout = work => rollout,
+        () = over => Rollout::new(End::Limit(Limit::Time)),
     };
-    let agent_seconds = begun.elapsed().as_secs_f64();
+    let agent_seconds = (entered.elapsed().as_secs_f64() - context.setup_seconds).max(0.0);
     stage(Stage::Frozen);
     let workspace = context.workspace.take();
     let system_prompt = context.system_prompt.take();
@@ -207,40 +225,73 @@ async fn run_agent(
     if cancelled && let Some(workspace) = &workspace {
         workspace.stop();
     }
-    let (task, run) = (Arc::clone(&attempt.task), Arc::clone(shared));
-    let (mut rollout, has_room) = (rollout, workspace.is_some());
-    let freeze = move || {
-        let room = workspace.as_ref().map(|workspace| {
-            let room = workspace.lock();
-            if matches!(rollout.end, End::Room(_)) && room.out_of_memory() {
-                // A room that its own commands brought down did not fail by itself.
-                rollout.end =
-                    End::Agent("the agent's commands took more memory than the room has".to_owned());
-            }
-            (room.level(), room.held())
-        });
-        let wanted = !cancelled && is_judgeable(&rollout.end);
-        let frozen =
-            wanted.then(|| answer::freeze(&task, workspace.as_ref(), &rollout, &run.contents, &run.redactor));
-        // The room is closed here: judges without rooms need its place.
-        drop(workspace);
-        (rollout, room, frozen)
-    };
+    let (task, run, has_room) = (Arc::clone(&attempt.task), Arc::clone(shared), workspace.is_some());
+    let freeze = move || freeze(&run, &task, workspace, rollout, cancelled);
     // Without a room it is a few small files.
-    match if has_room { blocking(freeze).await } else { Ok(freeze()) } {
-        Ok((rollout, room, frozen)) => {
-            Ended { rollout, cancelled, system_prompt, room, frozen, setup_seconds, agent_seconds }
-        }
-        Err(error) => Ended {
-            rollout: Rollout::new(End::Room(error.to_string().into())),
-            cancelled,
-            system_prompt,
-            room: None,
-            frozen: None,
-            setup_seconds,
-            agent_seconds,
-        },
+    let left = if has_room { blocking(freeze).await } else { Ok(freeze()) };
+    let left = left.unwrap_or_else(|error| Left {
+        rollout: Rollout::new(End::Room(error.to_string().into())),
+        room: None,
+        out_of_memory: false,
+        frozen: None,
+    });
+    Ended { left, cancelled, system_prompt, setup_seconds, agent_seconds }
+}
+
+/// Ends everything in a room, and freezes what the agent left there.
+fn freeze(
+    shared: &Shared,
+    task: &PreparedTask,
+    workspace: Option<Workspace>,
+    mut rollout: Rollout,
+    cancelled: bool,
+) -> Left {
+    let lost = || workspace.as_ref().and_then(|workspace| workspace.lock().lost());
+    let out_of_memory = workspace.as_ref().is_some_and(|workspace| workspace.lock().out_of_memory());
+    if matches!(rollout.end, End::Room(_)) && out_of_memory {
+        // A room that its own commands brought down did not fail by itself.
+        rollout.end = End::Agent(TOO_MUCH_MEMORY.to_owned());
     }
+    if matches!(rollout.end, End::Room(RoomFault { kind: None, .. }))
+        && let Some(why) = lost()
+    {
+        rollout.end = End::Room(why.into());
+    }
+    let room = workspace.as_ref().map(|workspace| {
+        let room = workspace.lock();
+        (room.level(), room.held())
+    });
+    let wanted = !cancelled && is_judgeable(&rollout.end);
+    let frozen = wanted.then(|| {
+        answer::freeze(task, workspace.as_ref(), &rollout, &shared.contents, &shared.redactor).map_err(
+            |error| match error {
+                AnswerError::Machine(fault) => AnswerError::Machine(lost().map_or(fault, Into::into)),
+                unfit @ AnswerError::Unfit(_) => unfit,
+            },
+        )
+    });
+    // The room is closed here: judges without rooms need its place.
+    drop(workspace);
+    Left { rollout, room, out_of_memory, frozen }
+}
+
+/// Makes the image of the room that the agent will work in, before its time begins and its model is paid.
+async fn prepare_image(shared: &Arc<Shared>, attempt: &Attempt) -> Result<(), SandboxError> {
+    let harness = shared.plan.agents[attempt.trial.agent].harness;
+    let Some(containers) = shared.judge.containers.clone().filter(|_| harness.needs_room()) else {
+        return Ok(());
+    };
+    let image = image_of(&attempt.task.task);
+    tokio::select! {
+        biased;
+        () = shared.control.reached(Wish::GiveUp) => Ok(()),
+        made = blocking(move || containers.prepare(&image)) => made?,
+    }
+}
+
+/// What stands beside the verdict of an agent whose commands were killed for their memory.
+fn out_of_memory() -> Fault {
+    fault(Boundary::Harness, Some(OUT_OF_MEMORY), TOO_MUCH_MEMORY.to_owned(), false)
 }
 
 /// Whether what the agent left is its answer, however it ended.
@@ -270,20 +321,21 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
     if ended.cancelled {
         return stopped();
     }
-    let (status, own) = judge_end(&ended.rollout.end);
-    let submission = match &ended.frozen {
+    let (status, own) = judge_end(&ended.left.rollout.end);
+    let own = own.or_else(|| ended.left.out_of_memory.then(out_of_memory));
+    let submission = match &ended.left.frozen {
         Some(Ok(frozen)) => &frozen.submission,
         Some(Err(AnswerError::Unfit(reason))) => {
             let fault = fault(Boundary::Harness, None, reason.clone(), false);
             return (Outcome::AgentFault, Some(fault), AgentStatus::Failed, None);
         }
-        Some(Err(AnswerError::Machine(reason))) => {
-            let fault = fault(Boundary::Sandbox, None, reason.clone(), true);
+        Some(Err(AnswerError::Machine(RoomFault { kind, message, may_pass }))) => {
+            let fault = fault(Boundary::Sandbox, *kind, message.clone(), *may_pass);
             return (Outcome::InfraFault, Some(fault), AgentStatus::Failed, None);
         }
-        None => return not_judged(&ended.rollout.end),
+        None => return not_judged(&ended.left.rollout.end),
     };
-    let nothing = matches!(&ended.frozen, Some(Ok(frozen)) if frozen.source.is_none());
+    let nothing = matches!(&ended.left.frozen, Some(Ok(frozen)) if frozen.source.is_none());
     let status = if nothing && status == AgentStatus::Completed { AgentStatus::Empty } else { status };
     if shared.plan.conditions.disable_verification {
         return (Outcome::Unverified, own, status, None);
@@ -305,11 +357,12 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
             let fault = match verdict.outcome {
                 Outcome::VerifierFault => {
                     let reason = verdict.fault.clone().unwrap_or_default();
-                    Some(fault(Boundary::Verifier, None, format!("the verifier failed: {reason}"), true))
+                    let what = format!("the verifier failed: {reason}");
+                    Some(fault(Boundary::Verifier, verdict.fault_kind, what, true))
                 }
                 Outcome::InfraFault => {
                     let (kind, reason) = (verdict.fault_kind, verdict.fault.clone().unwrap_or_default());
-                    Some(fault(Boundary::Sandbox, kind, reason, true))
+                    Some(fault(Boundary::Sandbox, kind, reason, verdict.may_pass))
                 }
                 _ => own,
             };

@@ -13,6 +13,15 @@ use crate::mounts::StepError;
 use crate::spec::{Enforce, ROOM_UID};
 use crate::sys::{self, Forked};
 
+/// What a command ends with that could not even be started: the agent's own processes have taken all places or all memory
+/// of the room.
+pub(crate) const NO_PLACE: i32 = 254;
+
+/// Whether a process could not be started because there are too many, which is nobody's fault but the room's commands'.
+pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM))
+}
+
 pub(crate) fn fail(step: &str) -> impl FnOnce(io::Error) -> StepError + '_ {
     move |error| StepError { step: step.to_owned(), error }
 }
@@ -82,6 +91,7 @@ impl Starter {
         cwd: &str,
         descriptors: &[OwnedFd],
     ) -> Result<std::convert::Infallible, StepError> {
+        sys::stop_ignoring_broken_pipes();
         rustix::process::setsid().map_err(|error| fail("make a session")(error.into()))?;
         for (number, descriptor) in (0..).zip(descriptors) {
             sys::duplicate_onto(descriptor.as_fd(), number).map_err(fail("connect its streams"))?;

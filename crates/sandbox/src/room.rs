@@ -127,6 +127,10 @@ pub trait Sandbox: Send {
     fn freeze(&mut self) -> Result<(), SandboxError>;
     /// Whether the kernel killed a process for its memory.
     fn out_of_memory(&self) -> bool;
+    /// Why nobody answers there any more, where a room can get lost; nothing while somebody does.
+    fn lost(&self) -> Option<SandboxError> {
+        None
+    }
     /// A socket on the loopback that commands see, for a service that they may use although they have no network.
     fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError>;
     /// Starts a resident: a command that goes on beside others, and stays when the room is wiped. It talks through the

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use rustix::thread::UnshareFlags;
 
 use crate::channel::Channel;
-use crate::command::{Starter, fail};
+use crate::command::{NO_PLACE, Starter, fail, is_exhaustion};
 use crate::doorway;
 use crate::mounts::{self, StepError};
 use crate::spec::{Enforce, ROOM_UID, Reply, Request, RoomSpec};
@@ -140,7 +140,13 @@ impl<'a> First<'a> {
                     self.say(&Reply::Done)?;
                 }
                 Request::Exec { argv, env, cwd } => {
-                    self.running = Some(self.starter.start(&argv, &env, &cwd, &descriptors)?);
+                    match self.starter.start(&argv, &env, &cwd, &descriptors) {
+                        Ok(pid) => self.running = Some(pid),
+                        Err(failure) if is_exhaustion(&failure.error) => {
+                            self.say(&Reply::Exited { code: Some(NO_PLACE), signal: None })?;
+                        }
+                        Err(failure) => return Err(failure),
+                    }
                 }
                 Request::Settle { argv, env, cwd } => {
                     self.resident = Some(self.starter.start(&argv, &env, &cwd, &descriptors)?);

@@ -63,6 +63,12 @@ pub(crate) fn duplicate_onto(from: std::os::fd::BorrowedFd<'_>, to: i32) -> io::
     if unsafe { libc::dup2(from.as_raw_fd(), to) } == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Gives a signal back its usual meaning: this program ignores broken pipes, and what it starts must not.
+pub(crate) fn stop_ignoring_broken_pipes() {
+    // SAFETY: called between fork and exec in the child; the default needs no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 /// Kills every process that this one may signal, except itself: called by the first process of a room, whose
 /// namespace holds nothing but the room. The kernel does it in one sweep, so a process cannot outrun it by forking.
 pub(crate) fn kill_everyone() {

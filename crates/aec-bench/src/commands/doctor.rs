@@ -6,6 +6,7 @@ use aec_base::project::Project;
 use aec_container::{Engine, EngineLimits, ModalClient};
 use aec_evolve::workspace::git::GitProgram;
 use aec_harbor::program::Program;
+use aec_run::plan::Credentials;
 use aec_sandbox::Hold;
 use aec_sandbox::host::{self, Trial};
 use aec_sandbox::python;
@@ -90,7 +91,7 @@ pub(crate) fn doctor(context: &Context) -> Result<Outcome, Failure> {
         Err(_) => context.surroundings()?.env,
     };
     checks.push(container_check(&env));
-    checks.push(modal_check(context, &env));
+    checks.push(modal_check(context, &env, project.as_ref().ok()));
     checks.push(harbor_check(context));
     let data = Data { checks, credentials: credentials(&env) };
     let mut problems: Vec<Problem> = data
@@ -152,9 +153,14 @@ fn container_check(env: &Env) -> Check {
     Check { name: "containers", status, detail, fix }
 }
 
-fn modal_check(context: &Context, env: &Env) -> Check {
+fn modal_check(context: &Context, env: &Env, project: Option<&Project>) -> Check {
     let client = ModalClient::find(context.search_path().as_deref());
-    let missing = modal::missing(client.as_ref(), env);
+    let named = project.map(|project| modal::variables(project, &Credentials::default()));
+    let missing = match named {
+        Some(Ok(named)) => modal::missing(client.as_ref(), &named),
+        Some(Err(failure)) => failure.problems.into_iter().map(|problem| problem.what).collect(),
+        None => modal::missing(client.as_ref(), env),
+    };
     let (status, detail, fix) = if missing.is_empty() {
         (Status::Ok, "the client is there and has credentials".to_owned(), None)
     } else {

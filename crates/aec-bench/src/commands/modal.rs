@@ -1,6 +1,6 @@
 //! Modal as commands use it: who we are to it, what a run would create there and cost, and what runs left there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
@@ -46,8 +46,11 @@ pub(crate) fn missing(client: Option<&ModalClient>, env: &Env) -> Vec<String> {
 }
 
 fn missing_tokens(env: &Env) -> Vec<String> {
-    let has_file = env.get("MODAL_CONFIG_PATH").is_some()
-        || env.get("HOME").is_some_and(|home| Path::new(home).join(".modal.toml").is_file());
+    let file = match env.get("MODAL_CONFIG_PATH") {
+        Some(path) => Some(PathBuf::from(path)),
+        None => env.get("HOME").map(|home| Path::new(home).join(".modal.toml")),
+    };
+    let has_file = file.is_some_and(|file| file.is_file());
     ["MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET"]
         .into_iter()
         .filter(|name| !has_file && env.get(name).is_none())
@@ -104,7 +107,7 @@ fn connect(client: ModalClient, env: &Env) -> Result<Modal, EngineError> {
 }
 
 /// The variables of a project, with those of Modal that files refer to.
-fn variables(project: &Project, credentials: &Credentials) -> Result<Env, Failure> {
+pub(crate) fn variables(project: &Project, credentials: &Credentials) -> Result<Env, Failure> {
     let named = harbor::variables(project, credentials)?;
     Ok(project.env.clone().with(named.into_iter().filter(|(name, _)| name.starts_with("MODAL_"))))
 }

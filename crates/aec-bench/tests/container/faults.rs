@@ -93,12 +93,148 @@ fn memory_that_runs_out_is_the_agents_own_doing() {
         "-m",
         "offline/scripted:script.json",
         "-e",
-        "x",
+        "hungry",
         "--backend",
         "docker",
     ]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(run.data()["all"]["reward_sum"], 0.5, "the room goes on, and what it left is judged");
+    let (outcome, kind, _) = fault(&run, &env, "hungry");
+    assert_eq!((outcome.as_str(), kind.as_str()), ("scored", "out_of_memory"), "it is said all the same");
+}
+
+#[test]
+fn a_verifier_that_takes_too_much_memory_is_told_from_one_that_fails() {
+    let Some((env, _)) = project(1) else { return };
+    env.write("tasks/civil/channel-0/tests/verify.py", "x = bytearray(600 << 20)\n");
+    let run = env.run(["run", "civil", "--harness", "nop", "-e", "greedy", "--backend", "docker"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let (outcome, kind, message) = fault(&run, &env, "greedy");
+    assert_eq!((outcome.as_str(), kind.as_str()), ("verifier_fault", "out_of_memory"), "{message}");
+}
+
+/// `task.toml` with so many seconds for the agent.
+fn hurry(env: &aec_test::TestEnv, task: &str, seconds: u32) {
+    env.write(
+        format!("tasks/{task}/task.toml"),
+        format!(
+            "version = \"1.0\"\n[agent]\ntimeout_sec = {seconds}\n[verifier]\ntimeout_sec = 60\n[environment]\n\
+             memory_mb = 256\nstorage_mb = 64\n"
+        ),
+    );
+}
+
+#[test]
+fn the_time_in_which_a_room_is_opened_is_not_the_agents() {
+    let Some((env, _)) = project(0) else { return };
+    let slow = format!("FROM python:3.12-slim\nRUN sleep 6 # {}\n", std::process::id());
+    write_task(&env, "civil/slow", &slow);
+    hurry(&env, "civil/slow", 3);
+    let run = env.run(["--json", "run", "civil", "--harness", "oracle", "-e", "slow", "--backend", "docker"]);
+    assert_eq!((run.code, &run.data()["all"]["reward_sum"]), (Some(0), &1.0.into()), "{run:?}");
+    // Four who share one place wait for one another longer than they may work.
+    env.write("aec-bench.toml", "[compute.docker]\ncontainers = 1\n");
+    write_task(&env, "civil/slow", "FROM python:3.12-slim\n");
+    hurry(&env, "civil/slow", 4);
+    env.write(
+        "tasks/civil/slow/solution/solve.sh",
+        "#!/bin/sh\nsleep 2\necho '{\"flow\": 3.2, \"depth\": 1.25}' > /workspace/output.json\n",
+    );
+    let run = env.run([
+        "--json",
+        "run",
+        "civil",
+        "--harness",
+        "oracle",
+        "-e",
+        "queue",
+        "-n",
+        "4",
+        "--concurrency",
+        "4",
+        "--backend",
+        "docker",
+    ]);
+    assert_eq!((run.code, &run.data()["all"]["reward_sum"]), (Some(0), &4.0.into()), "{run:?}");
+    let listed = env.run(["--json", "ledger", "list", "-e", "queue"]).data();
+    for record in listed["records"].as_array().unwrap() {
+        assert!(record["agent_seconds"].as_f64().unwrap() < 4.0, "{record}");
+    }
+}
+
+#[test]
+fn an_image_that_cannot_be_built_for_the_verifier_is_not_tried_again() {
+    let Some((env, _)) = project(0) else { return };
+    write_task(&env, "civil/broken", "FROM python:3.12-slim\nRUN exit 4\n");
+    let run = env.run(["run", "civil", "--harness", "nop", "-e", "unjudged", "--backend", "docker"]);
+    let (outcome, kind, message) = fault(&run, &env, "unjudged");
+    assert_eq!((outcome.as_str(), kind.as_str()), ("infra_fault", "image_build"), "{message}");
+    assert!(!run.stderr.contains("tried again"), "{run:?}");
+}
+
+#[test]
+fn extensions_are_known_names_and_the_local_backend_says_which_it_lacks() {
+    let Some((env, _)) = project(1) else { return };
+    let task = |extension: &str| {
+        env.write(
+            "tasks/civil/channel-0/task.toml",
+            format!("version = \"1.0\"\n[environment]\nextensions = [\"{extension}\"]\n"),
+        );
+        let plan = |backend: &str| {
+            env.run(["--json", "run", "civil", "--harness", "nop", "--dry-run", "--backend", backend])
+        };
+        (plan("docker"), plan("local"))
+    };
+    let (there, here) = task("ocr");
+    assert_eq!((there.code, there.errors().len()), (Some(0), 0), "{there:?}");
+    assert_eq!((here.code, here.errors()[0].0.as_str()), (Some(0), "E048"), "{here:?}");
+    let (there, _) = task("ocrr");
+    assert_eq!((there.code, there.errors()[0].0.as_str()), (Some(3), "E047"), "{there:?}");
+}
+
+#[test]
+fn images_are_removed_but_not_those_that_somebody_uses() {
+    let Some((mut env, podman)) = project(1) else { return };
+    // An engine of its own: other tests need their images.
+    let own = podman.small_service(4000);
+    env.set("DOCKER_HOST", &own.host);
+    let sleeping = r#"{"replies": [{"tool_calls": [{"name": "bash", "arguments": {"command": "echo begun; sleep 100"}}]}, {"text": "done"}]}"#;
+    env.write("script.json", sleeping);
+    let engine = Engine::connect(std::slice::from_ref(&own.host), EngineLimits::default()).unwrap();
+    let mut child = env.start_piped([
+        "run",
+        "civil",
+        "-m",
+        "offline/scripted:script.json",
+        "-e",
+        "used",
+        "--backend",
+        "docker",
+    ]);
+    let trace = env.path("jobs/used/_live");
+    let begun = || {
+        let files = std::fs::read_dir(&trace).into_iter().flatten().filter_map(Result::ok);
+        files
+            .filter_map(|entry| std::fs::read_to_string(entry.path().join("trajectory.jsonl")).ok())
+            .any(|text| text.contains("tool_call"))
+    };
+    while !begun() {
+        assert!(child.try_wait().unwrap().is_none(), "the run is over");
+        std::thread::yield_now();
+    }
+    let found = engine.leftovers().unwrap();
+    assert_eq!((found.containers.len(), found.images.len()), (0, 2), "{found:?}");
+    // What the room was made from loses its name, as long as the room's own is there.
+    assert!(engine.clean(&found).unwrap().images <= 1);
+    assert!(engine.leftovers().unwrap().images.iter().any(|name| name.contains("aec-bench/room")));
+    assert!(child.try_wait().unwrap().is_none(), "the run goes on");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begun = std::time::Instant::now();
+    while !engine.leftovers().unwrap().images.is_empty() {
+        assert!(begun.elapsed() < std::time::Duration::from_mins(1), "images stay");
+        assert_eq!(env.run(["runs", "clean", "--images", "-q"]).code, Some(0));
+    }
 }
 
 #[test]
@@ -116,14 +252,14 @@ fn an_engine_that_goes_away_is_a_fault_that_may_pass() {
         "-m",
         "offline/scripted:script.json",
         "-e",
-        "x",
+        "lost",
         "--backend",
         "docker",
         "--max-attempts",
         "1",
     ];
     let child = env.start_piped(arguments);
-    let label = "org.aec-bench.experiment=x";
+    let label = "org.aec-bench.experiment=lost";
     while podman.containers(label).is_empty() {
         std::thread::yield_now();
     }
@@ -131,15 +267,16 @@ fn an_engine_that_goes_away_is_a_fault_that_may_pass() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
     env.set("DOCKER_HOST", &podman.host());
-    let run = env.run(["runs", "status", "x"]);
-    let (outcome, kind, message) = fault(&run, &env, "x");
-    assert_eq!(outcome, "infra_fault", "{message}");
-    assert!(kind == "engine_lost" || message.contains("the room"), "{kind}: {message}");
+    let run = env.run(["runs", "status", "lost"]);
+    let (outcome, kind, message) = fault(&run, &env, "lost");
+    assert_eq!((outcome.as_str(), kind.as_str()), ("infra_fault", "engine_lost"), "{message}");
     // It goes on when the engine is back.
     env.write("script.json", r#"{"replies": [{"text": "{\"flow\": 3.2}"}]}"#);
-    let again = env.run(["--json", "run", "--resume", "x", "--rerun", "infra"]);
+    let again = env.run(["--json", "run", "--resume", "lost", "--rerun", "infra"]);
     assert_eq!(again.code, Some(0), "{again:?}");
-    podman.run(&["rm", "-f", "-a"]).unwrap();
+    for container in podman.containers(label) {
+        podman.run(&["rm", "-f", &container]).unwrap();
+    }
 }
 
 #[test]

@@ -4,9 +4,11 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use aec_sandbox::{ExecSpec, Exit, Hold, Kind, Level, Sandbox as _, Stream, WalkLimits};
+use aec_container::{ContainerRoom, Purpose};
+use aec_sandbox::{ExecSpec, Exit, Hold, Kind, Level, RoomSpec, Sandbox as _, Stream, WalkLimits};
+use aec_test::podman::Podman;
 
-use crate::{open, out, sh};
+use crate::{DOCKERFILE, engine, image, open, out, purpose, sh, spec};
 
 const LIMITS: WalkLimits = WalkLimits { entries: 1000, depth: 16 };
 
@@ -152,6 +154,61 @@ fn limits_hold_for_all_processes_together() {
     let forks = out(&mut room, "for i in $(seq 100); do sleep 5 & done 2>&1; wait");
     assert!(forks.contains("fork") || forks.contains("Resource"), "{forks}");
     assert_eq!(out(&mut room, "echo still here"), "still here");
+}
+
+#[test]
+fn a_command_that_finds_no_place_is_no_fault_of_the_room() {
+    let Some(mut room) = open() else { return };
+    let greedy = "while (1) { my $p = fork; if (defined $p && $p == 0) { sleep 60; exit } }";
+    sh(&mut room, &format!("setsid perl -e '{greedy}' > /dev/null 2>&1 & exit 0"));
+    let begun = Instant::now();
+    while sh(&mut room, "true").exit != Exit::Code(254) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "there is always a place");
+    }
+    room.freeze().unwrap();
+}
+
+#[test]
+fn broken_pipes_end_commands_as_everywhere() {
+    let Some(mut room) = open() else { return };
+    assert_eq!(out(&mut room, "bash -c 'set -o pipefail; yes | head -1 > /dev/null; echo $?'"), "141");
+}
+
+#[test]
+fn engines_are_told_the_limits_and_whose_container_it_is() {
+    let (Some(engine), Some(podman)) = (engine(), Podman::get()) else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let image = image(directory.path(), DOCKERFILE);
+    let trial = format!("trial-{}", std::process::id());
+    let purpose =
+        Purpose { experiment: Some("told".to_owned()), trial: Some(trial.clone()), ..purpose("agent") };
+    for network in [false, true] {
+        let mut room =
+            ContainerRoom::open(&engine, &image, &RoomSpec { network, ..spec() }, &purpose).unwrap();
+        let containers = podman.containers(&format!("org.aec-bench.trial={trial}"));
+        assert_eq!(containers.len(), 1);
+        let told = podman.run(&["inspect", &containers[0]]).unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        let host = &told[0]["HostConfig"];
+        assert_eq!(
+            (&host["NanoCpus"], &host["Memory"], &host["PidsLimit"], &host["ReadonlyRootfs"]),
+            (&1_000_000_000.into(), &(256_i64 << 20).into(), &64.into(), &true.into()),
+            "{host:#}"
+        );
+        let labels = &told[0]["Config"]["Labels"];
+        assert_eq!(
+            (&labels["org.aec-bench.experiment"], &labels["org.aec-bench.role"]),
+            (&"told".into(), &"agent".into())
+        );
+        // Without a network there is nothing but the loopback.
+        let devices = out(&mut room, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | sort");
+        assert_eq!(devices == "lo", !network, "{devices}");
+        drop(room);
+        let begun = Instant::now();
+        while !podman.containers(&format!("org.aec-bench.trial={trial}")).is_empty() {
+            assert!(begun.elapsed() < Duration::from_mins(1), "it is not removed");
+        }
+    }
 }
 
 #[test]

@@ -97,6 +97,11 @@ fn give_services(env: &TestEnv, task: &str, compose: &str) {
 
 fn with_services() -> Option<(TestEnv, &'static Podman)> {
     let (env, podman) = project(1)?;
+    // Whatever the task's image takes, it is not given what is the services' own.
+    env.write(
+        "tasks/civil/channel-0/environment/Dockerfile",
+        "FROM python:3.12-slim\nCOPY . /workspace/\nENV COLOUR=green\n",
+    );
     give_services(&env, "civil/channel-0", COMPOSE);
     env.write("script.json", SCRIPT);
     Some((env, podman))
@@ -159,6 +164,7 @@ fn a_service_that_does_not_work_is_a_fault_of_its_own_kind() {
             vec!["the service db was not healthy"],
         ),
         ("expose: [1]\n    command: [no-such-program]", vec!["the service db ended with code 127"]),
+        ("expose: [1]\n    command: [\"true\"]", vec!["the service db ended with code 0"]),
         ("user: nobody-there", vec![]),
     ]
     .into_iter()
@@ -182,6 +188,62 @@ fn a_service_that_does_not_work_is_a_fault_of_its_own_kind() {
             assert!(begun.elapsed() < Duration::from_mins(1), "containers outlive their trial");
         }
     }
+}
+
+/// Looks for the line to the opener, then tells what came of it; the second one asks the first, which takes its time and
+/// listens on an address of its own.
+const CURIOUS: &str = r#"import os, socket, sys, time
+def tried(path):
+    try:
+        with open(path, "ab", buffering=0) as file: file.write(b"\x00" * 64)
+        return "written"
+    except OSError as error: return error.__class__.__name__
+def listed(path):
+    try: return [f"{path}/{name}" for name in os.listdir(path)]
+    except OSError: return []
+found = [tried(path) for path in listed("/proc/1/fd") + ["/proc/1/mem", "/proc/1/fd/1", "/proc/1/fd/3"]]
+name = sys.argv[1]
+if name == "first":
+    time.sleep(2)
+    listener = socket.create_server((socket.gethostbyname("first"), 700))
+else:
+    for _ in range(100):
+        try:
+            found.append(socket.create_connection(("first", 700)).makefile().read().strip()); break
+        except OSError: time.sleep(0.1)
+    listener = socket.create_server(("::1", 701), family=socket.AF_INET6)
+while True:
+    peer, _ = listener.accept()
+    peer.sendall(" ".join([name, str(os.getuid()), *sorted(set(found))]).encode()); peer.close()
+"#;
+
+#[test]
+fn services_cannot_speak_for_their_first_process_and_find_each_other_late() {
+    let Some((env, _)) = project(1) else { return };
+    let task = "tasks/civil/channel-0/environment";
+    env.write(format!("{task}/curious.py"), CURIOUS);
+    let service = |name: &str, port: u32, more: &str| {
+        format!(
+            "  {name}:\n    image: python:3.12-slim\n    command: [python3, /curious.py, {name}]\n    expose: [{port}]\n    \
+             volumes: [\"./curious.py:/curious.py\"]\n{more}"
+        )
+    };
+    let first = service("first", 700, "    user: \"0\"\n");
+    let second = service("second", 701, "    user: \"1234\"\n    depends_on: [first]\n");
+    env.write(format!("{task}/docker-compose.yaml"), format!("services:\n{first}{second}"));
+    env.write(
+        "script.json",
+        r#"{"replies": [{"tool_calls": [{"name": "bash", "arguments": {"command": "python3 -c 'import socket; print(socket.create_connection((\"second\", 701)).makefile().read())' | tee output.json"}}]}, {"text": "done"}]}"#,
+    );
+    env.write(
+        "experiment.yaml",
+        "disable_verification: true\nagents: [{ name: loop, harness: tool_loop, model: \"offline/scripted:script.json\" }]\n",
+    );
+    let run = env.run(["--json", "run", "-c", "experiment.yaml", "-e", "curious", "--backend", "docker"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let seen = tool_result(&env, "curious");
+    assert!(seen.contains("second 1234") && seen.contains("first 0"), "{seen}");
+    assert!(seen.contains("PermissionError") && !seen.contains("written"), "{seen}");
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn tasks_whose_services_a_package_cannot_start_are_refused() {
     project.task("civil/served", &public("easy"), &[("environment/docker-compose.yaml", services)]);
     let run = project.export("--name aec-x");
     assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(3), "H012"), "{run:?}");
-    assert!(run.errors()[0].1.contains("`plant`"), "{run:?}");
+    assert!(run.errors()[0].1.contains("(plant)"), "{run:?}");
     let odd = "services:\n  plant:\n    image: plant:1\n    privileged: true\n";
     project.task("civil/served", &public("easy"), &[("environment/docker-compose.yaml", odd)]);
     assert_eq!(project.export("--name aec-x").errors()[0].0, "T003");

@@ -1,6 +1,6 @@
 //! Limits stop whole trees of processes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aec_sandbox::{ExecSpec, Exit, Hold, Sandbox as _};
 
@@ -53,6 +53,24 @@ fn processes_are_bounded_and_a_fork_bomb_dies_with_the_room() {
     room.freeze().unwrap();
     drop(room);
     assert_eq!(out(&mut open(), "echo fine"), "fine");
+}
+
+#[test]
+fn a_command_that_finds_no_place_is_no_fault_of_the_room() {
+    let mut room = open();
+    let greedy = "while (1) { my $p = fork; if (defined $p && $p == 0) { sleep 60; exit } }";
+    sh(&mut room, &format!("setsid perl -e '{greedy}' > /dev/null 2>&1 & exit 0"));
+    let begun = Instant::now();
+    while sh(&mut room, "true").exit != Exit::Code(254) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "there is always a place");
+    }
+    room.freeze().unwrap();
+}
+
+#[test]
+fn broken_pipes_end_commands_as_everywhere() {
+    let mut room = open();
+    assert_eq!(out(&mut room, "bash -c 'set -o pipefail; yes | head -1 > /dev/null; echo $?'"), "141");
 }
 
 #[test]

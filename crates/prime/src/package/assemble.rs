@@ -99,10 +99,15 @@ fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Re
                 .fix("run `aec-bench task validate` on it"),
         )
     };
-    let services = Compose::read(&task.path.join("environment"))?.services;
-    if let Some(service) = services.first() {
+    let compose = Compose::read(&task.path.join("environment"))?;
+    if !compose.is_empty() {
         // Whoever trains without what the task counts on trains on another task.
-        return Err(unreadable(format!("a package cannot start its service `{}`", service.name)));
+        let names: Vec<&str> = compose.services.iter().map(|service| service.name.as_str()).collect();
+        let what = match names.as_slice() {
+            [] => "a package cannot set the variables of its Compose file".to_owned(),
+            names => format!("a package cannot start its services ({})", names.join(", ")),
+        };
+        return Err(unreadable(what));
     }
     let instruction = task.instruction().map_err(|error| unreadable(error.to_string()))?;
     let revision = hash(&task.path, memory)?;

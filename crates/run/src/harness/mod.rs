@@ -32,6 +32,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::clock::Clock;
 use crate::experiment::Harness;
 use crate::parameters::Parameters;
 use crate::room::RoomOpener;
@@ -93,6 +94,7 @@ pub struct TrialContext {
     pub(crate) workspace: Option<Workspace>,
     pub(crate) system_prompt: Option<String>,
     pub(crate) setup_seconds: f64,
+    pub(crate) clock: Clock,
 }
 
 /// What a [`TrialContext`] is made of.
@@ -259,6 +261,7 @@ impl TrialContext {
             workspace: None,
             system_prompt: None,
             setup_seconds: 0.0,
+            clock: Clock::new(setup.deadline),
         }
     }
 
@@ -267,14 +270,20 @@ impl TrialContext {
         self.workspace.as_ref()
     }
 
-    /// The room, opened and filled when it is first asked for.
+    /// The room, opened and filled when it is first asked for. That takes nothing of the agent's time.
     pub async fn workspace(&mut self) -> Result<Workspace, End> {
         if let Some(workspace) = &self.workspace {
             return Ok(workspace.clone());
         }
         let begun = Instant::now();
-        let workspace = self.opener.open(&self.task).await?;
-        self.setup_seconds = begun.elapsed().as_secs_f64();
+        self.clock.stop();
+        let opened = self.opener.open(&self.task).await;
+        let took = begun.elapsed();
+        self.setup_seconds += took.as_secs_f64();
+        self.deadline += took;
+        self.scope.deadline = self.scope.deadline.map(|deadline| deadline + took);
+        self.clock.go_on(self.deadline);
+        let workspace = opened?;
         self.workspace = Some(workspace.clone());
         Ok(workspace)
     }

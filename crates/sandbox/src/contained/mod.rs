@@ -11,17 +11,17 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::net::{SocketAddrV4, TcpListener};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions};
 
 use self::places::{make_place, seed, take_over};
-use self::ports::{connecting, listening_ports};
-use crate::command::{Starter, fail};
+use self::ports::{connecting, listener};
+use crate::command::{NO_PLACE, Starter, fail, is_exhaustion};
 use crate::mounts::StepError;
 use crate::room::filled_pipe;
 use crate::spec::{Enforce, OURSELVES, ROOM_UID};
@@ -36,13 +36,14 @@ use crate::wire::{
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Pieces that are read of a command's output after its end; more than a pipe can hold.
 const LAST_PIECES: usize = 256;
+/// Connections at once. Each takes threads and descriptors of the opener.
+const MOST_CONNECTIONS: usize = 256;
 /// Where the kernel counts processes that it killed for their memory.
 const MEMORY_EVENTS: [&str; 2] = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
 
 /// Serves the opener over stdin and stdout. Returns the exit code.
 pub fn run() -> i32 {
-    let (input, output) = (sys::inherited(0), File::from(sys::inherited(1)));
-    let mut line = Line { input, output, frames: Frames::default() };
+    let Ok(mut line) = Line::take() else { sys::exit_now(2) };
     let code = match open(&mut line) {
         Ok(None) => 0,
         Ok(Some(mut inside)) => match inside.serve(&mut line) {
@@ -66,6 +67,21 @@ struct Line {
 }
 
 impl Line {
+    /// Takes both streams away from where others of the same user would find them: what a service writes to them would
+    /// be taken for words of this process.
+    fn take() -> io::Result<Self> {
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        let away = |descriptor: BorrowedFd<'_>| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
+        let (first, second) = (sys::inherited(0), sys::inherited(1));
+        let (input, output) = (away(first.as_fd())?, away(second.as_fd())?);
+        let nothing = File::options().read(true).write(true).open("/dev/null")?;
+        for descriptor in [first, second] {
+            let number = descriptor.into_raw_fd();
+            sys::duplicate_onto(nothing.as_fd(), number)?;
+        }
+        Ok(Self { input, output: File::from(output), frames: Frames::default() })
+    }
+
     fn say(&mut self, channel: u32, body: Body) -> io::Result<()> {
         self.output.write_all(&Frame { channel, body }.encode()?)
     }
@@ -234,7 +250,9 @@ impl Inside {
         let mut waiting = vec![PollFd::new(&line.input, PollFlags::IN)];
         waiting.extend(sources.iter().map(|source| PollFd::new(&source.from, PollFlags::IN)));
         waiting.extend(sinks.iter().map(|sink| PollFd::new(&sink.to, PollFlags::OUT)));
-        waiting.extend(self.listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
+        // Whoever knocks while there are many waits in the kernel.
+        let listeners = if self.sinks.len() < MOST_CONNECTIONS { self.listeners.as_slice() } else { &[] };
+        waiting.extend(listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
         waiting.extend(ended.iter().map(|handle| PollFd::new(handle, PollFlags::IN)));
         match poll(&mut waiting, Some(&PATIENCE)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -254,10 +272,7 @@ impl Inside {
                 .map(|at| (sources[at].channel, sources[at].stream))
                 .collect(),
             sinks: chosen(of_sinks).into_iter().map(|at| sinks[at].channel).collect(),
-            listeners: chosen(&rest[..self.listeners.len()])
-                .into_iter()
-                .map(|at| self.listeners[at].0)
-                .collect(),
+            listeners: chosen(&rest[..listeners.len()]).into_iter().map(|at| listeners[at].0).collect(),
         })
     }
 
@@ -309,7 +324,14 @@ impl Inside {
     /// A call whose content is all there.
     fn gathered(&mut self, channel: u32, call: Call, content: &[u8]) -> Option<io::Result<Answer>> {
         match call {
-            Call::Exec(command) => self.exec(channel, &command, content).err().map(Err),
+            Call::Exec(command) => match self.exec(channel, &command, content) {
+                Ok(()) => None,
+                // What is in the way are the agent's own processes.
+                Err(error) if is_exhaustion(&error) => {
+                    Some(Ok(Answer::Exited { code: Some(NO_PLACE), signal: None }))
+                }
+                Err(error) => Some(Err(error)),
+            },
             Call::Write { place, path, executable } => Some(
                 path.path()
                     .and_then(|path| self.place(&place)?.write(&path, content, executable))
@@ -353,7 +375,7 @@ impl Inside {
                 }
                 return Ok(None);
             }
-            Call::Listens(port) => Ok(Answer::Is(listening_ports().contains(&port))),
+            Call::Listens(port) => Ok(Answer::Is(listener(port).is_some())),
             Call::Read { place, path } => {
                 let opened = path.path().and_then(|path| {
                     let file = self.place(&place)?.open_file(&path)?;
@@ -427,9 +449,10 @@ impl Inside {
             Some((first, rest)) if first == OURSELVES => self.ourselves.iter().chain(rest).cloned().collect(),
             _ => command.argv.clone(),
         };
-        self.starter
-            .start(&argv, &env, &command.cwd, streams)
-            .map_err(|failure| io::Error::other(format!("cannot {}: {}", failure.step, failure.error)))
+        self.starter.start(&argv, &env, &command.cwd, streams).map_err(|failure| match failure {
+            StepError { error, .. } if is_exhaustion(&error) => error,
+            StepError { step, error } => io::Error::other(format!("cannot {step}: {error}")),
+        })
     }
 
     /// Collects every process that has ended; commands among them are told of.

@@ -23,7 +23,8 @@ use file::{BuildFile, ComposeFile, HealthFile, ServiceFile};
 pub use value::argv_of_test;
 
 /// Names that the file may have, below `environment/`.
-pub const COMPOSE_FILES: [&str; 2] = ["docker-compose.yaml", "docker-compose.yml"];
+pub const COMPOSE_FILES: [&str; 4] =
+    ["docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml"];
 /// The service that is the agent's own container.
 pub const MAIN: &str = "main";
 /// More containers for every trial are a mistake.
@@ -135,7 +136,7 @@ impl Compose {
             [] => return Ok(Self::default()),
             [path] => path,
             [_, second, ..] => {
-                let what = format!("there are both {}", COMPOSE_FILES.join(" and "));
+                let what = "there is more than one Compose file".to_owned();
                 let problem = Problem::error(what).id(FAMILY.id(Shared::Conflict)).in_file(second);
                 return Err(vec![problem.fix("keep one of them")]);
             }
@@ -145,6 +146,11 @@ impl Compose {
         let mut reader = Reader { document: &document, environment, problems: decoded.problems };
         let compose = reader.compose(decoded.value.unwrap_or_default());
         if reader.problems.is_empty() { Ok(compose) } else { Err(reader.problems) }
+    }
+
+    /// Whether it makes no difference.
+    pub fn is_empty(&self) -> bool {
+        self.services.is_empty() && self.environment.is_empty()
     }
 
     /// Paths below `environment/` that are for other containers alone: agents must not find them in their workspace.
@@ -233,7 +239,15 @@ impl Reader<'_> {
                 }
                 Some(Source::Image(image.0.clone()))
             }
-            (None, Some(build)) => self.build(&format!("{key}.build"), build).map(Source::Build),
+            (None, Some(build)) => {
+                let build = self.build(&format!("{key}.build"), build);
+                if build.as_ref().is_some_and(|build| build.context.as_os_str().is_empty()) {
+                    // What is in it is the agent's as well, and cannot be kept from it.
+                    let what = format!("`{key}.build` is environment/ itself");
+                    self.refuse(&format!("{key}.build"), what, "give the service a directory of its own");
+                }
+                build.map(Source::Build)
+            }
             (Some(_), Some(_)) => {
                 let what = format!("`{key}` has both `image` and `build`");
                 self.problems

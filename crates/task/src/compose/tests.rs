@@ -138,6 +138,8 @@ fn what_reaches_beyond_the_trial_is_refused() {
         ("services:\n  db: { image: \"\" }\n", "T005"),
         ("services:\n  db: { image: \"x\\nRUN y\" }\n", "T005"),
         ("services:\n  db: { build: ../x }\n", "T005"),
+        ("services:\n  db: { build: . }\n", "T005"),
+        ("services:\n  db: { build: { context: ., dockerfile: db/Dockerfile } }\n", "T005"),
         ("services:\n  db: { build: ./sql }\n", "T005"),
         ("services:\n  db: { build: { context: db, dockerfile: ../Dockerfile } }\n", "T005"),
         ("services:\n  db: { build: { context: db, ssh: default } }\n", "T003"),
