@@ -178,6 +178,18 @@ impl Podman {
         format!("unix://{}", self.socket.display())
     }
 
+    /// Waits until there is no container with a label. The engine removes one a moment after it has ended.
+    pub fn until_none(&self, label: &str) {
+        let begun = Instant::now();
+        loop {
+            let left = self.containers(label);
+            if left.is_empty() {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_mins(1), "containers stay: {label}: {left:?}");
+        }
+    }
+
     /// Containers with a label, running or not, one line each.
     pub fn containers(&self, label: &str) -> Vec<String> {
         let filter = format!("label={label}");

@@ -204,10 +204,7 @@ fn engines_are_told_the_limits_and_whose_container_it_is() {
         let devices = out(&mut room, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | sort");
         assert_eq!(devices == "lo", !network, "{devices}");
         drop(room);
-        let begun = Instant::now();
-        while !podman.containers(&format!("org.aec-bench.trial={trial}")).is_empty() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "it is not removed");
-        }
+        podman.until_none(&format!("org.aec-bench.trial={trial}"));
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
-use std::time::{Duration, Instant};
 
 use aec_test::TestEnv;
 use aec_test::podman::Podman;
@@ -107,7 +106,7 @@ fn the_same_experiment_gives_the_same_verdicts_here_and_in_containers() {
     let record = env.run(["--json", "ledger", "show", &id]).data();
     let text = record.to_string();
     assert!(text.contains("\"container\"") && text.contains("podman"), "{record:#}");
-    assert_eq!(podman.containers("org.aec-bench.experiment=there"), Vec::<String>::new(), "nothing is left");
+    podman.until_none("org.aec-bench.experiment=there");
     // A saved submission is judged again by rooms of this machine, with the same result.
     let verified = env.run(["ledger", "verify"]);
     assert_eq!(verified.code, Some(0), "{verified:?}");
@@ -134,7 +133,7 @@ fn eight_at_once_leave_nothing() {
     assert_eq!(run.code, Some(0), "{run:?}");
     let all = &run.data()["all"];
     assert_eq!((&all["executed"], &all["reward_sum"]), (&16.into(), &16.0.into()), "{all}");
-    assert_eq!(podman.containers("org.aec-bench.experiment=many"), Vec::<String>::new());
+    podman.until_none("org.aec-bench.experiment=many");
     let volumes = podman.run(&["volume", "ls", "-q"]).unwrap();
     assert_eq!(String::from_utf8_lossy(&volumes.stdout), "");
 }
@@ -162,10 +161,7 @@ fn a_killed_run_leaves_no_container_and_goes_on() {
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
     child.wait().unwrap();
     // The engine takes away what ended because its opener is gone.
-    let begun = Instant::now();
-    while !podman.containers("org.aec-bench.experiment=killed").is_empty() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "containers outlive their run");
-    }
+    podman.until_none("org.aec-bench.experiment=killed");
     env.write("script.json", SCRIPT);
     let again = env.run([
         "--json",

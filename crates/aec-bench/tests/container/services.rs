@@ -128,7 +128,7 @@ fn services_are_reached_by_name_and_are_new_for_every_room() {
         let reward = if key.contains("nop") { 0.0 } else { 1.0 };
         assert_eq!(value[1].as_f64(), Some(reward), "{key}: {found:#?}");
     }
-    assert_eq!(podman.containers("org.aec-bench.experiment=served"), Vec::<String>::new());
+    podman.until_none("org.aec-bench.experiment=served");
     // What the agent saw: its own change of the state, a service behind the service, no file of theirs, no network.
     let seen = tool_result(&env, "served");
     for wanted in ["seed 7", "1234 /srv pumps = 3", r#"\"then\": \"9\""#, "survey.csv", "\\n3\\n"] {
@@ -183,10 +183,7 @@ fn a_service_that_does_not_work_is_a_fault_of_its_own_kind() {
             assert!(record.contains("service_failed") && record.contains(said), "{said}: {record}");
         }
         let label = format!("org.aec-bench.experiment={experiment}");
-        let begun = Instant::now();
-        while !podman.containers(&label).is_empty() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "containers outlive their trial");
-        }
+        podman.until_none(&label);
     }
 }
 
@@ -261,10 +258,7 @@ fn a_killed_run_leaves_no_service() {
     }
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
     child.wait().unwrap();
-    let begun = Instant::now();
-    while !podman.containers(label).is_empty() {
-        assert!(begun.elapsed() < Duration::from_mins(1), "containers outlive their run");
-    }
+    podman.until_none(label);
 }
 
 #[test]

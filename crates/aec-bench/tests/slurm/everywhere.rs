@@ -54,7 +54,7 @@ fn verdicts_are_equal_in_rooms_in_containers_and_on_a_cluster() {
         let there = run(&format!("-e {name} {arguments}"));
         assert_eq!((&there["executed"], &there["reward_sum"]), (&12.into(), &6.0.into()), "{name}: {there}");
         assert_like_local(&project, name, "here");
-        assert_eq!(podman.containers(&format!("org.aec-bench.experiment={name}")), Vec::<String>::new());
+        podman.until_none(&format!("org.aec-bench.experiment={name}"));
     }
     for (experiment, wanted) in
         [("contained", "\"container\""), ("both", "\"container\""), ("spread", "\"room\"")]
