@@ -190,6 +190,24 @@ impl Podman {
         }
     }
 
+    /// The same after a run was killed: a container that was made and not started yet has nobody who could end it. It does
+    /// nothing, and is for `runs clean` to find.
+    pub fn until_none_started(&self, label: &str) {
+        let begun = Instant::now();
+        while !self.containers(label).is_empty() {
+            for state in ["created", "initialized"] {
+                let filters = [format!("label={label}"), format!("status={state}")];
+                let listed = self
+                    .run(&["ps", "-a", "-q", "--filter", &filters[0], "--filter", &filters[1]])
+                    .expect("a list");
+                for id in String::from_utf8_lossy(&listed.stdout).lines() {
+                    self.run(&["rm", id]).expect("an engine");
+                }
+            }
+            assert!(begun.elapsed() < Duration::from_mins(1), "containers stay: {label}");
+        }
+    }
+
     /// Containers with a label, running or not, one line each.
     pub fn containers(&self, label: &str) -> Vec<String> {
         let filter = format!("label={label}");

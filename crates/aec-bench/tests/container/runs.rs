@@ -161,7 +161,7 @@ fn a_killed_run_leaves_no_container_and_goes_on() {
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
     child.wait().unwrap();
     // The engine takes away what ended because its opener is gone.
-    podman.until_none("org.aec-bench.experiment=killed");
+    podman.until_none_started("org.aec-bench.experiment=killed");
     env.write("script.json", SCRIPT);
     let again = env.run([
         "--json",

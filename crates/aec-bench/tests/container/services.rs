@@ -258,7 +258,7 @@ fn a_killed_run_leaves_no_service() {
     }
     kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::KILL).unwrap();
     child.wait().unwrap();
-    podman.until_none(label);
+    podman.until_none_started(label);
 }
 
 #[test]
