@@ -123,20 +123,6 @@ impl Beside {
         spec: &RoomSpec,
         purpose: &Purpose,
     ) -> Result<Self, EngineError> {
-        let started = Self::start_all(engine, image, compose, spec, purpose);
-        started.map_err(|error| match error {
-            EngineError::Service(_) => blame(engine, error),
-            other => other,
-        })
-    }
-
-    fn start_all(
-        engine: &Engine,
-        image: &TaskImage,
-        compose: &Compose,
-        spec: &RoomSpec,
-        purpose: &Purpose,
-    ) -> Result<Self, EngineError> {
         let mut beside = Self::default();
         for (number, service) in compose.services.iter().enumerate() {
             for (needed, condition) in &service.needs {
@@ -461,8 +447,11 @@ fn failed(name: &str, error: &io::Error) -> EngineError {
     EngineError::Service(format!("{name} cannot be spoken to: {error}"))
 }
 
-/// The engine's own fault, if it does not answer any more.
-fn blame(engine: &Engine, error: EngineError) -> EngineError {
+/// Whose fault it is that services did not start: the engine's own, if it does not answer any more.
+pub(crate) fn blame(engine: &Engine, error: EngineError) -> EngineError {
+    if !matches!(error, EngineError::Service(_)) {
+        return error;
+    }
     let docker = engine.docker();
     let answers = engine.wait(async move { Ok(docker.ping().await?) });
     answers.err().unwrap_or(error)

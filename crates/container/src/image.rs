@@ -352,6 +352,11 @@ mod tests {
             assert_eq!(Extension::parse(extension.name()), Some(extension));
             assert!(extension.layer().starts_with("RUN ") && extension.layer().ends_with('\n'));
         }
+        assert_eq!(
+            Extension::ALL.map(Extension::name),
+            aec_task::validate::EXTENSIONS,
+            "what tasks may ask for"
+        );
         assert_eq!(Extension::parse("claude"), None);
     }
 }

@@ -17,7 +17,7 @@ use aec_task::compose::Compose;
 use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
 
 use crate::attached;
-use crate::beside::{Beside, hosts};
+use crate::beside::{Beside, blame, hosts};
 use crate::engine::{Engine, EngineError, LABEL, Started, remove};
 use crate::image::TaskImage;
 use crate::leftovers::{boot, host_name};
@@ -102,7 +102,8 @@ impl ContainerRoom {
         let compose = services(image)?;
         let name = engine.image(image)?;
         let places = engine.places(1 + compose.services.len());
-        let beside = Beside::start(engine, image, &compose, spec, purpose)?;
+        let beside =
+            Beside::start(engine, image, &compose, spec, purpose).map_err(|error| blame(engine, error))?;
         let start = || Kept::start(engine, created(engine, &name, spec, purpose, &compose));
         let (container, line) = match start() {
             // Somebody has cleaned up meanwhile.

@@ -28,11 +28,14 @@ struct Data<'a> {
 }
 
 /// The optional parts of a task directory that are worth naming.
-const PARTS: [&str; 7] = [
+const PARTS: [&str; 10] = [
     "rlm.toml",
     "lambda-rlm.toml",
     "environment/Dockerfile",
     "environment/docker-compose.yaml",
+    "environment/docker-compose.yml",
+    "environment/compose.yaml",
+    "environment/compose.yml",
     "tests/fixtures",
     "solution",
     "tools",
