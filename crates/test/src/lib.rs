@@ -12,6 +12,7 @@ pub mod environment;
 pub mod hub;
 pub mod modal;
 pub mod podman;
+pub mod port;
 pub mod prime;
 pub mod tree;
 pub mod venv;

@@ -7,6 +7,7 @@ use aec_model::event::CallEvent;
 use aec_model::failure::FailureKind;
 use aec_model::retry::RetryPolicy;
 use aec_model::test_server::{Answers, Fault, FaultKind, Options};
+use aec_test::port::ClosedPort;
 
 use super::{account, ask, client, echo, model, plain, quick, row, scope, start, until};
 
@@ -127,10 +128,8 @@ async fn rates_are_waited_for_longer_than_other_failures_are_tried() {
 
 #[tokio::test]
 async fn a_missing_key_and_a_closed_port_are_told_apart() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = nobody.local_addr().unwrap().port();
-    drop(nobody);
-    let rows = row(&format!("http://127.0.0.1:{port}/v1"), "");
+    let nobody = ClosedPort::take();
+    let rows = row(&format!("http://{}/v1", nobody.address), "");
     let closed = client(&rows, RetryPolicy { attempts: 2, ..quick() });
     let account = account(aec_model::meter::Budget::default());
     let called = model(&closed).call(&ask("x"), &Scope::new("t", account.clone())).await;
@@ -223,10 +222,8 @@ async fn redirects_are_not_followed_with_the_key() {
 
 #[tokio::test]
 async fn an_endpoint_that_is_dead_fails_everybody_soon() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = nobody.local_addr().unwrap().port();
-    drop(nobody);
-    let client = client(&row(&format!("http://127.0.0.1:{port}/v1"), ""), quick());
+    let nobody = ClosedPort::take();
+    let client = client(&row(&format!("http://{}/v1", nobody.address), ""), quick());
     let texts = (0..200).map(|number| format!("{number}")).collect();
     let called = super::ask_many(&model(&client), &scope(), texts).await;
     assert!(called.iter().all(|called| {

@@ -2,6 +2,7 @@
 
 use aec_model::event::CallEvent;
 use aec_model::failure::FailureKind;
+use aec_test::port::ClosedPort;
 
 use super::{ask, ask_many, client, echo, model, plain, quick, row, scope, start};
 
@@ -27,9 +28,8 @@ async fn work_is_shared() {
 #[tokio::test]
 async fn a_dead_replica_is_left_alone_and_comes_back() {
     // A port that nobody listens on, until somebody does.
-    let place = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = place.local_addr().unwrap().port();
-    drop(place);
+    let nobody = ClosedPort::take();
+    let port = nobody.address.port();
     let alive = echo().await;
     let rows = format!("{}{}", row(&format!("http://127.0.0.1:{port}/v1"), ""), plain(&alive, ""));
     let client = client(&rows, quick());
@@ -46,6 +46,7 @@ async fn a_dead_replica_is_left_alone_and_comes_back() {
         answers: aec_model::test_server::Answers::Echo,
         ..aec_model::test_server::Options::default()
     };
+    drop(nobody);
     let back = start(options).await;
     let mut number = 0;
     while back.stats().connections == 0 {
