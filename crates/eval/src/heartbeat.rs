@@ -13,6 +13,8 @@ use url::Url;
 use crate::FAMILY;
 use aec_prime::connections::{Clients, causes};
 
+/// How long a connection may take. A call has its own, shorter time, and that is what is told of.
+const CONNECT: Duration = Duration::from_secs(30);
 /// How many redirects within the monitor's host are followed.
 const MOST_REDIRECTS: usize = 3;
 
@@ -69,7 +71,7 @@ impl Heartbeat {
     ) -> Result<Self, Problem> {
         let url = checked(url)?;
         // Two connections at once would be two calls in flight, so one client serves every call in turn.
-        let clients = Clients::new(options.timeout, options.proxy.as_deref(), || Policy::custom(redirect));
+        let clients = Clients::new(CONNECT, options.proxy.as_deref(), || Policy::custom(redirect));
         let clients = clients.map_err(|reason| {
             Problem::error(format!("the heartbeat cannot connect to anything: {reason}"))
                 .id(FAMILY.number(87))

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use aec_base::problem::{Problem, Severity};
 use aec_eval::heartbeat::{Heartbeat, HeartbeatOptions};
+use aec_test::port::ClosedPort;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -257,9 +258,8 @@ async fn failures_are_told_once() {
 
 #[tokio::test]
 async fn a_monitor_that_is_not_there_is_told_once() {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let url = format!("http://{}/ping/s3cret", listener.local_addr().unwrap());
-    drop(listener);
+    let nobody = ClosedPort::take();
+    let url = format!("http://{}/ping/s3cret", nobody.address);
     let told = Told::default();
     let heartbeat = Heartbeat::start(&url, options(), told.listener()).unwrap();
     for _ in 0..10_000 {

@@ -68,7 +68,15 @@ pub struct Kept {
     beginning: Mutex<()>,
 }
 
+/// The right to begin something: one agent has it at a time.
+pub struct Beginning<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
+
 impl Kept {
+    /// Waits for the right to begin something.
+    pub fn beginning(&self) -> Beginning<'_> {
+        Beginning(self.beginning.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn find(&self, id: Digest) -> Option<Arc<Candidate>> {
         self.candidates.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
@@ -122,11 +130,9 @@ impl Engine {
         }
     }
 
-    /// Begins a cycle of an agent.
-    pub fn begin(&self, agent: &str, choice: &Choice) -> Result<(), Halt> {
+    /// Begins a cycle of an agent. One at a time: what one agent takes to learn from, no other does.
+    pub fn begin(&self, agent: &str, choice: &Choice, _beginning: &Beginning<'_>) -> Result<(), Halt> {
         let wanted = self.settings.batch_size as usize;
-        // One at a time: what one agent takes to learn from, no other does.
-        let _beginning = self.kept.beginning.lock().unwrap_or_else(PoisonError::into_inner);
         let (cycle, known, used) = self.look(|state| {
             let cycle = state.lanes.get(agent).map_or(1, |lane| lane.cycle + 1);
             (cycle, state.known_tasks(choice.parent, wanted), Arc::clone(&state.used))

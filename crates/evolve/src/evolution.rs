@@ -88,26 +88,36 @@ pub(crate) async fn lane(engine: &Engine, agent: &str) -> Result<LaneEnd, Halt> 
             engine.step(agent, &open).await?;
             continue;
         }
-        phase(engine)?;
-        match engine.look(|state| next(state, &engine.settings, agent)) {
-            Next::Cycle(choice) => engine.begin(agent, &choice)?,
-            Next::Widen => {
-                let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.cycle));
-                engine.tell(Event::Widened { agent: agent.to_owned(), cycle })?;
-            }
-            Next::Pivot(way, parent) => {
-                let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.cycle));
-                engine.tell(Event::Pivoted { agent: agent.to_owned(), cycle, way, parent })?;
-            }
-            Next::Stagnated => return Ok(LaneEnd::Stagnated),
-            Next::Finished => return Ok(LaneEnd::Finished),
-            Next::NothingNew => return Ok(LaneEnd::NothingNew),
+        if let Some(end) = begin_or_end(engine, agent)? {
+            return Ok(end);
         }
     }
 }
 
+/// Begins what an agent does next, if there is something.
+fn begin_or_end(engine: &Engine, agent: &str) -> Result<Option<LaneEnd>, Halt> {
+    // One at a time: no other agent may reach the next phase between the look at it and the cycle that begins in it.
+    let beginning = engine.kept.beginning();
+    phase(engine)?;
+    match engine.look(|state| next(state, &engine.settings, agent)) {
+        Next::Cycle(choice) => engine.begin(agent, &choice, &beginning)?,
+        Next::Widen => {
+            let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.cycle));
+            engine.tell(Event::Widened { agent: agent.to_owned(), cycle })?;
+        }
+        Next::Pivot(way, parent) => {
+            let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.cycle));
+            engine.tell(Event::Pivoted { agent: agent.to_owned(), cycle, way, parent })?;
+        }
+        Next::Stagnated => return Ok(Some(LaneEnd::Stagnated)),
+        Next::Finished => return Ok(Some(LaneEnd::Finished)),
+        Next::NothingNew => return Ok(Some(LaneEnd::NothingNew)),
+    }
+    Ok(None)
+}
+
 /// Writes down when the money of a swarm reaches another phase. It never goes back.
-pub(crate) fn phase(engine: &Engine) -> Result<(), Halt> {
+fn phase(engine: &Engine) -> Result<(), Halt> {
     let settings = &engine.settings;
     let (Kind::Swarm, Some(most)) = (engine.directory.kind, settings.max_cost_usd) else { return Ok(()) };
     let share = engine.spent() / most;

@@ -68,11 +68,16 @@ impl Journal {
             return Err(io::Error::other(reason.clone()));
         }
         let event = event(&inner.state);
+        // A copy of the archive for others to read; the log has it all.
+        let copy = |state: &State| write_atomic(&self.archive, state.archive.to_json().as_bytes());
+        if matches!(event, Event::Ended { .. }) {
+            // Nobody goes on with a run that has ended, so a copy that is missed then would stay old.
+            copy(&inner.state)?;
+        }
         let entry = inner.log.add(event)?;
         inner.state.apply(&entry.event);
-        if matches!(entry.event, Event::Decided(_) | Event::Ended { .. } | Event::Stopped { .. }) {
-            // A copy for others to read; the log has it all.
-            write_atomic(&self.archive, inner.state.archive.to_json().as_bytes())?;
+        if matches!(entry.event, Event::Decided(_) | Event::Stopped { .. }) {
+            copy(&inner.state)?;
         }
         if let Some(observer) = &self.observer {
             observer(&entry, &inner.state);

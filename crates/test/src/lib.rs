@@ -16,6 +16,7 @@ pub mod port;
 pub mod prime;
 pub mod tree;
 pub mod venv;
+pub mod wait;
 
 pub use environment::{Run, TestEnv};
 use sha2::{Digest as _, Sha256};

@@ -6,15 +6,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
 
 use crate::venv::{directory, skip};
+use crate::wait::{until, until_some};
 
 /// The image that tasks begin with.
 pub const IMAGE: &str = "docker.io/library/python:3.12-slim";
-
-/// How long the service may take to begin.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `runc`, because not every kernel pleases the other one; limits that this process could set itself.
 const CONTAINERS_CONF: &str = "[containers]\ndefault_ulimits = [\"nofile=4096:4096\", \"nproc=4096:4096\"]\n\
@@ -180,21 +177,13 @@ impl Podman {
 
     /// Waits until there is no container with a label. The engine removes one a moment after it has ended.
     pub fn until_none(&self, label: &str) {
-        let begun = Instant::now();
-        loop {
-            let left = self.containers(label);
-            if left.is_empty() {
-                return;
-            }
-            assert!(begun.elapsed() < Duration::from_mins(1), "containers stay: {label}: {left:?}");
-        }
+        until(&format!("the end of containers with {label}"), || self.containers(label).is_empty());
     }
 
     /// The same after a run was killed: a container that was made and not started yet has nobody who could end it. It does
     /// nothing, and is for `runs clean` to find.
     pub fn until_none_started(&self, label: &str) {
-        let begun = Instant::now();
-        while !self.containers(label).is_empty() {
+        until(&format!("the end of containers with {label}"), || {
             for state in ["created", "initialized"] {
                 let filters = [format!("label={label}"), format!("status={state}")];
                 let listed = self
@@ -204,8 +193,8 @@ impl Podman {
                     self.run(&["rm", id]).expect("an engine");
                 }
             }
-            assert!(begun.elapsed() < Duration::from_mins(1), "containers stay: {label}");
-        }
+            self.containers(label).is_empty()
+        });
     }
 
     /// Containers with a label, running or not, one line each.
@@ -220,18 +209,11 @@ impl Podman {
 fn begun(mut command: Command, socket: &Path) -> Result<Child, String> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = spawn_for_good(command)?;
-    let begun = Instant::now();
-    while UnixStream::connect(socket).is_err() {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Err(format!("the service ended with {status}"));
-        }
-        if begun.elapsed() > PATIENCE {
-            child.kill().ok();
-            return Err("the service does not begin".to_owned());
-        }
-        std::thread::yield_now();
-    }
-    Ok(child)
+    let ended = until_some("an engine that answers", || match child.try_wait() {
+        Ok(Some(status)) => Some(Err(format!("the service ended with {status}"))),
+        _ => UnixStream::connect(socket).is_ok().then_some(Ok(())),
+    });
+    ended.map(|()| child)
 }
 
 /// Starts a program from a thread that never ends: for the kernel, the thread is the parent whose death it waits for.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{empty_project, world};
+use crate::{HOST_PLACES, empty_project, world};
 
 #[test]
 fn golden_answers_of_the_example_are_judged() {
@@ -88,6 +88,7 @@ fn an_audit_reports_and_writes_a_page() {
 #[test]
 fn without_rooms_judging_is_refused_and_none_is_recorded() {
     // Whether the host allows it or not, `none` is never silent. Its places must be free on this host.
+    let _places = HOST_PLACES.lock();
     let env = world();
     env.init();
     if ["/workspace", "/logs", "/tests"].iter().any(|place| std::path::Path::new(place).exists()) {

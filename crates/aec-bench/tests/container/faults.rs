@@ -1,6 +1,7 @@
 //! What can go wrong with containers, and what becomes of it: an outcome of a kind, never a reward.
 
 use aec_container::{Engine, EngineLimits, TaskImage};
+use aec_test::wait::until;
 use serde_json::Value;
 
 use crate::runs::{project, write_task};
@@ -127,18 +128,18 @@ fn hurry(env: &aec_test::TestEnv, task: &str, seconds: u32) {
 #[test]
 fn the_time_in_which_a_room_is_opened_is_not_the_agents() {
     let Some((env, _)) = project(0) else { return };
-    let slow = format!("FROM python:3.12-slim\nRUN sleep 6 # {}\n", std::process::id());
+    let slow = format!("FROM python:3.12-slim\nRUN sleep 12 # {}\n", std::process::id());
     write_task(&env, "civil/slow", &slow);
-    hurry(&env, "civil/slow", 3);
+    hurry(&env, "civil/slow", 10);
     let run = env.run(["--json", "run", "civil", "--harness", "oracle", "-e", "slow", "--backend", "docker"]);
     assert_eq!((run.code, &run.data()["all"]["reward_sum"]), (Some(0), &1.0.into()), "{run:?}");
     // Four who share one place wait for one another longer than they may work.
     env.write("aec-bench.toml", "[compute.docker]\ncontainers = 1\n");
     write_task(&env, "civil/slow", "FROM python:3.12-slim\n");
-    hurry(&env, "civil/slow", 4);
+    hurry(&env, "civil/slow", 8);
     env.write(
         "tasks/civil/slow/solution/solve.sh",
-        "#!/bin/sh\nsleep 2\necho '{\"flow\": 3.2, \"depth\": 1.25}' > /workspace/output.json\n",
+        "#!/bin/sh\nsleep 3\necho '{\"flow\": 3.2, \"depth\": 1.25}' > /workspace/output.json\n",
     );
     let run = env.run([
         "--json",
@@ -158,7 +159,7 @@ fn the_time_in_which_a_room_is_opened_is_not_the_agents() {
     assert_eq!((run.code, &run.data()["all"]["reward_sum"]), (Some(0), &4.0.into()), "{run:?}");
     let listed = env.run(["--json", "ledger", "list", "-e", "queue"]).data();
     for record in listed["records"].as_array().unwrap() {
-        assert!(record["agent_seconds"].as_f64().unwrap() < 4.0, "{record}");
+        assert!(record["agent_seconds"].as_f64().unwrap() < 8.0, "{record}");
     }
 }
 
@@ -218,10 +219,10 @@ fn images_are_removed_but_not_those_that_somebody_uses() {
             .filter_map(|entry| std::fs::read_to_string(entry.path().join("trajectory.jsonl")).ok())
             .any(|text| text.contains("tool_call"))
     };
-    while !begun() {
+    until("the agent's first command", || {
         assert!(child.try_wait().unwrap().is_none(), "the run is over");
-        std::thread::yield_now();
-    }
+        begun()
+    });
     let found = engine.leftovers().unwrap();
     assert_eq!((found.containers.len(), found.images.len()), (0, 2), "{found:?}");
     // What the room was made from loses its name, as long as the room's own is there.
@@ -260,9 +261,7 @@ fn an_engine_that_goes_away_is_a_fault_that_may_pass() {
     ];
     let child = env.start_piped(arguments);
     let label = "org.aec-bench.experiment=lost";
-    while podman.containers(label).is_empty() {
-        std::thread::yield_now();
-    }
+    until("a container of the run", || !podman.containers(label).is_empty());
     drop(service);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));

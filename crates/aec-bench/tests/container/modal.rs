@@ -2,11 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_test::TestEnv;
 use aec_test::modal::ModalServers;
+use aec_test::wait::until;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn the_same_experiment_gives_the_same_verdicts_here_and_in_modals_sandboxes() {
     // An agent that does nothing needs no room; each of the others has one, and every verifier.
     let made = servers.sandboxes();
     assert_eq!(made.len(), 5);
-    assert_eq!(servers.ended().len(), 5, "every sandbox is ended");
+    until("the end of every sandbox", || servers.ended().len() == 5);
     for sandbox in &made {
         for tag in ["experiment", "trial", "host", "boot", "pid"] {
             assert!(sandbox["tags"][format!("aec-bench-{tag}")].is_string(), "{tag}: {sandbox}");
@@ -247,16 +247,6 @@ fn bridges(run: u32) -> Vec<Pid> {
         }
     }
     found
-}
-
-/// Looks until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_mins(2), "{what}");
-        // Others need the processor to get there.
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]

@@ -23,9 +23,9 @@ fn commands_are_nobody_and_see_the_image_and_nothing_of_the_host() {
     );
     assert!(out(&mut room, "grep -c . /proc/net/route").starts_with('1'), "no network but its own");
     assert_eq!(
-        out(&mut room, "ls /proc | grep -c '^[0-9]'").parse::<u32>().unwrap(),
-        4,
-        "the first, sh, ls, grep"
+        out(&mut room, "set -- /proc/[0-9]*; echo $#; cat /proc/1/comm"),
+        "2\naec-bench",
+        "the first and sh"
     );
     for forbidden in [
         "touch /usr/bin/new",
@@ -75,7 +75,7 @@ fn commands_have_streams_deadlines_and_ends_of_their_own() {
     let unknown = room.exec(&ExecSpec::new(["no-such-program"]), &mut |_, _| {}).unwrap();
     assert_eq!(unknown.exit, Exit::Code(127));
     let mut slow = ExecSpec::new(["sh", "-c", "echo begun; sleep 60 & sleep 60"]);
-    slow.deadline = Duration::from_millis(500);
+    slow.deadline = Duration::from_secs(3);
     let begun = Instant::now();
     let result = room.exec(&slow, &mut |_, _| {}).unwrap();
     assert_eq!((result.exit, result.stdout.text()), (Exit::Deadline, "begun\n".to_owned()));
@@ -132,7 +132,7 @@ fn files_go_in_and_out_and_links_lead_nowhere() {
         "judgekept"
     );
     // Frozen: nothing runs, everything can be read.
-    out(&mut room, "(while :; do date >> alive; done) & sleep 0.1");
+    out(&mut room, "(while :; do date >> alive; done) & until [ -s alive ]; do :; done");
     room.freeze().unwrap();
     let alive = room.directory("/workspace").unwrap().read(Path::new("alive"), 10_000_000).unwrap();
     assert!(!alive.is_empty());
@@ -262,7 +262,7 @@ fn a_resident_talks_through_its_socket_until_it_is_evicted() {
 fn a_stop_from_another_thread_ends_a_command() {
     let Some(mut room) = open() else { return };
     let stopper = room.stopper().unwrap();
-    let mut command = ExecSpec::new(["sh", "-c", "echo begun; echo kept > /workspace/kept; sleep 100"]);
+    let mut command = ExecSpec::new(["sh", "-c", "echo kept > /workspace/kept; echo begun; sleep 100"]);
     command.deadline = Duration::from_secs(100);
     let (to, from) = std::sync::mpsc::channel();
     let stopping = std::thread::spawn(move || {

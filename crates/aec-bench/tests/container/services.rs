@@ -60,7 +60,7 @@ const COMPOSE: &str = r#"services:
     entrypoint: [python3, /store.py]
     volumes: ["./store.py:/store.py"]
     expose: ["80"]
-    healthcheck: { test: "test -f /tmp/ready", interval: 100ms, retries: 100 }
+    healthcheck: { test: "test -f /tmp/ready", interval: 100ms, retries: 600 }
 "#;
 
 /// The verifier asks a plant of its own.
@@ -204,7 +204,7 @@ if name == "first":
     time.sleep(2)
     listener = socket.create_server((socket.gethostbyname("first"), 700))
 else:
-    for _ in range(100):
+    for _ in range(600):
         try:
             found.append(socket.create_connection(("first", 700)).makefile().read().strip()); break
         except OSError: time.sleep(0.1)

@@ -9,7 +9,7 @@ use crate::world::World;
 
 #[test]
 fn evaluations_of_a_file_run_side_by_side() {
-    let world = World::with(|options| options.latency = Range::only(Duration::from_millis(50)));
+    let world = World::with(|options| options.latency = Range::only(Duration::from_millis(300)));
     world.environment("gsm8k");
     world.environment("math-python");
     world.env.write(

@@ -148,7 +148,7 @@ fn addresses_keys_and_headers_reach_the_service() {
 
 #[test]
 fn both_limits_of_concurrency_hold_at_the_server() {
-    let world = World::with(|options| options.latency = Range::only(Duration::from_millis(40)));
+    let world = World::with(|options| options.latency = Range::only(Duration::from_millis(300)));
     world.environment("my-env");
     world.eval("eval run my-env -n -1 -r 4 -c 3");
     assert_eq!(world.server.stats().highest_in_flight, 3);

@@ -24,7 +24,7 @@ fn both_limits_and_the_order_of_scoring_are_seen_at_the_server() {
     let run = |words: &[&str]| {
         // The usual answer is 7: it is judged wrong, and right where somebody asks whether 7 is 8.
         let world = world_with(&[("JUDGE: is 7 the same as 8?", "yes"), ("JUDGE", "no")], |options| {
-            options.latency = Range::only(Duration::from_millis(60));
+            options.latency = Range::only(Duration::from_millis(300));
         });
         let line = ["gsm8k", "-n", "6", "-r", "2", "-a", judge];
         let data = eval(&world, &python, &line.iter().chain(words).copied().collect::<Vec<_>>());

@@ -86,7 +86,7 @@ fn another_configuration_is_named_not_mixed() {
 
 #[test]
 fn errors_are_run_again_only_on_request() {
-    let world = World::with(|options| options.faults = vec!["empty=0.4".parse().unwrap()]);
+    let world = World::with(|options| options.faults = vec!["empty=0.6".parse().unwrap()]);
     world.environment("my-env");
     let line = "eval run my-env -n 5 -r 4 -s";
     let first = world.run(&format!("--json {line}"));

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use aec_judge::verdict::Outcome;
+use aec_test::wait::until;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -40,9 +41,7 @@ fn kill(world: &World, names: (&str, &str), mut run: Running, chance: &mut Chanc
     let records = chance.up_to(2) == 0;
     let wanted =
         seen(world, names, records) + usize::try_from(chance.up_to(if records { 12 } else { 4 })).unwrap();
-    while seen(world, names, records) < wanted && !run.is_over() {
-        std::thread::yield_now();
-    }
+    until("what is watched", || seen(world, names, records) >= wanted || run.is_over());
     // The moment is what is random here; nothing waits for anything to be ready.
     let spin = Duration::from_micros(chance.up_to(30_000));
     let begun = Instant::now();

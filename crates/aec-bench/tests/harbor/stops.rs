@@ -1,9 +1,9 @@
 //! Jobs that are interrupted, killed or crash: what finished is recorded, the rest is done by the next run.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use aec_judge::verdict::Outcome;
+use aec_test::wait::{until, until_some};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::world::{Project, names_in};
@@ -31,26 +31,17 @@ fn line(experiment: &str) -> String {
 /// The process of the only job that is under way.
 fn harbor(project: &Project, experiment: &str) -> Pid {
     let below = project.jobs(experiment).join("_harbor");
-    let until = Instant::now() + Duration::from_secs(30);
-    while Instant::now() < until {
+    until_some("a job", || {
         let pids = names_in(&below)
             .into_iter()
             .filter_map(|name| std::fs::read_to_string(below.join(name).join("pid")).ok());
-        if let Some(pid) = pids.filter_map(|text| text.trim().parse().ok()).find_map(Pid::from_raw) {
-            return pid;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    panic!("no job was started");
+        pids.filter_map(|text| text.trim().parse().ok()).find_map(Pid::from_raw)
+    })
 }
 
 /// Waits until so many records are there.
 fn wait_for_records(project: &Project, experiment: &str, count: usize) {
-    let until = Instant::now() + Duration::from_mins(1);
-    while project.record_names(experiment).len() < count {
-        assert!(Instant::now() < until, "{:?}", project.record_names(experiment));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("records", || project.record_names(experiment).len() >= count);
 }
 
 /// The slow task is quick from now on, as if whatever held it up were gone; its files stay what they are.
@@ -98,7 +89,7 @@ fn a_job_that_is_killed_is_told_of_and_nothing_is_made_up() {
 #[test]
 fn a_job_that_outlives_its_run_is_recorded_by_the_next_one() {
     let Some(mut project) = slow() else { return };
-    project.env.set(SLOWLY, "6");
+    project.env.set(SLOWLY, "20");
     let running = project.start(&line("orphan"));
     wait_for_records(&project, "orphan", 1);
     let pid = harbor(&project, "orphan");
@@ -110,10 +101,7 @@ fn a_job_that_outlives_its_run_is_recorded_by_the_next_one() {
     let (id, _) = project.refusal("run --resume orphan", 4);
     assert_eq!(id, "Y036", "its trials would be run twice");
     kill_process(pid, Signal::CONT).unwrap();
-    let until = Instant::now() + Duration::from_mins(1);
-    while alive(pid) && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    until("the end of the job", || !alive(pid));
     let rest = project.data("run --resume orphan");
     assert_eq!(rest["all"]["outcomes"]["scored"], 2, "{rest}");
     assert_eq!(jobs(&project, "orphan").len(), 1, "it was not run again");

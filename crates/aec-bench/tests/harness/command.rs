@@ -139,7 +139,7 @@ async fn how_a_program_ends_is_how_the_work_ends() {
         "{:?}",
         killed.rollout
     );
-    let late = run("echo begun; sleep 600", 1).await;
+    let late = run("echo begun; sleep 600", 5).await;
     assert!(matches!(late.rollout.end, End::Limit(Limit::Time)));
     assert_eq!(late.stdout(0), "begun\n");
     let absent = run("/nowhere/at/all", 60).await;

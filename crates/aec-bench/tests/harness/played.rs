@@ -93,7 +93,7 @@ async fn sim_has_the_skill_that_its_prompt_gives_it() {
 }
 
 fn scripted(script: &str) -> Bench {
-    let mut bench = Bench::new(Harness::Scripted, json!({ "script": "play/it.yaml", "command_timeout": 1 }));
+    let mut bench = Bench::new(Harness::Scripted, json!({ "script": "play/it.yaml", "command_timeout": 5 }));
     bench.files =
         vec![AgentFile { path: "play/it.yaml".into(), content: script.as_bytes().into(), executable: false }];
     bench
@@ -110,7 +110,7 @@ async fn a_script_is_played_with_the_tools_of_models() {
     .await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
     assert_eq!(left.rollout.final_text.as_deref(), Some("That is all."));
-    assert_eq!((left.stdout(0), left.stderr(0)), ("x,z\n0,1\n", "\n[timed out after 1 s]"));
+    assert_eq!((left.stdout(0), left.stderr(0)), ("x,z\n0,1\n", "\n[timed out after 5 s]"));
     assert!(left.stderr(1).contains("there is no tool `nothing`"));
     assert_eq!(left.file("output.json").await.as_deref(), Some("{}"));
     assert_eq!((left.result("actions"), left.result("tool_calls")), (&json!(5), &json!(3)));

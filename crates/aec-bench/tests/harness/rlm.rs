@@ -80,7 +80,7 @@ async fn code_in_a_fenced_block_is_run_and_what_follows_it_is_forgotten() {
 #[tokio::test]
 async fn sessions_outlive_what_code_does_to_them() {
     let left = bench(
-        json!({"command_timeout": 1, "tool_output": 2000}),
+        json!({"command_timeout": 4, "tool_output": 2000}),
         &[
             "kept = 1\nNOTE('found', {'depth_m': 1.25})\nimport sys\nsys.exit(3)",
             "while True: pass",
@@ -103,8 +103,12 @@ async fn sessions_outlive_what_code_does_to_them() {
     assert_eq!(left.stderr(3), "Hung");
     assert!(left.stdout(4).starts_with("(False, {'depth_m': 1.25})"), "{}", left.stdout(4));
     assert_eq!(left.stderr(5), "Crashed");
-    // On a slow machine its second is over before the memory is.
-    assert!(["MemoryError", "Crashed", "Interrupted"].contains(&left.stderr(6)), "{}", left.stderr(6));
+    // On a slow machine its time is over before the memory is, and it may be too busy to hear of it.
+    assert!(
+        ["MemoryError", "Crashed", "Interrupted", "Hung"].contains(&left.stderr(6)),
+        "{}",
+        left.stderr(6)
+    );
     assert_eq!(left.rollout.submitted.as_deref(), Some("1.25"));
 }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::Boundary;
 use aec_model::test_server::{Options, Range};
+use aec_test::port::ClosedPort;
+use aec_test::wait::until;
 use serde_json::{Value, json};
 
 use crate::world::{names_in, right};
@@ -13,18 +15,18 @@ use crate::{Project, Server};
 
 const LINE: &str = "run civil --model mine --harness direct -e x";
 
-/// A server on a port where one was before.
-fn back(port: u16) -> Server {
+/// A server where nobody was before.
+fn back(nobody: ClosedPort) -> Server {
+    let port = nobody.address.port();
+    drop(nobody);
     Server::start(Options { port, ..right() })
 }
 
 #[test]
 fn a_server_that_is_down_is_nobodys_score_and_the_run_goes_on_later() {
     let project = Project::with_tasks(12);
-    let server = Server::start(right());
-    let port = server.port();
-    project.endpoints(&server.url(), &["mine"]);
-    drop(server);
+    let nobody = ClosedPort::take();
+    project.endpoints(&format!("http://{}", nobody.address), &["mine"]);
     // The time is up long before the client gives up: that is the server's doing, not the agent's.
     let down = project.json(&format!("{LINE} --timeout 3 --concurrency 4 --max-faults 6 --max-attempts 1"));
     assert_eq!(down.code, Some(1), "{down:?}");
@@ -38,7 +40,7 @@ fn a_server_that_is_down_is_nobodys_score_and_the_run_goes_on_later() {
         assert!(fault.boundary == Boundary::Provider && fault.retryable, "{fault:?}");
         assert!(record.reward().is_none());
     }
-    let server = back(port);
+    let server = back(nobody);
     let up = project.json("run --resume x --rerun infra");
     assert_eq!(up.code, Some(0), "{up:?}");
     assert_eq!(up.envelope()["data"]["all"]["outcomes"], json!({ "scored": 12 }));
@@ -50,10 +52,8 @@ fn a_server_that_is_down_is_nobodys_score_and_the_run_goes_on_later() {
 #[test]
 fn a_server_that_comes_back_in_time_costs_nothing() {
     let project = Project::with_tasks(4);
-    let server = Server::start(right());
-    let port = server.port();
-    project.endpoints(&server.url(), &["mine"]);
-    drop(server);
+    let nobody = ClosedPort::take();
+    project.endpoints(&format!("http://{}", nobody.address), &["mine"]);
     let run = project.start(&format!("--json {LINE}"));
     // It has asked in vain before the server is back.
     let live = project.jobs("x").join("_live");
@@ -63,10 +63,8 @@ fn a_server_that_comes_back_in_time_costs_nothing() {
             text.contains("\"event\":\"failed\"")
         })
     };
-    while !failed() {
-        std::thread::yield_now();
-    }
-    let _server = back(port);
+    until("a call in vain", failed);
+    let _server = back(nobody);
     let (code, output, said) = run.end();
     assert_eq!(code, Some(0), "{output} {said}");
     assert!(
@@ -218,7 +216,7 @@ fn trials_are_judged_by_the_verifier_that_was_planned() {
 #[test]
 fn a_task_that_changes_before_its_turn_stops_the_run() {
     let project = Project::with_tasks(2);
-    let server = Server::start(Options { latency: Range::only(Duration::from_millis(600)), ..right() });
+    let server = Server::start(Options { latency: Range::only(Duration::from_secs(3)), ..right() });
     project.endpoints(&server.url(), &["mine"]);
     let run = project.start(&format!("--json {LINE} --concurrency 1"));
     server.wait_for_requests(1);

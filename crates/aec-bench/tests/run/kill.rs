@@ -9,6 +9,7 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 use aec_model::event::CallEvent;
 use aec_run::trajectory;
+use aec_test::wait::until;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -47,9 +48,7 @@ fn kill(project: &Project, server: &Server, run: Running, chance: &mut Chance, s
     let before = seen(project, server, what);
     let wanted = before + if what == 0 { 1 + chance.up_to(1) } else { chance.up_to(step) };
     let mut run = run;
-    while seen(project, server, what) < wanted && !run.is_over() {
-        std::thread::yield_now();
-    }
+    until("what is watched", || seen(project, server, what) >= wanted || run.is_over());
     let spin = Duration::from_micros(chance.up_to(if what == 0 { 60_000 } else { 4_000 }));
     let begun = Instant::now();
     while begun.elapsed() < spin {

@@ -7,6 +7,7 @@ use aec_judge::verdict::Outcome;
 use aec_model::event::CallEvent;
 use aec_model::test_server::{Options, Range};
 use aec_run::trajectory::{self, Event, EventRole};
+use aec_test::wait::until;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -238,7 +239,7 @@ fn the_second_signal_cancels_and_says_so_in_records() {
 
 #[test]
 fn two_runs_at_once_are_one_run_and_a_refusal() {
-    let (project, server) = slow(4, Duration::from_millis(800));
+    let (project, server) = slow(4, Duration::from_mins(5));
     let run = project.start(&format!("--json {LINE} --concurrency 1"));
     server.wait_for_requests(1);
     for line in ["run --resume x", LINE, "run --resume x --shard 0/2"] {
@@ -249,9 +250,14 @@ fn two_runs_at_once_are_one_run_and_a_refusal() {
         assert!(what.contains("is being run by process ") && what.contains(" since "), "{what}");
     }
     assert_eq!(project.json("runs clean").code, Some(3), "nothing is swept while it runs");
+    assert_eq!(project.data("runs stop x --force")["asked"], "give up");
     let (code, output, said) = run.end();
-    assert_eq!(code, Some(0), "{output} {said}");
-    assert_eq!((server.count(), outcomes(&project)), (4, vec![Outcome::Scored; 4]));
+    assert_eq!(code, Some(130), "{output} {said}");
+    assert_eq!((server.count(), outcomes(&project)), (1, vec![Outcome::Cancelled]));
+    let quick = Server::start(right());
+    project.endpoints(&quick.url(), &["mine"]);
+    assert_eq!(project.data("run --resume x")["all"]["outcomes"], json!({ "scored": 4 }));
+    assert_eq!(quick.count(), 4);
     project.assert_sound("x");
 }
 
@@ -339,7 +345,7 @@ fn tokens_end_an_experiment_over_all_its_sessions() {
 
 #[test]
 fn runs_can_be_watched_and_stopped_from_elsewhere() {
-    let (project, server) = slow(10, Duration::from_millis(900));
+    let (project, server) = slow(10, Duration::from_secs(4));
     assert_eq!(project.json("runs stop x").code, Some(3), "there is nothing to stop");
     let run = project.start(&format!("--json {LINE} --concurrency 2"));
     server.wait_for_requests(2);
@@ -394,9 +400,7 @@ fn what_a_killed_session_spent_is_spent() {
         trajectory::read(&text).0
     };
     let at_work = |name: &&String| events(name).iter().any(|event| event.role == EventRole::ToolCall);
-    while names_in(&live).iter().filter(at_work).count() < TRIALS {
-        std::thread::yield_now();
-    }
+    until("trials at work", || names_in(&live).iter().filter(at_work).count() >= TRIALS);
     run.signal(Signal::KILL);
     run.end();
     assert_eq!((server.count(), project.record_names("x").len()), (12, 0));

@@ -9,6 +9,7 @@ use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
 use aec_model::script::Script;
 use aec_model::test_server::{Answers, Options, Stats, TestServer};
+use aec_test::wait::until;
 use aec_test::{Run, TestEnv};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -192,11 +193,16 @@ pub(crate) fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
     while let Some(directory) = waiting.pop() {
         for entry in std::fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
-            if path.symlink_metadata().unwrap().is_dir() {
+            if path.is_dir() && !path.is_symlink() {
                 waiting.push(path);
-            } else {
-                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-                files.insert(name, std::fs::read(&path).unwrap());
+                continue;
+            }
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            match std::fs::read(&path) {
+                Ok(bytes) => drop(files.insert(name, bytes)),
+                // A run that goes on replaces its files.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => panic!("{name}: {error}"),
             }
         }
     }
@@ -278,10 +284,6 @@ impl Server {
         self.server().url()
     }
 
-    pub(crate) fn port(&self) -> u16 {
-        self.url().rsplit(':').next().unwrap().parse().unwrap()
-    }
-
     pub(crate) fn stats(&self) -> Stats {
         self.server().stats()
     }
@@ -304,9 +306,7 @@ impl Server {
 
     /// Waits until so many requests to a model have come.
     pub(crate) fn wait_for_requests(&self, count: u64) {
-        while self.count() < count {
-            std::thread::yield_now();
-        }
+        until(&format!("request {count}"), || self.count() >= count);
     }
 }
 

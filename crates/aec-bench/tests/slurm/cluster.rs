@@ -140,7 +140,18 @@ impl Cluster {
 
     /// Waits until no job is in the queue.
     pub(crate) fn wait_until_idle(&self) {
-        wait_until("the queue is empty", || self.tell("squeue", &["-h"]).trim().is_empty());
+        wait_until("the queue is empty", || {
+            // A controller that is too busy to answer has no empty queue.
+            let listed = Command::new("squeue").arg("-h").env("SLURM_CONF", self.config()).output().unwrap();
+            listed.status.success() && listed.stdout.trim_ascii().is_empty()
+        });
+    }
+
+    /// Waits until so many parts of an array are under way.
+    pub(crate) fn wait_until_running(&self, job: &str, parts: usize) {
+        wait_until("every part is under way", || {
+            self.tell("squeue", &["-h", "-r", "-t", "R", "-j", job]).lines().count() == parts
+        });
     }
 }
 
@@ -174,7 +185,7 @@ fn configuration(root: &Path) -> String {
          ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nJobAcctGatherType=jobacct_gather/none\n\
          AccountingStorageType=accounting_storage/none\nJobCompType=jobcomp/none\nMpiDefault=none\n\
          SelectType=select/cons_tres\nSelectTypeParameters=CR_CPU,CR_LLN\nSlurmdParameters=config_overrides\n\
-         ReturnToService=2\nSlurmdTimeout=4\nKillWait=10\nMinJobAge=300\nMaxArraySize=101\n\
+         ReturnToService=2\nSlurmdTimeout=10\nKillWait=10\nMinJobAge=300\nMaxArraySize=101\n\
          SchedulerParameters=sched_interval=2,batch_sched_delay=0,bf_interval=2\n",
         at("munge.sock"),
         ports[0],
@@ -206,7 +217,7 @@ fn tempfile_bytes() -> Vec<u8> {
 
 /// Waits for something that must come.
 pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_mins(2);
+    let deadline = Instant::now() + Duration::from_mins(10);
     while !done() {
         assert!(Instant::now() < deadline, "never: {what}");
         std::thread::sleep(Duration::from_millis(50));
@@ -231,11 +242,25 @@ pub(crate) fn command_line(pid: i32) -> String {
     String::from_utf8_lossy(&bytes).replace('\0', " ")
 }
 
-/// Whether a step belongs to the node with this spool directory: it listens on a socket there.
+/// Whether a step belongs to the node with this spool directory: it listens on a socket there. Other clusters have jobs
+/// of the same numbers.
 fn spool_is(pid: i32, spool: &Path) -> bool {
     let directory = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-    directory.starts_with(spool)
-        || std::fs::read_to_string("/proc/net/unix").unwrap_or_default().contains(&*spool.to_string_lossy())
+    if directory.starts_with(spool) {
+        return true;
+    }
+    let sockets = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let below = sockets.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words
+            .get(7)
+            .is_some_and(|path| Path::new(path).starts_with(spool))
+            .then(|| format!("socket:[{}]", words[6]))
+    });
+    let below: Vec<String> = below.collect();
+    let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let mut links = files.filter_map(Result::ok).filter_map(|file| std::fs::read_link(file.path()).ok());
+    links.any(|link| below.iter().any(|socket| link.as_os_str() == socket.as_str()))
 }
 
 fn children(pid: i32) -> Vec<i32> {

@@ -71,7 +71,7 @@ fn verdicts_are_the_same_as_on_one_machine() {
 fn a_run_is_stopped_wherever_it_runs() {
     let Some(cluster) = Cluster::start() else { return };
     let project = project_on(&cluster, 40);
-    slow_solutions(&project, 40, 0.4);
+    slow_solutions(&project, 40, 1.0);
     let line = "run civil --harness oracle -e x --engine slurm --concurrency 1";
     let submitted = project.data(&format!("{line} --shards 4 --detach"));
     assert_eq!(submitted["state"], "submitted");

@@ -123,7 +123,7 @@ def trial(browser, scheme):
     page.go_back()
     page.wait_for_selector("html[data-ready]")
     page.click("text=submission/note.html")
-    assert "<script>hacked=1</script>" in page.inner_text("body")
+    page.locator("body", has_text="<script>hacked=1</script>").wait_for()
     assert page.evaluate("typeof hacked") == "undefined"
     watched.close()
 
@@ -159,7 +159,7 @@ def without_script(browser):
     page.select_option("select[name=result]", "partial")
     page.click("button:has-text('Filter')")
     page.locator("#trials ~ .scroll tbody a").first.click()
-    assert page.locator(".plain-trace .entry").count() >= 4
+    page.locator(".plain-trace .entry").nth(3).wait_for()
     assert page.locator(".plain-trace pre", has_text="onerror").count() >= 1
     assert page.locator("#theme").is_hidden()
     watched.picture("without-script", full=True)
@@ -179,7 +179,7 @@ def live(browser):
     print("the attempt may end", flush=True)
     # The record takes the place of the events by itself.
     page.wait_for_selector(".badge.r-pass", timeout=60000)
-    assert page.locator(".entry").count() >= 4
+    page.locator(".entry").nth(3).wait_for()
     watched.close()
 
 

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::browser::{chromium, interpreter};
 use crate::world::{GatedModel, HOSTILE, Project, Web};
+use aec_test::wait::{until, until_some};
 
 /// Tasks that are made on the fly, and an agent that does better once it is told to check units.
 const SOLVER: &str =
@@ -225,13 +226,10 @@ fn a_run_is_followed_while_it_goes_on() {
     let web = Web::start(&project);
     let mut run = SlowEvolution::start(&project);
     // The run appears with its first event.
-    let mut events = loop {
+    let mut events = until_some("the run", || {
         let stream = web.follow("/live/evolution/evolve/vd-1");
-        if stream.status == 200 {
-            break stream;
-        }
-        std::thread::yield_now();
-    };
+        (stream.status == 200).then_some(stream)
+    });
     let waits =
         |data: &serde_json::Value| data["agents"][0]["doing"].as_str().unwrap().starts_with("changes c-");
     let progress = events.until(|name, data| name == "progress" && waits(data));
@@ -275,9 +273,7 @@ fn pages_and_files_of_runs_work_in_a_browser() {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("browser-pictures");
     let mut run = SlowEvolution::start(&project);
     let begins = project.env.path("artefacts/feedback/evolve/vd-2/events.jsonl");
-    while !begins.is_file() {
-        std::thread::yield_now();
-    }
+    until("the run's first event", || begins.is_file());
     let mut script = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/evolution.py"))
         .arg(web.url())

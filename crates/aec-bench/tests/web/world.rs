@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_test::TestEnv;
+use aec_test::wait::until_some;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -85,7 +86,7 @@ impl Project {
     /// Writes a task whose answer the native scorer judges.
     pub(crate) fn task(&self, id: &str) {
         let task = format!(
-            "version = \"1.0\"\n\n[metadata]\ndifficulty = \"easy\"\ntags = [\"plain\", \"{HOSTILE}\"]\n\n[agent]\ntimeout_sec = 60\n"
+            "version = \"1.0\"\n\n[metadata]\ndifficulty = \"easy\"\ntags = [\"plain\", \"{HOSTILE}\"]\n\n[agent]\ntimeout_sec = 600\n"
         );
         let instruction = format!(
             "# Channel {id}\n\n{HOSTILE}\n\n[a](javascript:hacked=3) =HYPERLINK(\"x\")\n\nWrite `flow_m3_s` and `depth_m` \
@@ -129,10 +130,14 @@ impl Project {
         let mut waiting = vec![self.env.dir()];
         while let Some(directory) = waiting.pop() {
             for entry in std::fs::read_dir(&directory).unwrap().map(Result::unwrap) {
+                // Files of the index come and go while it is read.
+                if entry.file_name().to_string_lossy().starts_with("_index.sqlite") {
+                    continue;
+                }
                 let known = entry.metadata().unwrap();
                 if known.is_dir() {
                     waiting.push(entry.path());
-                } else if !entry.file_name().to_string_lossy().starts_with("_index.sqlite") {
+                } else {
                     let name = entry.path().to_string_lossy().into_owned();
                     found.push((name, known.len(), known.modified().unwrap()));
                 }
@@ -187,11 +192,15 @@ impl Web {
 
     /// A page that must be there, as text.
     pub(crate) fn page(&self, path: &str) -> String {
-        let reply = self.get(path);
-        assert_eq!(reply.status, 200, "{path}: {}", reply.body);
-        assert_eq!(reply.header("content-type"), "text/html; charset=utf-8", "{path}");
-        assert!(reply.header("server-timing").starts_with("page;dur="), "{path}");
-        reply.body
+        // A page does not wait for what takes long; it says so.
+        until_some(&format!("a page with everything at {path}"), || {
+            let reply = self.get(path);
+            assert_eq!(reply.status, 200, "{path}: {}", reply.body);
+            assert_eq!(reply.header("content-type"), "text/html; charset=utf-8", "{path}");
+            assert!(reply.header("server-timing").starts_with("page;dur="), "{path}");
+            let whole = !reply.body.contains(" yet; load the page again");
+            whole.then_some(reply.body)
+        })
     }
 
     fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], more: &str) -> TcpStream {

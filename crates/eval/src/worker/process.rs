@@ -31,7 +31,7 @@ const EXCERPT: usize = 200;
 /// How long what a worker said before its end may take to be read.
 const READ_AFTER_END: Duration = Duration::from_secs(5);
 /// How long the output of a worker may take to be copied after its end.
-const COPY_AFTER_END: Duration = Duration::from_millis(500);
+const COPY_AFTER_END: Duration = Duration::from_secs(5);
 /// Bytes that are gathered into one write.
 const WRITE_AT_ONCE: usize = 256 * 1024;
 

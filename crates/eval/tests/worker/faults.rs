@@ -70,7 +70,7 @@ async fn restarts_come_to_an_end() {
 async fn a_job_that_hangs_is_given_up_and_its_worker_stays() {
     let Some(python) = interpreter(VERSION) else { return };
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "hang"}));
-    setup.limits.scoring = Some(Duration::from_millis(500));
+    setup.limits.scoring = Some(Duration::from_secs(5));
     setup.limits.restarts = 0;
     let pool = WorkerPool::start(setup).await.unwrap();
     let door = words();
@@ -84,7 +84,7 @@ async fn a_job_that_hangs_is_given_up_and_its_worker_stays() {
 async fn a_worker_that_is_stuck_is_ended_and_started_again() {
     let Some(python) = interpreter(VERSION) else { return };
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "block"}));
-    setup.limits.scoring = Some(Duration::from_millis(500));
+    setup.limits.scoring = Some(Duration::from_secs(5));
     setup.limits.drop = Duration::from_millis(500);
     let pool = WorkerPool::start(setup).await.unwrap();
     let door = words();

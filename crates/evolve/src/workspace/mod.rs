@@ -80,7 +80,14 @@ pub struct Version {
 /// Held by whoever changes a workspace.
 #[derive(Debug)]
 pub struct Held {
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a process that is being started has it open for a moment, too.
+        self.lock.unlock().ok();
+    }
 }
 
 impl Workspace {
@@ -148,7 +155,7 @@ impl Workspace {
             return Err(vec![problem.why(why).fix("wait for it, or stop it").in_file(&self.path)]);
         }
         self.finish_show().map_err(|error| broken(&self.path, &error))?;
-        Ok(Held { _lock: lock })
+        Ok(Held { lock })
     }
 
     /// The candidate that lies in the working tree.

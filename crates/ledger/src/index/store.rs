@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aec_base::digest::Digest;
 use rusqlite::config::DbConfig;
@@ -59,13 +59,11 @@ const TABLES: &str = "
 
 /// Opens the file, making it and what is wrong with it anew.
 pub(super) fn open(path: &Path) -> Result<Connection, IndexError> {
-    const TRIES: u32 = 40;
-    let mut tried = 0;
+    let begun = Instant::now();
     loop {
         match open_once(path) {
             // Switching to the write-ahead log does not wait for others by itself.
-            Err(IndexError::Database(error)) if is_busy(&error) && tried < TRIES => {
-                tried += 1;
+            Err(IndexError::Database(error)) if is_busy(&error) && begun.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(25));
             }
             opened => return opened,

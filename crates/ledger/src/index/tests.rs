@@ -95,17 +95,18 @@ fn settle_like_before(index: &Index, path: &Path) {
 fn a_time_that_is_too_recent_is_not_believed() {
     let (_directory, ledger) = ledger();
     example::write(&ledger, &example::record("exp", "a", 1));
+    let directory = place(&ledger, "exp");
+    // Not so long ago, however long the next steps take.
+    let recent = std::fs::FileTimes::new().set_modified(SystemTime::now() + Duration::from_mins(1));
+    std::fs::File::open(&directory).unwrap().set_times(recent).unwrap();
     let mut index = Index::open(&ledger).unwrap();
     index.refresh().unwrap();
     let noted: Option<i64> =
         index.connection.query_row("SELECT modified FROM directories", [], |row| row.get(0)).unwrap();
     assert_eq!(noted, None);
     // A second file within the same tick of the clock would be found.
-    let directory = place(&ledger, "exp");
-    let before = directory.metadata().unwrap().modified().unwrap();
     example::write(&ledger, &example::record("exp", "b", 1));
-    let times = std::fs::FileTimes::new().set_modified(before);
-    std::fs::File::open(&directory).unwrap().set_times(times).unwrap();
+    std::fs::File::open(&directory).unwrap().set_times(recent).unwrap();
     assert_eq!(counts(&index.refresh().unwrap()), (1, 0, 0));
 }
 

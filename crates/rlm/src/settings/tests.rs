@@ -234,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn tightening_never_raises(turns in 0u32..300, tokens in 0u64..1_000_000, dollars in -1.0..10.0f64, own in 0.0..5.0f64) {
+    fn tightening_never_raises(turns in 0u32..300, tokens in 0u64..1_000_000, dollars in -1.0..10.0f64, own in 0.01..5.0f64) {
         let text = format!("[guardrails]\nmax_budget_usd = {own:?}");
         let before = rlm(&text).0.unwrap();
         let mut after = before.clone();

@@ -188,7 +188,9 @@ fn processes_stay_within_the_day_together_though_some_are_killed() {
     });
     let mut spenders: Vec<Child> =
         (0..3).map(|number| start(dir.path(), "spend", &format!("spend-{number}"))).collect();
-    await_that(&book, "spenders begin", || (0..3).all(|number| lines(&format!("spend-{number}")) > 20));
+    // One that begins late may find that the others have spent everything.
+    let spending = || (0..3).map(|number| lines(&format!("spend-{number}"))).sum::<usize>();
+    await_that(&book, "spenders begin", || spending() > 60);
     for victim in &mut victims {
         victim.kill().unwrap();
         victim.wait().unwrap();
