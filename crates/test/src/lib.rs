@@ -9,11 +9,13 @@
 
 pub mod bench;
 pub mod environment;
+pub mod files;
 pub mod hub;
 pub mod modal;
 pub mod podman;
 pub mod port;
 pub mod prime;
+pub mod running;
 pub mod tree;
 pub mod venv;
 pub mod wait;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use aec_model::script::{Script, ScriptedConversation};
 use aec_model::test_server::{Answers, Options};
+use aec_test::files::copy;
 use aec_test::venv::{run, with_verifiers};
 use serde_json::{Value, json};
 
@@ -30,19 +31,6 @@ pub(crate) fn world_with(replies: &[(&str, &str)], change: impl FnOnce(&mut Opti
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../eval/tests/worker/environments");
     copy(&fixtures, &world.env.path("environments"));
     world
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
 }
 
 /// Runs an evaluation in an interpreter; what it says of itself.

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
+use aec_test::files::names_in;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::voices::cycle;
-use crate::world::{LESSON, assert_only, assert_same, names_in, usual};
+use crate::world::{LESSON, assert_only, assert_same, usual};
 use crate::{Said, Voices, World};
 
 /// What differs from run to run: names of candidates follow from their files, so only times do.

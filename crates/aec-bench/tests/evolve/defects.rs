@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use aec_evolve::event::{Event, Purpose};
 use aec_evolve::state::State;
+use aec_test::files::names_in;
 use serde_json::{Value, json};
 
 use crate::swarms::{AGENTS, different};
 use crate::voices::{actions, cycle, said_by, skill};
-use crate::world::{LESSON, RIGHT, WRONG, names_in, prices, solved, task_number, usual};
+use crate::world::{LESSON, RIGHT, WRONG, prices, solved, task_number, usual};
 use crate::{Said, Voices, World};
 
 /// A solver that is good from the start and spoilt by a change.

@@ -3,10 +3,11 @@
 
 use std::os::unix::fs::symlink;
 
+use aec_test::files::names_in;
 use serde_json::{Value, json};
 
 use crate::voices::{actions, skill};
-use crate::world::{PLACES, WRONG, assert_only, names_in, usual};
+use crate::world::{PLACES, WRONG, assert_only, usual};
 use crate::{Said, Voices, World};
 
 /// One cycle of an evolver that always says this; the events of the proposal.

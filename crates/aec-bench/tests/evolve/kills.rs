@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use aec_judge::verdict::Outcome;
+use aec_test::files::{copy, names_in};
+use aec_test::running::Running;
 use aec_test::wait::until;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::voices::{cycle, said_by, skill};
-use crate::world::{LESSON, Running, copy, usual};
+use crate::world::{LESSON, usual};
 use crate::{Said, World};
 
 /// Chance that is the same in every run of the test.
@@ -30,7 +32,7 @@ impl Chance {
 /// Bytes of the log, and of records: whichever is watched.
 fn seen(world: &World, (run, experiment): (&str, &str), records: bool) -> usize {
     if records {
-        return crate::world::names_in(&world.env.path("artefacts/ledger").join(experiment)).len();
+        return names_in(&world.env.path("artefacts/ledger").join(experiment)).len();
     }
     let log = std::fs::read(world.directory(run).join("events.jsonl")).unwrap_or_default();
     String::from_utf8_lossy(&log).matches('\n').count()
@@ -48,10 +50,7 @@ fn kill(world: &World, names: (&str, &str), mut run: Running, chance: &mut Chanc
     while begun.elapsed() < spin {
         std::hint::spin_loop();
     }
-    let alive = !run.is_over();
-    if alive {
-        run.signal(Signal::KILL);
-    }
+    let alive = run.signal_if_alive(Signal::KILL);
     run.end();
     alive
 }

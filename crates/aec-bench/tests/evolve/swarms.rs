@@ -1,9 +1,10 @@
 //! Many agents at once: what is theirs alone, what they share, and how they end.
 
+use aec_test::files::names_in;
 use serde_json::{Value, json};
 
 use crate::voices::{cycle, said_by, skill};
-use crate::world::{LESSON, names_in, prices, usual};
+use crate::world::{LESSON, prices, usual};
 use crate::{Said, World};
 
 /// Agents whose ideas differ, by what they are told to look at.

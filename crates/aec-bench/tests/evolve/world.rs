@@ -2,9 +2,8 @@
 //! what a run leaves.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::OnceLock;
 
 use aec_evolve::event::Entry;
@@ -13,8 +12,9 @@ use aec_evolve::workspace::Workspace;
 use aec_evolve::workspace::git::GitProgram;
 use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
+use aec_test::files::{files_below, names_in};
+use aec_test::running::Running;
 use aec_test::{Run, TestEnv};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::swarms::{AGENTS, different};
@@ -219,9 +219,7 @@ impl World {
 
     /// Starts a run that is watched while it works.
     pub(crate) fn start(&self, line: &str) -> Running {
-        let mut child = self.env.start_piped(line.split_whitespace());
-        let said = BufReader::new(child.stderr.take().unwrap());
-        Running { child, said }
+        Running::new(self.env.start_piped(line.split_whitespace()))
     }
 
     /// The directory of a run: `evolve/w-1`.
@@ -403,85 +401,4 @@ pub(crate) fn usual(body: &Value) -> Said {
 /// An answer to a task.
 pub(crate) fn solved(right: bool) -> Said {
     if right { RIGHT.into() } else { WRONG.into() }
-}
-
-/// Names of what is in a directory, sorted; of one that is not there, none.
-pub(crate) fn names_in(directory: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
-/// Every file below a directory with its content, by its path; of a link, where it leads.
-pub(crate) fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut waiting = vec![root.to_path_buf()];
-    while let Some(directory) = waiting.pop() {
-        for entry in std::fs::read_dir(&directory).unwrap() {
-            let path = entry.unwrap().path();
-            let kind = path.symlink_metadata().unwrap();
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-            if kind.is_dir() {
-                waiting.push(path);
-            } else if kind.is_symlink() {
-                files.insert(name, std::fs::read_link(&path).unwrap().to_str().unwrap().as_bytes().to_vec());
-            } else {
-                files.insert(name, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    files
-}
-
-/// Copies a directory with everything in it.
-pub(crate) fn copy(from: &Path, to: &Path) {
-    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap();
-    assert!(status.success());
-}
-
-/// A run that is under way. It is killed when the test is over.
-pub(crate) struct Running {
-    child: Child,
-    said: BufReader<ChildStderr>,
-}
-
-impl Running {
-    /// Waits for a line of its progress that contains this.
-    pub(crate) fn wait_for(&mut self, text: &str) -> String {
-        let mut before = String::new();
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.said.read_line(&mut line).unwrap(), 0, "`{text}` was never said: {before}");
-            if line.contains(text) {
-                return line;
-            }
-            before.push_str(&line);
-        }
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
-    }
-
-    pub(crate) fn is_over(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
-    }
-
-    /// Waits for its end: exit code, stdout, and the rest of what it said.
-    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
-        let (mut output, mut said) = (String::new(), String::new());
-        self.said.read_to_string(&mut said).unwrap();
-        self.child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
-        (self.child.wait().unwrap().code(), output, said)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }

@@ -15,6 +15,7 @@ mod world;
 use std::path::{Path, PathBuf};
 
 use aec_ledger::record::TrialRecord;
+use aec_test::files::names_in;
 use world::Project;
 
 /// The version that most tests use.
@@ -49,9 +50,9 @@ fn python() -> PathBuf {
 fn jobs(project: &Project, experiment: &str) -> Vec<PathBuf> {
     let below = project.jobs(experiment).join("_harbor");
     let mut found = Vec::new();
-    for name in world::names_in(&below) {
+    for name in names_in(&below) {
         let jobs = below.join(name).join("jobs");
-        found.extend(world::names_in(&jobs).into_iter().map(|name| jobs.join(name)));
+        found.extend(names_in(&jobs).into_iter().map(|name| jobs.join(name)));
     }
     found
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use aec_judge::verdict::Outcome;
+use aec_test::files::{files_below, names_in};
 use serde_json::Value;
 
-use crate::world::{RIGHT, Server, names_in};
+use crate::world::{RIGHT, Server};
 use crate::{ROOM, VERSION, jobs, project, project_of, told, verdicts};
 
 const EXPERIMENT: &str =
@@ -128,7 +129,7 @@ fn the_loop_works_inside_the_environment() {
     assert_eq!(server.count(), 3);
     project.assert_sound("loop");
     for name in names_in(&project.jobs("loop").join("_harbor")) {
-        for (path, bytes) in crate::world::files_below(&project.jobs("loop").join("_harbor").join(name)) {
+        for (path, bytes) in files_below(&project.jobs("loop").join("_harbor").join(name)) {
             assert!(!String::from_utf8_lossy(&bytes).contains("sk-not-to-be-seen"), "{path}");
         }
     }

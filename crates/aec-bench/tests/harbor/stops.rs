@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use aec_judge::verdict::Outcome;
+use aec_test::files::names_in;
 use aec_test::wait::{until, until_some};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::world::{Project, names_in};
+use crate::world::Project;
 use crate::{ROOM, jobs, project, verdicts};
 
 /// Seconds that the slow solution takes, by way of the tests' environment.

@@ -2,9 +2,10 @@
 
 use std::process::Command;
 
+use aec_test::files::{files_below, names_in};
 use serde_json::Value;
 
-use crate::world::{Project, files_below};
+use crate::world::Project;
 use crate::{ROOM, project, python};
 
 #[test]
@@ -116,10 +117,8 @@ fn a_job_of_exported_tasks_comes_back_and_is_judged_again() {
     let shown = project.json("evaluate -e harbor-elsewhere");
     assert_eq!(shown.code, Some(0), "{shown:?}");
     // A reward that this judge does not give is told, and does not count.
-    let trial = crate::world::names_in(&project.env.path("theirs/elsewhere"))
-        .into_iter()
-        .find(|name| name.contains("__"))
-        .unwrap();
+    let trial =
+        names_in(&project.env.path("theirs/elsewhere")).into_iter().find(|name| name.contains("__")).unwrap();
     let result = format!("theirs/elsewhere/{trial}/result.json");
     let mut told: Value = serde_json::from_str(&project.env.read(&result)).unwrap();
     told["verifier_result"]["rewards"] = serde_json::json!({"reward": 0.5});

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aec_base::digest::Digest;
 use aec_prime::package::manifest::PackagedSide;
 use aec_test::Run;
+use aec_test::files::files_below;
 use serde_json::{Value, json};
 
-use crate::world::{Project, public, tree};
+use crate::world::{Project, public};
 
 /// A project with one task for every reason to need a workspace, and one that needs none.
 fn lanes() -> Project {
@@ -67,14 +68,14 @@ fn lanes_and_their_reasons_are_told() {
 fn a_package_has_the_documented_files() {
     let project = lanes();
     let data = project.export("--name aec-lanes").data();
-    let written = tree(&project.package("aec_lanes"));
+    let written = files_below(&project.package("aec_lanes"));
     let mut wanted: BTreeSet<String> =
         ["README.md", "pyproject.toml", "aec_lanes/pyproject.toml", "aec_lanes/tasks.json"]
             .into_iter()
             .map(ToOwned::to_owned)
             .collect();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/environment");
-    for (name, text) in tree(&sources).into_iter().filter(|(name, _)| name.ends_with(".py")) {
+    for (name, text) in files_below(&sources).into_iter().filter(|(name, _)| name.ends_with(".py")) {
         assert_eq!(written.get(&format!("aec_lanes/{name}")), Some(&text), "{name}");
         wanted.insert(format!("aec_lanes/{name}"));
     }
@@ -99,7 +100,7 @@ fn the_same_tasks_give_the_same_bytes() {
     let project = lanes();
     let exported = |line: &str| {
         let data = project.export(&format!("--name aec-lanes {line}")).data();
-        (data["digest"].as_str().unwrap().to_owned(), tree(&project.package("aec_lanes")))
+        (data["digest"].as_str().unwrap().to_owned(), files_below(&project.package("aec_lanes")))
     };
     let first = exported("");
     assert!(exported("") == first, "the second export differs");
@@ -131,9 +132,9 @@ fn a_package_is_replaced_at_once() {
         ended.store(true, Ordering::Relaxed);
         assert!(!reader.join().unwrap().is_empty());
     });
-    let before = tree(&project.package("aec_lanes"));
+    let before = files_below(&project.package("aec_lanes"));
     project.ok("prime export --name aec-lanes --output-dir packages --task civil/plain");
-    let after = tree(&project.package("aec_lanes"));
+    let after = files_below(&project.package("aec_lanes"));
     let contents =
         |tree: &BTreeMap<String, Vec<u8>>| tree.keys().filter(|path| path.contains("/files/")).count();
     assert!(contents(&after) < contents(&before), "what the package no longer needs is gone");
@@ -189,7 +190,7 @@ fn solutions_and_golden_answers_stay_at_home() {
         ],
     );
     project.ok("prime export --name aec-secret --output-dir packages");
-    let written = tree(&project.package("aec_secret"));
+    let written = files_below(&project.package("aec_secret"));
     let holds = |word: &str| {
         written.values().any(|content| content.windows(word.len()).any(|part| part == word.as_bytes()))
     };

@@ -1,6 +1,8 @@
 //! What `prime export` refuses, and that it then leaves everything as it was.
 
-use crate::world::{Project, public, tree};
+use aec_test::files::files_below;
+
+use crate::world::{Project, public};
 
 /// The ids of a refusal, and its exit code.
 fn refused(project: &Project, line: &str) -> (Option<i32>, Vec<String>) {
@@ -28,9 +30,9 @@ fn only_public_tasks_leave() {
     );
     assert!(!project.env.path("packages").exists());
     project.ok("prime export --name aec-x --output-dir packages --task civil/public");
-    let before = tree(&project.env.path("packages"));
+    let before = files_below(&project.env.path("packages"));
     assert_eq!(refused(&project, "--name aec-x").1.len(), 2);
-    assert!(tree(&project.env.path("packages")) == before, "the older package stays");
+    assert!(files_below(&project.env.path("packages")) == before, "the older package stays");
 }
 
 #[test]
@@ -112,14 +114,14 @@ fn what_is_no_package_is_left_alone() {
     project.ok("prime export --name aec-real --output-dir elsewhere");
     std::os::unix::fs::symlink(project.env.path("elsewhere/aec_real"), project.package("aec_link")).unwrap();
     std::os::unix::fs::symlink("nowhere", project.package("aec_dangling")).unwrap();
-    let before = tree(&project.env.path("elsewhere"));
+    let before = files_below(&project.env.path("elsewhere"));
     for name in ["mine", "file", "half", "empty", "link", "dangling"] {
         let found = refused(&project, &format!("--name aec-{name}"));
         assert_eq!(found, (Some(3), vec!["H018".to_owned()]), "{name}");
     }
     assert_eq!(project.env.read("packages/aec_mine/notes.txt"), "mine");
     assert_eq!(project.env.read("packages/aec_file"), "mine");
-    assert!(tree(&project.env.path("elsewhere")) == before);
+    assert!(files_below(&project.env.path("elsewhere")) == before);
     assert_eq!(std::fs::read_dir(project.env.path("packages")).unwrap().count(), 6);
 }
 
@@ -129,7 +131,7 @@ fn a_dataset_that_has_drifted_is_refused() {
     project.tasks(&["civil/a", "civil/b"]);
     project.ok("dataset create --name set --version 1.0.0");
     project.ok("prime export --name aec-set --output-dir packages --dataset set@1.0.0");
-    let before = tree(&project.env.path("packages"));
+    let before = files_below(&project.env.path("packages"));
     project.env.write("tasks/civil/b/instruction.md", "Something else to `/workspace/output.json`.\n");
     let (code, ids) = refused(&project, "--name aec-set --dataset set@1.0.0");
     assert!(
@@ -139,7 +141,7 @@ fn a_dataset_that_has_drifted_is_refused() {
     let (code, _) = refused(&project, "--name aec-set --dataset set@1.0.0 --task civil/a");
     assert_ne!(code, Some(0), "also when the changed task is not selected");
     assert_ne!(refused(&project, "--name aec-set --dataset other@1.0.0").0, Some(0));
-    assert!(tree(&project.env.path("packages")) == before);
+    assert!(files_below(&project.env.path("packages")) == before);
     project.ok("prime export --name aec-set --output-dir packages");
 }
 

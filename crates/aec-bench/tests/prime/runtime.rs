@@ -6,8 +6,10 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use aec_test::files::files_below;
+
 use crate::venv::{interpreter, scripts, venvs, with_verifiers};
-use crate::world::{Project, tree};
+use crate::world::Project;
 
 /// A task with files, a tool, a limit of turns and a verifier of its own.
 const SURVEY: &str = "civil/culvert-survey";
@@ -104,7 +106,7 @@ fn check(command: &mut Command) {
 
 /// Puts the survey into a project, with something added to its instruction.
 fn copy_survey(project: &Project, id: &str, added: &str) {
-    for (path, content) in tree(&scripts().join("fixtures/tasks").join(SURVEY)) {
+    for (path, content) in files_below(&scripts().join("fixtures/tasks").join(SURVEY)) {
         let mut content = content;
         if path == "instruction.md" {
             content.extend_from_slice(added.as_bytes());

@@ -1,7 +1,6 @@
 //! What the tests of packages share: a project, its tasks, and the packages that are exported from them.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use aec_prime::package::manifest::PackageManifest;
 use aec_test::tree::write_task;
@@ -77,22 +76,4 @@ impl Project {
         let text = std::fs::read(self.package(module).join(module).join("tasks.json")).unwrap();
         serde_json::from_slice(&text).unwrap()
     }
-}
-
-/// Every file below a directory, by its path.
-pub(crate) fn tree(directory: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut ahead = vec![directory.to_owned()];
-    while let Some(next) = ahead.pop() {
-        for entry in std::fs::read_dir(next).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                ahead.push(path);
-            } else {
-                let relative = path.strip_prefix(directory).unwrap().to_str().unwrap().to_owned();
-                files.insert(relative, std::fs::read(&path).unwrap());
-            }
-        }
-    }
-    files
 }

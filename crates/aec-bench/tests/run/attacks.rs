@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use aec_judge::verdict::Outcome;
+use aec_test::files::names_in;
 use serde_json::{Value, json};
 
-use crate::world::{RIGHT, names_in, right};
+use crate::world::{RIGHT, right};
 use crate::{Project, Server};
 
 /// A verifier as people write them: absolute paths, nothing hardened.

@@ -6,11 +6,12 @@ use std::time::Duration;
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::Boundary;
 use aec_model::test_server::{Options, Range};
+use aec_test::files::{files_below, names_in};
 use aec_test::port::ClosedPort;
 use aec_test::wait::until;
 use serde_json::{Value, json};
 
-use crate::world::{names_in, right};
+use crate::world::right;
 use crate::{Project, Server};
 
 const LINE: &str = "run civil --model mine --harness direct -e x";
@@ -287,7 +288,7 @@ fn a_strange_file_among_the_records_blocks_neither_others_nor_for_ever() {
 fn nothing_that_runs_trials_asks_the_wall_clock_how_long_things_take() {
     let sources = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../run/src");
     let mut looked = 0;
-    for (name, bytes) in crate::world::files_below(&sources) {
+    for (name, bytes) in files_below(&sources) {
         let text = String::from_utf8(bytes).unwrap();
         looked += 1;
         // `status` tells how old a file is, which only the wall clock knows.

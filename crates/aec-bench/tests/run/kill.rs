@@ -9,11 +9,13 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 use aec_model::event::CallEvent;
 use aec_run::trajectory;
+use aec_test::files::{files_below, names_in};
+use aec_test::running::Running;
 use aec_test::wait::until;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::{Running, files_below, names_in, right};
+use crate::world::right;
 use crate::{Project, Server};
 
 const TRIALS: usize = 500;
@@ -54,8 +56,7 @@ fn kill(project: &Project, server: &Server, run: Running, chance: &mut Chance, s
     while begun.elapsed() < spin {
         std::hint::spin_loop();
     }
-    let alive = !run.is_over();
-    run.signal_if_alive(Signal::KILL);
+    let alive = run.signal_if_alive(Signal::KILL);
     run.end();
     alive
 }

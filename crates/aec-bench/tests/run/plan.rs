@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use aec_judge::verdict::Outcome;
+use aec_test::files::names_in;
 use serde_json::{Value, json};
 
 use crate::world::{RIGHT, right, saying};
@@ -439,7 +440,7 @@ fn what_cannot_be_run_is_said_before_anything_is() {
     insta::assert_snapshot!("refusals", said);
     assert!(
         !project.env.path("artefacts/ledger").exists()
-            || crate::world::names_in(&project.env.path("artefacts/ledger")).is_empty()
+            || names_in(&project.env.path("artefacts/ledger")).is_empty()
     );
 }
 

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use aec_judge::verdict::{Judged, Outcome};
 use aec_ledger::record::{Boundary, Completeness, OutputSource};
 use aec_sandbox::Level;
+use aec_test::files::{files_below, names_in};
 use serde_json::{Value, json};
 
-use crate::world::{RIGHT, files_below, names_in, right, saying};
+use crate::world::{RIGHT, right, saying};
 use crate::{Project, Server};
 
 /// Fields of the reference's record that stay where they were.

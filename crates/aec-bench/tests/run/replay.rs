@@ -1,12 +1,12 @@
 //! A recorded experiment can be had again without a model: the same records, apart from times.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use aec_model::test_server::Options;
+use aec_test::files::{copy, files_below};
 use serde_json::Value;
 
-use crate::world::{files_below, saying};
+use crate::world::saying;
 use crate::{Project, Server};
 
 const REPLIES: &str = r#"
@@ -68,14 +68,6 @@ fn jobs(project: &Project) -> BTreeMap<String, String> {
             (name, text)
         })
         .collect()
-}
-
-fn copy(from: &Path, to: &Path) {
-    for (name, bytes) in files_below(from) {
-        let path = to.join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
-    }
 }
 
 #[test]

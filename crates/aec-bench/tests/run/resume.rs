@@ -7,11 +7,12 @@ use aec_judge::verdict::Outcome;
 use aec_model::event::CallEvent;
 use aec_model::test_server::{Options, Range};
 use aec_run::trajectory::{self, Event, EventRole};
+use aec_test::files::names_in;
 use aec_test::wait::until;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::world::{names_in, right};
+use crate::world::right;
 use crate::{Project, Server};
 
 /// A project with so many tasks whose model takes its time.

@@ -1,17 +1,16 @@
 //! What the tests of runs share: projects with tasks, a model server, and readers for what a run leaves.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr};
+use std::path::PathBuf;
 
 use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
 use aec_model::script::Script;
 use aec_model::test_server::{Answers, Options, Stats, TestServer};
+use aec_test::files::names_in;
+use aec_test::running::Running;
 use aec_test::wait::until;
 use aec_test::{Run, TestEnv};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -125,9 +124,7 @@ impl Project {
 
     /// Starts a run that is watched while it works.
     pub(crate) fn start(&self, line: &str) -> Running {
-        let mut child = self.env.start_piped(line.split_whitespace());
-        let said = BufReader::new(child.stderr.take().unwrap());
-        Running { child, said }
+        Running::new(self.env.start_piped(line.split_whitespace()))
     }
 
     pub(crate) fn ledger(&self, experiment: &str) -> PathBuf {
@@ -174,90 +171,6 @@ impl Project {
     pub(crate) fn assert_sound(&self, experiment: &str) {
         let verified = self.json(&format!("ledger verify -e {experiment}"));
         assert_eq!(verified.code, Some(0), "{verified:?}");
-    }
-}
-
-/// Names of what is in a directory, sorted; of one that is not there, none.
-pub(crate) fn names_in(directory: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
-
-/// Every file below a directory with its content, by its path.
-pub(crate) fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut waiting = vec![root.to_path_buf()];
-    while let Some(directory) = waiting.pop() {
-        for entry in std::fs::read_dir(&directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() && !path.is_symlink() {
-                waiting.push(path);
-                continue;
-            }
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
-            match std::fs::read(&path) {
-                Ok(bytes) => drop(files.insert(name, bytes)),
-                // A run that goes on replaces its files.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => panic!("{name}: {error}"),
-            }
-        }
-    }
-    files
-}
-
-/// A run that is under way. It is killed when the test is over.
-pub(crate) struct Running {
-    child: Child,
-    said: BufReader<ChildStderr>,
-}
-
-impl Running {
-    /// Waits for a line of its progress that contains this.
-    pub(crate) fn wait_for(&mut self, text: &str) -> String {
-        let mut before = String::new();
-        loop {
-            let mut line = String::new();
-            assert_ne!(self.said.read_line(&mut line).unwrap(), 0, "`{text}` was never said: {before}");
-            if line.contains(text) {
-                return line;
-            }
-            before.push_str(&line);
-        }
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(pid, signal).unwrap();
-    }
-
-    /// Sends a signal unless the run is over by itself.
-    pub(crate) fn signal_if_alive(&mut self, signal: Signal) {
-        if !self.is_over() {
-            self.signal(signal);
-        }
-    }
-
-    pub(crate) fn is_over(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_some()
-    }
-
-    /// Waits for its end: exit code, stdout, and the rest of what it said.
-    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
-        let (mut output, mut said) = (String::new(), String::new());
-        self.said.read_to_string(&mut said).unwrap();
-        self.child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
-        (self.child.wait().unwrap().code(), output, said)
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
     }
 }
 

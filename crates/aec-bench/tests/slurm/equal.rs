@@ -2,10 +2,11 @@
 
 use aec_cluster::contract::Folder;
 use aec_ledger::layout::Ledger;
+use aec_test::files::names_in;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, wait_until};
-use crate::world::{Project, names_in};
+use crate::world::Project;
 use crate::{assert_like_local, project_on, slow_solutions};
 
 /// Agents of every kind that need no model: right, wrong, empty and failing.

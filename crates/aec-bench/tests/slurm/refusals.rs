@@ -3,8 +3,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use aec_test::files::names_in;
+
 use crate::cluster::Cluster;
-use crate::world::{Project, names_in};
+use crate::world::Project;
 use crate::{assert_like_local, project_on};
 
 const LINE: &str = "run civil --harness oracle -e x";

@@ -4,11 +4,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use aec_model::test_server::{Options, Range};
+use aec_test::files::files_below;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, command_line, processes, wait_until};
 use crate::project_on;
-use crate::world::{Server, files_below, right};
+use crate::world::{Server, right};
 
 const SECRET: &str = "sk-very-secret-value-4711";
 
