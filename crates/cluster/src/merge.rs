@@ -12,8 +12,9 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::index::{Attempts, Filter, Index};
 use aec_ledger::journal;
 use aec_ledger::layout::Ledger;
-use aec_run::event::AgentTally;
+use aec_run::plan::PlannedTrial;
 use aec_run::session::{current_plan, hold};
+use aec_run::tally::{AgentTally, tallies};
 use serde::{Deserialize, Serialize};
 
 use crate::FAMILY;
@@ -105,21 +106,13 @@ pub fn merge(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Summary,
             *known = found;
         }
     }
-    let mut all = AgentTally::default();
-    let mut agents: Vec<AgentTally> = plan
-        .agents
-        .iter()
-        .map(|agent| AgentTally { agent: Some(agent.name.clone()), ..AgentTally::default() })
-        .collect();
+    let trials = plan.trials();
+    let counted =
+        |trial: &PlannedTrial| latest.get(&trial.id).map(|(_, outcome, reward)| (*outcome, *reward));
+    let (agents, all) = tallies(&plan, trials.iter().map(|trial| (trial, counted(trial))));
     let (mut missing, mut missing_trials, mut repeated) = (0, Vec::new(), 0);
-    for trial in plan.trials() {
+    for trial in &trials {
         let found = latest.get(&trial.id);
-        for tally in [&mut agents[trial.agent], &mut all] {
-            tally.planned += 1;
-            if let Some((_, outcome, reward)) = found {
-                tally.add(*outcome, *reward);
-            }
-        }
         if !found.is_some_and(|(_, outcome, _)| outcome.is_settled()) {
             missing += 1;
             if missing_trials.len() < NAMED {

@@ -1,7 +1,6 @@
 //! What happens during a run: one stream of events. Progress lines, bars, the full-screen view and the index are all
 //! readers of it; nothing in the runner prints.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use aec_model::money::MicroDollars;
 use serde::{Deserialize, Serialize};
 
 use crate::forecast::AgentForecast;
+use crate::tally::AgentTally;
 use crate::trajectory::Event;
 
 /// A trial and which try at it.
@@ -186,56 +186,4 @@ pub struct RunEnded {
     /// How long it took.
     #[serde(skip)]
     pub duration: Duration,
-}
-
-/// Planned against executed. The latest attempt of a trial counts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct AgentTally {
-    /// The agent; absent for all of them.
-    pub agent: Option<Name>,
-    /// Trials planned.
-    pub planned: usize,
-    /// Trials with a record.
-    pub executed: usize,
-    /// Trials by outcome.
-    pub outcomes: BTreeMap<Outcome, usize>,
-    /// Sum of the rewards of scored trials.
-    pub reward_sum: f64,
-}
-
-impl AgentTally {
-    /// Scored trials.
-    pub fn scored(&self) -> usize {
-        self.outcomes.get(&Outcome::Scored).copied().unwrap_or(0)
-    }
-
-    /// Trials that are part of the mean.
-    pub fn counted(&self) -> usize {
-        self.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum()
-    }
-
-    /// The mean reward of the trials that count.
-    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
-    pub fn mean_reward(&self) -> Option<f64> {
-        (self.counted() > 0).then(|| self.reward_sum / self.counted() as f64)
-    }
-
-    /// Counts one trial by its latest attempt.
-    pub fn add(&mut self, outcome: Outcome, reward: Option<f64>) {
-        self.executed += 1;
-        *self.outcomes.entry(outcome).or_default() += 1;
-        self.reward_sum += reward.unwrap_or(0.0);
-    }
-
-    /// Takes one trial back, because a newer attempt replaces it.
-    pub fn remove(&mut self, outcome: Outcome, reward: Option<f64>) {
-        self.executed -= 1;
-        if let Some(count) = self.outcomes.get_mut(&outcome) {
-            *count -= 1;
-            if *count == 0 {
-                self.outcomes.remove(&outcome);
-            }
-        }
-        self.reward_sum -= reward.unwrap_or(0.0);
-    }
 }

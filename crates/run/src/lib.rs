@@ -27,6 +27,7 @@ pub mod room;
 pub mod salvage;
 pub mod session;
 pub mod status;
+pub mod tally;
 pub mod task;
 pub mod trajectory;
 pub mod trial;

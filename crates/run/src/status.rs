@@ -9,9 +9,9 @@ use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{Ledger, parse_record_name};
 use serde::Serialize;
 
-use crate::event::AgentTally;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedTrial};
 use crate::session::{Past, SessionFile, current_plan, look_back, sessions};
+use crate::tally::{AgentTally, tallies};
 use crate::trajectory::TRAJECTORY_FILE;
 
 /// Where an experiment stands.
@@ -93,19 +93,9 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
     let mut agents = Vec::new();
     let stepwise = plan.as_ref().is_some_and(|plan| plan.tasks.is_empty());
     if let Some(plan) = plan.as_ref().filter(|_| !stepwise) {
-        agents = plan
-            .agents
-            .iter()
-            .map(|agent| AgentTally { agent: Some(agent.name.clone()), ..AgentTally::default() })
-            .collect();
-        for trial in plan.trials() {
-            for tally in [&mut agents[trial.agent], &mut all] {
-                tally.planned += 1;
-                if let Some(found) = past.trials.get(&trial.id) {
-                    tally.add(found.outcome, found.reward);
-                }
-            }
-        }
+        let latest =
+            |trial: &PlannedTrial| past.trials.get(&trial.id).map(|found| (found.outcome, found.reward));
+        (agents, all) = tallies(plan, plan.trials().iter().map(|trial| (trial, latest(trial))));
     } else {
         for found in past.trials.values() {
             all.add(found.outcome, found.reward);

@@ -10,8 +10,8 @@ use aec_cluster::merge;
 use aec_cluster::overview::{Sum, sum};
 use aec_cluster::slurm::Slurm;
 use aec_ledger::layout::Ledger;
-use aec_run::event::AgentTally;
 use aec_run::status::{State, status};
+use aec_run::tally::AgentTally;
 use serde::Serialize;
 
 use crate::commands::models;

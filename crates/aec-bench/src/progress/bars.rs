@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use aec_run::control::{Control, Wish};
-use aec_run::event::{AgentTally, RunEvent, StopReason};
+use aec_run::event::{RunEvent, StopReason};
+use aec_run::tally::AgentTally;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::crossterm::terminal::window_size;
 

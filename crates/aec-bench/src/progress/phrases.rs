@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use aec_judge::verdict::Outcome;
-use aec_run::event::{AgentTally, RunStarted, StopReason, TrialRef};
+use aec_run::event::{RunStarted, StopReason, TrialRef};
+use aec_run::tally::AgentTally;
 
 use super::figures::{UNKNOWN, grouped, guess, many, money, rate, span};
 use super::state::{Ended, State};

@@ -8,7 +8,8 @@ use aec_base::secret::Redactor;
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::{Boundary, Fault};
 use aec_model::money::MicroDollars;
-use aec_run::event::{AgentTally, RunEnded, RunEvent, RunStarted, TrialEnded, TrialRef};
+use aec_run::event::{RunEnded, RunEvent, RunStarted, TrialEnded, TrialRef};
+use aec_run::tally::AgentTally;
 
 use super::state::State;
 

@@ -10,9 +10,8 @@ use aec_base::secret::Redactor;
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::Fault;
 use aec_model::money::MicroDollars;
-use aec_run::event::{
-    AgentTally, RunEnded, RunEvent, RunStarted, Stage, StopReason, Tick, TrialEnded, TrialRef,
-};
+use aec_run::event::{RunEnded, RunEvent, RunStarted, Stage, StopReason, Tick, TrialEnded, TrialRef};
+use aec_run::tally::AgentTally;
 use indexmap::IndexMap;
 
 use super::pace::{Left, Pace};

@@ -2,7 +2,8 @@
 
 use aec_base::text::printable;
 use aec_judge::verdict::Outcome;
-use aec_run::event::{AgentTally, RunEnded};
+use aec_run::event::RunEnded;
+use aec_run::tally::AgentTally;
 
 use super::figures::{UNKNOWN, grouped, many, money, span};
 use super::phrases::stop_reason;

@@ -18,10 +18,11 @@ use aec_ledger::writer::{Writer, WriterSetup};
 use aec_model::money::MicroDollars;
 use aec_run::control::Wish;
 use aec_run::dispatch::{Options, index_listener, to_do};
-use aec_run::event::{AgentTally, RunEnded, RunEvent, RunStarted, Stage, StopReason, Tick, TrialRef};
+use aec_run::event::{RunEnded, RunEvent, RunStarted, Stage, StopReason, Tick, TrialRef};
 use aec_run::forecast::forecasts;
 use aec_run::plan::PlannedTrial;
 use aec_run::session::{Past, PastTrial, Session};
+use aec_run::tally::tallies;
 use aec_run::task::PreparedTask;
 use aec_run::trial::Shared;
 use aec_task::task::Task;
@@ -419,14 +420,12 @@ impl Desk {
         }
         let plan = &self.carry.shared.plan;
         let directory = self.carry.ledger.experiment(&plan.experiment_id);
-        let mut ended = RunEnded {
+        let latest = |trial: &PlannedTrial| past.get(&trial.id).map(|latest| (latest.outcome, latest.reward));
+        let (agents, all) = tallies(plan, self.carry.trials.iter().map(|trial| (trial, latest(trial))));
+        let ended = RunEnded {
             experiment_id: plan.experiment_id.clone(),
-            agents: plan
-                .agents
-                .iter()
-                .map(|agent| AgentTally { agent: Some(agent.name.clone()), ..AgentTally::default() })
-                .collect(),
-            all: AgentTally::default(),
+            agents,
+            all,
             recorded: self.recorded,
             spent: self.spent,
             tokens: self.tokens,
@@ -436,14 +435,6 @@ impl Desk {
             head: directory.head().ok().flatten(),
             duration: self.begun.elapsed(),
         };
-        for trial in &self.carry.trials {
-            for tally in [&mut ended.agents[trial.agent], &mut ended.all] {
-                tally.planned += 1;
-                if let Some(latest) = past.get(&trial.id) {
-                    tally.add(latest.outcome, latest.reward);
-                }
-            }
-        }
         observe(&RunEvent::Ended(Box::new(ended.clone())));
         Ok((ended, self.problems))
     }

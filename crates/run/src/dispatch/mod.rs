@@ -25,12 +25,13 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::control::Wish;
-use crate::event::{AgentTally, RunEnded, RunEvent, RunStarted, StopReason, Tick, TrialEnded, TrialRef};
+use crate::event::{RunEnded, RunEvent, RunStarted, StopReason, Tick, TrialEnded, TrialRef};
 use crate::forecast::{AgentForecast, forecasts};
 use crate::plan::PlannedTrial;
 use crate::queue::{Queue, Waiting};
 use crate::salvage::salvage;
 use crate::session::{Past, PastTrial, Session};
+use crate::tally::tallies;
 use crate::trial::Shared;
 
 pub use prepared::unchanged;
@@ -502,10 +503,12 @@ impl Dispatcher {
         {
             return Err(error);
         }
-        let mut ended = RunEnded {
-            experiment_id: self.run.shared.plan.experiment_id.clone(),
-            agents: Vec::new(),
-            all: AgentTally::default(),
+        let plan = &self.run.shared.plan;
+        let (agents, all) = tallies(plan, self.run.trials.iter().zip(self.latest));
+        let ended = RunEnded {
+            experiment_id: plan.experiment_id.clone(),
+            agents,
+            all,
             recorded: self.recorded,
             spent: totals.all.spent,
             tokens: totals.all.tokens(),
@@ -515,22 +518,6 @@ impl Dispatcher {
             head: directory.head().ok().flatten(),
             duration: self.begun.elapsed(),
         };
-        ended.agents = self
-            .run
-            .shared
-            .plan
-            .agents
-            .iter()
-            .map(|agent| AgentTally { agent: Some(agent.name.clone()), ..AgentTally::default() })
-            .collect();
-        for (trial, latest) in self.run.trials.iter().zip(&self.latest) {
-            for tally in [&mut ended.agents[trial.agent], &mut ended.all] {
-                tally.planned += 1;
-                if let Some((outcome, reward)) = latest {
-                    tally.add(*outcome, *reward);
-                }
-            }
-        }
         observe(&RunEvent::Ended(Box::new(ended.clone())));
         Ok(ended)
     }

@@ -74,7 +74,7 @@ fn mood(state: &State, view: &View) -> String {
 }
 
 fn agents(state: &State) -> String {
-    let one = |tally: &aec_run::event::AgentTally| {
+    let one = |tally: &aec_run::tally::AgentTally| {
         let name = tally.agent.as_ref().map(ToString::to_string).unwrap_or_default();
         let mean = tally.mean_reward().map_or_else(|| UNKNOWN.to_owned(), |mean| format!("{mean:.2}"));
         format!("{name} {mean} ({})", grouped(tally.counted() as u64))

@@ -1,0 +1,80 @@
+//! Planned against executed: how many trials of a plan have a result, by outcome, and what they were worth.
+
+use std::collections::BTreeMap;
+
+use aec_base::name::Name;
+use aec_judge::verdict::Outcome;
+use serde::Serialize;
+
+use crate::plan::{Plan, PlannedTrial};
+
+/// Planned against executed. The latest attempt of a trial counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AgentTally {
+    /// The agent; absent for all of them.
+    pub agent: Option<Name>,
+    /// Trials planned.
+    pub planned: usize,
+    /// Trials with a record.
+    pub executed: usize,
+    /// Trials by outcome.
+    pub outcomes: BTreeMap<Outcome, usize>,
+    /// Sum of the rewards of scored trials.
+    pub reward_sum: f64,
+}
+
+impl AgentTally {
+    /// Scored trials.
+    pub fn scored(&self) -> usize {
+        self.outcomes.get(&Outcome::Scored).copied().unwrap_or(0)
+    }
+
+    /// Trials that are part of the mean.
+    pub fn counted(&self) -> usize {
+        self.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum()
+    }
+
+    /// The mean reward of the trials that count.
+    #[expect(clippy::cast_precision_loss, reason = "counts of trials are small")]
+    pub fn mean_reward(&self) -> Option<f64> {
+        (self.counted() > 0).then(|| self.reward_sum / self.counted() as f64)
+    }
+
+    /// Counts one trial by its latest attempt.
+    pub fn add(&mut self, outcome: Outcome, reward: Option<f64>) {
+        self.executed += 1;
+        *self.outcomes.entry(outcome).or_default() += 1;
+        self.reward_sum += reward.unwrap_or(0.0);
+    }
+
+    /// Takes one trial back, because a newer attempt replaces it.
+    pub fn remove(&mut self, outcome: Outcome, reward: Option<f64>) {
+        self.executed -= 1;
+        if let Some(count) = self.outcomes.get_mut(&outcome) {
+            *count -= 1;
+            if *count == 0 {
+                self.outcomes.remove(&outcome);
+            }
+        }
+        self.reward_sum -= reward.unwrap_or(0.0);
+    }
+}
+
+/// Counts trials of a plan by their latest attempts: agent by agent in the plan's order, and all of them.
+pub fn tallies<'a>(
+    plan: &Plan,
+    trials: impl IntoIterator<Item = (&'a PlannedTrial, Option<(Outcome, Option<f64>)>)>,
+) -> (Vec<AgentTally>, AgentTally) {
+    let agent = |name: &Name| AgentTally { agent: Some(name.clone()), ..AgentTally::default() };
+    let mut agents: Vec<AgentTally> = plan.agents.iter().map(|planned| agent(&planned.name)).collect();
+    let mut all = AgentTally::default();
+    for (trial, latest) in trials {
+        for tally in [&mut agents[trial.agent], &mut all] {
+            tally.planned += 1;
+            if let Some((outcome, reward)) = latest {
+                tally.add(outcome, reward);
+            }
+        }
+    }
+    (agents, all)
+}
