@@ -22,11 +22,7 @@ fn commands_are_nobody_and_see_the_image_and_nothing_of_the_host() {
         "from the image\ngreen\nroom"
     );
     assert!(out(&mut room, "grep -c . /proc/net/route").starts_with('1'), "no network but its own");
-    assert_eq!(
-        out(&mut room, "set -- /proc/[0-9]*; echo $#; cat /proc/1/comm"),
-        "2\naec-bench",
-        "the first and sh"
-    );
+    assert_eq!(out(&mut room, "set -- /proc/[0-9]*; echo $#"), "2", "the first and sh");
     for forbidden in [
         "touch /usr/bin/new",
         "touch /tests/new",
