@@ -275,12 +275,9 @@ def select(package: Package, options: Options) -> Selection:
         tasks = [task for task in tasks if task.difficulty in options.difficulty]
         if not tasks:
             raise PackageError(f"no task of {package.name} has the difficulty {' or '.join(options.difficulty)}")
-    overlap = len(tasks) < SMALLEST_SPLIT
+    overlap = len(tasks) < SMALLEST_SPLIT or len({task.side for task in tasks}) < 2
     if not overlap and options.split != "all":
         tasks = [task for task in tasks if task.side == options.split]
-        if not tasks:
-            of = f" of difficulty {' or '.join(options.difficulty)}" if options.difficulty else ""
-            raise PackageError(f"the split {options.split} of {package.name} has no tasks{of}")
     if options.seed is None:
         tasks.sort(key=lambda task: task.task_id)
     else:
@@ -299,8 +296,8 @@ def warn_of_overlap(package: Package, selection: Selection) -> None:
     """Tells the caller when training and evaluating would use the same tasks."""
     if selection.overlap:
         warnings.warn(
-            f"{package.name}: fewer than {SMALLEST_SPLIT} tasks are left by the filters, so every split has all of "
-            "them; do not train on one split and report another",
+            f"{package.name}: the tasks that the filters leave are fewer than {SMALLEST_SPLIT} or all on one side, so "
+            "every split has all of them; do not train on one split and report another",
             stacklevel=3,
         )
 

@@ -79,12 +79,7 @@ pub fn describe(
     endpoints: &[Endpoint],
     name: &str,
 ) -> Description {
-    let model = match &settings.model {
-        ModelChoice::Model(model) => model.clone(),
-        ModelChoice::Endpoint(id) => {
-            endpoints.first().map_or_else(|| id.clone(), |endpoint| endpoint.model.clone())
-        }
-    };
+    let model = model_of(settings, endpoints);
     let urls: Vec<String> =
         endpoints.iter().map(|endpoint| endpoint.shown_url().trim_end_matches('/').to_owned()).collect();
     let mut sampling = Map::from_iter([("n".to_owned(), json!(1)), ("extra_body".to_owned(), json!({}))]);
@@ -135,6 +130,19 @@ pub fn describe(
         date: now(),
         configuration: configuration.as_object().cloned().unwrap_or_default(),
     }
+}
+
+/// The model that answers, whatever it is called here: another one behind the same name gives other results. A model
+/// inside this program has no endpoint, and its name says all.
+fn model_of(settings: &EvalSettings, endpoints: &[Endpoint]) -> String {
+    let (ModelChoice::Model(name) | ModelChoice::Endpoint(name)) = &settings.model;
+    let mut models: Vec<&str> = Vec::new();
+    for endpoint in endpoints {
+        if !models.contains(&endpoint.model.as_str()) {
+            models.push(&endpoint.model);
+        }
+    }
+    if models.is_empty() { name.clone() } else { models.join(",") }
 }
 
 /// How answers are drawn, from what people write about it.

@@ -295,10 +295,10 @@ impl Place {
         let group = directory::group(&base, &settings.display_name(), &description.model, provider);
         if settings.resume == Resume::Latest {
             let fits = |saved: &Metadata| differences(saved, description).is_empty();
-            let wanted = description.rollouts();
-            let found = directory::find_incomplete(&group, wanted, fits)
+            let found = directory::find_incomplete(&group, description.rollouts(), fits)
+                .or_else(|| directory::find_whole(&group, description, fits))
                 // One that does not fit is no reason to begin again without a word: what differs is told.
-                .or_else(|| directory::find_incomplete(&group, wanted, |_| true));
+                .or_else(|| directory::find_cut_off(&group));
             if let Some(found) = found {
                 return Ok(Self::Old(Box::new(resume::open(&found.path, threshold)?)));
             }

@@ -34,7 +34,7 @@ pub(crate) struct PrimeDoctorArguments {
     pub(crate) check_inference: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct PackageArguments {
     /// Name of the environment, such as aec-voltage-drop
     #[arg(long, value_name = "NAME")]
@@ -64,12 +64,13 @@ pub(crate) struct PackageArguments {
     #[arg(long, value_name = "STAGE", value_parser = ["proposed", "active", "deprecated", "retired", "any"])]
     pub(crate) lifecycle: Vec<String>,
     /// Whether tasks are one question each or work in a workspace
-    #[arg(long, value_name = "MODE", default_value = "auto",
+    /// [default: auto]
+    #[arg(long, value_name = "MODE",
           value_parser = PossibleValuesParser::new(["auto", "single-turn", "stateful"]))]
-    pub(crate) harness_mode: String,
-    /// Version of the package
-    #[arg(long = "version", value_name = "VERSION", default_value = "0.1.0")]
-    pub(crate) package_version: String,
+    pub(crate) harness_mode: Option<String>,
+    /// Version of the package [default: 0.1.0]
+    #[arg(long = "version", value_name = "VERSION")]
+    pub(crate) package_version: Option<String>,
     /// Directory of packages [default: environments below paths.prime]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output_dir: Option<PathBuf>,
@@ -91,6 +92,20 @@ impl PackageArguments {
             tag: self.tag.clone(),
             ..SelectionArguments::default()
         }
+    }
+
+    /// Whether it is said which tasks are meant.
+    pub(crate) fn selects(&self) -> bool {
+        let lists = [
+            &self.task,
+            &self.pattern,
+            &self.exclude,
+            &self.domain,
+            &self.difficulty,
+            &self.tag,
+            &self.lifecycle,
+        ];
+        self.dataset.is_some() || lists.iter().any(|list| !list.is_empty())
     }
 }
 

@@ -83,7 +83,11 @@ pub(crate) fn classify(
     done.problems.truncate(TOLD);
     if done.missing > 0 {
         let what = format!("the classifier gave no label for {} of {} turns", done.missing, done.asked);
-        done.warnings.push(Problem::warning(what).fix("run it again: what is known is not asked again"));
+        let warning = Problem::warning(what).fix("run it again: what is known is not asked again");
+        done.warnings.push(match done.problems.first() {
+            Some(first) => warning.why(first.clone()),
+            None => warning,
+        });
     }
     Ok(done)
 }

@@ -89,6 +89,8 @@ fn table(data: &Data) -> String {
     for row in &data.evaluations {
         let rollouts = row.rollouts.map_or_else(|| "?".to_owned(), |rollouts| rollouts.to_string());
         let reward = match (row.reward, row.reward_std) {
+            // The mean of nothing is written as 0, as `verifiers` does.
+            _ if row.rollouts == Some(0) => "none".to_owned(),
             (Some(reward), Some(deviation)) => format!("{reward:.3} ± {deviation:.3}"),
             (Some(reward), None) => format!("{reward:.3}"),
             _ => "-".to_owned(),

@@ -168,7 +168,7 @@ fn options(
     if !ignored.is_empty() {
         let what =
             format!("{} {} ignored beside a file of evaluations", ignored.join(", "), are(ignored.len()));
-        let problem = Problem::warning(what).id(FAMILY.number(95)).in_file(&path);
+        let problem = Problem::note(what).id(FAMILY.number(95)).in_file(&path);
         problems.push(problem.fix("write them into the file, at its top for all evaluations"));
     }
     // What shows the run holds for all its evaluations.
@@ -357,7 +357,10 @@ fn found(ended: &[Ended]) -> Vec<Problem> {
             );
             let problem =
                 Problem::warning(what).id(FAMILY.number(101)).why("their reward of 0 is part of the mean");
-            problems.push(problem.fix("run them again with --resume --rerun-errors"));
+            problems.push(problem.fix(match one.started.directory {
+                Some(_) => "run them again with --resume --rerun-errors",
+                None => "see why with -v; with -s they can be run again by --resume --rerun-errors",
+            }));
         }
     }
     problems

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
-use aec_base::text::printable;
+use aec_base::text::{count, printable};
 use aec_report::evaluate::{Evaluation, evaluate as evaluate_selection};
 use aec_report::floors::{Floors, Rescaled};
 use aec_report::group::{Group, Unit};
@@ -175,10 +175,10 @@ pub(crate) fn overview(evaluation: &Evaluation) -> String {
         all.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.name())).collect();
     let means = &all.denominators;
     let mut text = format!(
-        "{}: {} trials of {} tasks ({})\n",
+        "{}: {} of {} ({})\n",
         evaluation.experiments.join(", "),
-        all.trials,
-        all.tasks,
+        count(all.trials, "trial"),
+        count(all.tasks, "task"),
         outcomes.join(", ")
     );
     text.push_str(&format!(

@@ -41,7 +41,7 @@ pub(crate) fn eval(context: &Context, arguments: &PrimeEvalArguments) -> Result<
             Problem::error("`prime eval` runs hosted evaluations")
                 .id(FAMILY.number(34))
                 .why("without --hosted nothing would say where it should run")
-                .fix("pass --hosted, or evaluate on this machine with `aec-bench run`"),
+                .fix("pass --hosted, or evaluate on this machine with `aec-bench eval run`"),
         ));
     }
     let name = environment_name(&arguments.remote_env)?;

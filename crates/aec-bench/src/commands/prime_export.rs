@@ -7,9 +7,11 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text::{count, printable};
+use aec_eval::native::PackageSource;
 use aec_prime::FAMILY;
 use aec_prime::package::lane::HarnessMode;
 use aec_prime::package::manifest::{PackageManifest, PackagedSide};
+use aec_prime::package::select::{Ask, select};
 use aec_prime::package::{Audience, PackageName, PackageSpec, WriteError, Written, assemble, write};
 use aec_task::catalogue::Catalogue;
 use aec_task::dataset::reference::DatasetRef;
@@ -46,8 +48,11 @@ pub(crate) struct PackageData {
     files: usize,
     bytes: u64,
     replaced: bool,
+    /// Tasks of each side, as the environment shows them.
     train: usize,
     eval: usize,
+    /// Whether both sides have all tasks.
+    overlap: bool,
     tasks: Vec<TaskData>,
 }
 
@@ -66,25 +71,59 @@ struct TaskData {
 pub(crate) fn export(context: &Context, arguments: &PrimeExportArguments) -> Result<Outcome, Failure> {
     let exported = export_package(context, &arguments.package)?;
     let data = exported.data();
+    let sides = if data.overlap {
+        "too few to be split, so both sides have them all".to_owned()
+    } else {
+        format!("{} to train on, {} held out", data.train, data.eval)
+    };
     let remark = format!(
-        "Wrote {} with {}: {} to train on, {} held out.",
+        "Wrote {} with {}: {sides}.",
         printable(&data.path.to_string_lossy()),
         count(data.tasks.len(), "task"),
-        data.train,
-        data.eval
     );
     let next = format!("Next: aec-bench prime smoke --name {}", data.name);
     let outcome = Outcome::new(context.format, &data, || data.table())?.remark(remark).remark(next);
     Ok(outcome.problems(exported.warnings))
 }
 
-/// Writes the package that the arguments describe.
-pub(crate) fn export_package(
+/// Writes a package for a command that needs one. Where only the name of one that is there is said, it is made again from
+/// its own tasks: an earlier export chose them.
+pub(crate) fn export_again(
     context: &Context,
     arguments: &PackageArguments,
 ) -> Result<ExportedPackage, Failure> {
     let name = parse_name(&arguments.name)?;
-    let version = parse_version(&arguments.package_version)?;
+    let project = context.project(arguments.tasks_root.overrides(context)?)?;
+    let place = below(context, &project, arguments)?.join(name.module());
+    let Some(there) = PackageSource::find(&place, &name.module()).filter(|_| !arguments.selects()) else {
+        return export_package(context, arguments);
+    };
+    let manifest = PackageSource::read(&there)?.manifest;
+    let task = manifest.tasks.into_iter().map(|task| task.task_id).collect();
+    let arguments = PackageArguments {
+        task,
+        dataset: manifest.dataset,
+        // Whatever became of its tasks, they were exported.
+        lifecycle: vec!["any".to_owned()],
+        harness_mode: arguments.harness_mode.clone().or_else(|| Some(manifest.harness.name().to_owned())),
+        package_version: arguments.package_version.clone().or(Some(manifest.version)),
+        ..arguments.clone()
+    };
+    export_package(context, &arguments)
+}
+
+/// The directory of packages.
+fn below(context: &Context, project: &Project, arguments: &PackageArguments) -> Result<PathBuf, Failure> {
+    match &arguments.output_dir {
+        Some(directory) => Ok(context.absolute(directory)?),
+        None => Ok(project.settings.path(Setting::Prime).join("environments")),
+    }
+}
+
+/// Writes the package that the arguments describe.
+fn export_package(context: &Context, arguments: &PackageArguments) -> Result<ExportedPackage, Failure> {
+    let name = parse_name(&arguments.name)?;
+    let version = parse_version(arguments.package_version.as_deref().unwrap_or("0.1.0"))?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let catalogue = Catalogue::load(&project.settings.path(Setting::Tasks));
     refuse_drift(&project, arguments.dataset.as_deref())?;
@@ -93,18 +132,14 @@ pub(crate) fn export_package(
     let tasks: Vec<Task> = named.tasks.into_iter().cloned().collect();
     let spec = PackageSpec {
         version,
-        harness: harness(&arguments.harness_mode),
+        harness: harness(arguments.harness_mode.as_deref().unwrap_or("auto")),
         dataset: arguments.dataset.clone(),
         tool_version: env!("CARGO_PKG_VERSION").to_owned(),
         audience: Audience::Everybody,
         name,
     };
     let assembled = assemble(&spec, &tasks)?;
-    let below = match &arguments.output_dir {
-        Some(directory) => context.absolute(directory)?,
-        None => project.settings.path(Setting::Prime).join("environments"),
-    };
-    let written = write(&spec.name, &assembled, &below).map_err(failed)?;
+    let written = write(&spec.name, &assembled, &below(context, &project, arguments)?).map_err(failed)?;
     let manifest = assembled.manifest;
     let mut warnings = named.warnings;
     warnings.extend(tasks.iter().filter(|task| task.environment.allow_internet).map(offline));
@@ -166,7 +201,7 @@ fn failed(error: WriteError) -> Failure {
 impl ExportedPackage {
     pub(crate) fn data(&self) -> PackageData {
         let (manifest, written) = (&self.manifest, &self.written);
-        let on = |side: PackagedSide| manifest.tasks.iter().filter(|task| task.side == side).count();
+        let on = |side: PackagedSide| select(manifest, &Ask { side: Some(side), ..Ask::default() });
         PackageData {
             name: self.name.as_str().to_owned(),
             module: manifest.name.clone(),
@@ -178,8 +213,9 @@ impl ExportedPackage {
             files: written.files,
             bytes: written.bytes,
             replaced: written.replaced,
-            train: on(PackagedSide::Train),
-            eval: on(PackagedSide::Eval),
+            train: on(PackagedSide::Train).tasks.len(),
+            eval: on(PackagedSide::Eval).tasks.len(),
+            overlap: on(PackagedSide::Train).overlap,
             tasks: manifest
                 .tasks
                 .iter()
@@ -207,6 +243,7 @@ impl PackageData {
         let mut table = Table::new(["TASK", "DIFFICULTY", "SIDE", "LANE", "WHY"]);
         for task in &self.tasks {
             let side = match task.side {
+                _ if self.overlap => "both",
                 PackagedSide::Train => "train",
                 PackagedSide::Eval => "eval",
             };

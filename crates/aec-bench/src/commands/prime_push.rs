@@ -4,7 +4,7 @@ use aec_prime::service::hub::{self, Package, PushError, PushOptions, Pushed, Run
 use serde::Serialize;
 
 use super::prime::{Narrator, Service, failed, unusable};
-use super::prime_export::{PackageData, export_package};
+use super::prime_export::{PackageData, export_again};
 use crate::arguments::PrimePushArguments;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ struct Data {
 
 pub(crate) fn push(context: &Context, arguments: &PrimePushArguments) -> Result<Outcome, Failure> {
     let service = Service::open(context)?;
-    let exported = export_package(context, &arguments.package)?;
+    let exported = export_again(context, &arguments.package)?;
     let package = Package::build(&exported.written.place)
         .map_err(|error| unusable(&error, "export the package again"))?;
     let visibility: Visibility =

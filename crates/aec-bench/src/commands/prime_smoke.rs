@@ -23,7 +23,7 @@ use serde::Serialize;
 
 use super::models;
 use super::prime::{Narrator, unusable};
-use super::prime_export::{PackageData, export_package};
+use super::prime_export::{PackageData, export_again};
 use super::verify::judge;
 use crate::arguments::{BudgetArguments, PrimeSmokeArguments, TapeArguments};
 use crate::context::Context;
@@ -41,7 +41,7 @@ struct Data {
 
 pub(crate) fn smoke(context: &Context, arguments: &PrimeSmokeArguments) -> Result<Outcome, Failure> {
     let mut narrator = Narrator::new(context)?;
-    let exported = export_package(context, &arguments.package)?;
+    let exported = export_again(context, &arguments.package)?;
     let module = exported.manifest.name.clone();
     let package = Package::build(&exported.written.place)
         .map_err(|error| unusable(&error, "export the package again"))?;

@@ -94,7 +94,7 @@ pub(crate) fn header(started: &EvalStarted) -> Vec<String> {
         format!("Model: {}", started.model),
     ];
     if started.done_before > 0 {
-        lines.push(format!("Resuming: {} are there already", count(started.done_before, "rollout")));
+        lines.push(format!("Resuming with {} of them", started.done_before));
     }
     lines
 }

@@ -62,6 +62,49 @@ fn what_is_missing_is_run_and_nothing_else() {
 }
 
 #[test]
+fn the_newest_run_that_fits_is_gone_on_with_or_is_done() {
+    let world = World::new();
+    world.environment("my-env");
+    let line = "eval run my-env -n 5 -r 3 -s";
+    // What is complete in its own way is no run to go on with.
+    world.eval("eval run my-env -n 3 -r 1 -s");
+    world.eval("eval run my-env -n 3 -r 3 -s -T 0.5");
+    world.eval(&format!("{line} --resume"));
+    let asked = world.requests().len();
+    let again = world.run(&format!("{line} --resume"));
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.stderr.contains("all rollouts of this run are there"), "{again:?}");
+    assert_eq!(world.requests().len(), asked, "everything is there already");
+    assert_eq!(world.env.run(["--json", "eval", "list"]).data()["total"], 3);
+}
+
+#[test]
+fn another_model_behind_the_same_name_is_another_configuration() {
+    let world = World::new();
+    world.environment("my-env");
+    let model = |model: &str| {
+        let row = format!(
+            "[[endpoint]]\nendpoint_id = \"mine\"\nmodel = \"{model}\"\nurl = \"{}/v1\"\nkey = \"OPENAI_API_KEY\"\n",
+            world.server.url()
+        );
+        world.env.write("configs/endpoints.toml", row);
+    };
+    model("model-a");
+    world.eval("eval run my-env -m mine -n 3 -r 1 -s -o out");
+    let run = aec_test::files::names_in(&world.env.path("out/evals/my-env--model-a"));
+    assert_eq!(run.len(), 1, "the model that answered names the directory");
+    let run = world.env.path("out/evals/my-env--model-a").join(&run[0]);
+    assert_eq!(metadata(&run)["model"], "model-a");
+    cut(&run, 1, false);
+    model("model-b");
+    let asked = world.requests().len();
+    let again = world.run(&format!("eval run my-env -m mine -n 3 -r 1 -s --resume {}", run.display()));
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert!(again.stderr.contains("`model` was \"model-a\" and is now \"model-b\""), "{again:?}");
+    assert_eq!(world.requests().len(), asked);
+}
+
+#[test]
 fn another_configuration_is_named_not_mixed() {
     let world = World::new();
     world.environment("my-env");

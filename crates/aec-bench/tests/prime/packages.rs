@@ -50,6 +50,19 @@ fn stable(run: &Run) -> String {
 }
 
 #[test]
+fn a_package_too_small_to_be_split_says_that_both_sides_have_it() {
+    let project = lanes();
+    let line = "prime export --name aec-few --task civil/plain civil/data --output-dir packages";
+    let run = project.run(line);
+    assert!(run.stderr.contains("2 tasks: too few to be split, so both sides have them all."), "{run:?}");
+    assert!(run.stdout.contains(" both "), "{run:?}");
+    let data = project.run(&format!("--json {line}")).data();
+    assert_eq!((&data["train"], &data["eval"], &data["overlap"]), (&json!(2), &json!(2), &json!(true)));
+    let readme = std::fs::read_to_string(project.package("aec_few").join("README.md")).unwrap();
+    assert!(readme.contains("`train` (2 tasks), `eval` (2)") && readme.contains("| both |"), "{readme}");
+}
+
+#[test]
 fn lanes_and_their_reasons_are_told() {
     let project = lanes();
     let line = "prime export --name aec-lanes --output-dir packages";

@@ -102,6 +102,25 @@ fn the_runtime_selects_as_the_program_does() {
 }
 
 #[test]
+fn a_difficulty_that_is_all_on_one_side_stays_whole() {
+    let project = project();
+    let mut manifest = project.manifest("aec_many");
+    for task in manifest.tasks.iter_mut().filter(|task| task.difficulty.as_deref() == Some("medium")) {
+        task.side = PackagedSide::Train;
+    }
+    let place = project.package("aec_many").join("aec_many/tasks.json");
+    std::fs::write(place, serde_json::to_vec(&manifest).unwrap()).unwrap();
+    let asked = ["train", "eval"].map(|split| json!({ "difficulty": "medium", "split": split }));
+    let answers = ask_runtime(&project, &asked.iter().collect::<Vec<_>>());
+    for (answer, side) in answers.iter().zip([PackagedSide::Train, PackagedSide::Eval]) {
+        assert_eq!((answer.tasks.len(), answer.overlap, &answer.error), (13, true, &None));
+        let ask = Ask { difficulty: vec!["medium".to_owned()], side: Some(side), ..Ask::default() };
+        let slice = select(&manifest, &ask);
+        assert_eq!((slice.tasks.len(), slice.overlap), (13, true));
+    }
+}
+
+#[test]
 fn train_and_eval_never_meet_unless_they_say_so() {
     let project = project();
     let combinations = combinations();

@@ -54,6 +54,13 @@ fn the_library_rewards_what_the_judge_rewards() {
     // Somebody who says back what was asked has no answer.
     assert_eq!(played, [("reference", Some(1.0)), ("nothing", Some(0.0)), ("model", Some(0.0))]);
     assert!(!server.stats().requests.is_empty(), "the model at the address was asked");
+    // Its name alone means the package that is there, with the tasks that were chosen for it.
+    let others = project.env.path("tasks").join(TASK);
+    aec_test::files::copy(&others, &others.with_file_name("another"));
+    let again = project.run("--json prime smoke --name aec-smoke");
+    assert_eq!(again.code, Some(0), "{again:?}");
+    let tasks = again.data()["package"]["tasks"].clone();
+    assert_eq!((tasks.as_array().unwrap().len(), &tasks[0]["task_id"]), (1, &TASK.into()), "{tasks}");
 }
 
 #[test]

@@ -203,7 +203,7 @@ impl NativeEnvironment {
         let mut problems = Vec::new();
         if self.overlap {
             let what = format!(
-                "fewer than {SMALLEST_SPLIT} tasks of {} are left by the filters, so every split has all of them",
+                "the tasks of {} that the filters leave are fewer than {SMALLEST_SPLIT} or all on one side, so every split has all of them",
                 self.name
             );
             let problem = Problem::note(what).id(FAMILY.number(63));

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
 
-use crate::results::metadata::Metadata;
+use crate::results::metadata::{Description, Metadata};
 use crate::results::problems;
 use crate::results::{METADATA_FILE, RESULTS_FILE};
 
@@ -192,9 +192,28 @@ fn find_below(directory: &Path, levels: usize, paths: &mut Vec<PathBuf>, problem
 
 /// The newest run of a group that has fewer rows than wanted and that fits: with the configuration of now.
 pub fn find_incomplete(group: &Path, wanted: u64, fits: impl Fn(&Metadata) -> bool) -> Option<FoundRun> {
+    find(group, |run, metadata| fits(metadata) && run.lacks_rows(metadata, wanted))
+}
+
+/// The newest run of a group that has everything that is wanted and fits.
+pub fn find_whole(group: &Path, wanted: &Description, fits: impl Fn(&Metadata) -> bool) -> Option<FoundRun> {
+    find(group, |run, metadata| {
+        u64::try_from(metadata.num_examples) == Ok(wanted.num_examples)
+            && fits(metadata)
+            && !run.lacks_rows(metadata, wanted.rollouts())
+    })
+}
+
+/// The newest run of a group that did not come to its own end.
+pub fn find_cut_off(group: &Path) -> Option<FoundRun> {
+    find(group, |run, metadata| {
+        let examples = u64::try_from(metadata.num_examples).unwrap_or(0);
+        let own = examples.saturating_mul(u64::try_from(metadata.rollouts_per_example).unwrap_or(0));
+        run.lacks_rows(metadata, own)
+    })
+}
+
+fn find(group: &Path, is_wanted: impl Fn(&FoundRun, &Metadata) -> bool) -> Option<FoundRun> {
     let (runs, _) = list(&[group]);
-    let is_wanted = |run: &FoundRun| {
-        run.metadata.as_ref().is_ok_and(|metadata| fits(metadata) && run.lacks_rows(metadata, wanted))
-    };
-    runs.into_iter().find(is_wanted)
+    runs.into_iter().find(|run| run.metadata.as_ref().is_ok_and(|metadata| is_wanted(run, metadata)))
 }

@@ -73,11 +73,18 @@ impl Discovered {
     /// Why no environment of this id can be loaded, if it cannot.
     pub fn refusal(&self, env_id: &str, python: &Path) -> Option<Problem> {
         if self.verifiers.is_none() {
+            let what = match self.origin {
+                Some(_) => format!("`{env_id}` needs `verifiers`, which {} lacks", python.display()),
+                None => format!(
+                    "`{env_id}` is no environment of this project, and {} has no `verifiers` to look further",
+                    python.display()
+                ),
+            };
             return Some(
-                Problem::error(format!("{} has no `verifiers`", python.display()))
+                Problem::error(what)
                     .id(FAMILY.number(41))
-                    .why("the environment is Python code that runs with that package")
-                    .fix("install the environment there, or name another interpreter with --python"),
+                    .why("an environment that was not exported here is Python code that runs with that package")
+                    .fix("check the name; install the environment there, or name another interpreter with --python"),
             );
         }
         if self.origin.is_none() {

@@ -283,7 +283,9 @@ fn borrow_from(
     let place = path.parent().unwrap_or_else(|| Path::new(".")).join(name);
     match Experiment::read(&place, env) {
         Ok(experiment) => {
-            if experiment.agents.first().is_some_and(|agent| agent.system_prompt_file.is_some()) {
+            // Where there is a solver, no agent is taken from the experiment.
+            let first = experiment.agents.first().filter(|_| file.solver.is_none());
+            if first.is_some_and(|agent| agent.system_prompt_file.is_some()) {
                 let what = format!("the first agent of {name} has a system prompt of its own");
                 let problem = own(document, 21, "harness_config", what);
                 let why = "the prompt that is improved is prompts/system.md of the workspace";

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::lane::Lane;
 use super::manifest::{PackageManifest, PackagedSide};
+use super::select::{Ask, select};
 
 /// Names longer than this are cut by somebody on the way.
 const LONGEST: usize = 64;
@@ -68,7 +69,7 @@ pub(super) fn pyproject(name: &PackageName, manifest: &PackageManifest) -> Strin
          packages = [\"{module}\"]\n\n\
          [tool.verifiers.eval]\n\
          num_examples = {examples}\n\
-         rollouts_per_example = 1\n",
+         rollouts_per_example = 3\n",
         name.as_str(),
         manifest.version,
         count(manifest.tasks.len(), "engineering task"),
@@ -81,7 +82,8 @@ fn count(number: usize, what: &str) -> String {
 
 pub(super) fn readme(name: &PackageName, manifest: &PackageManifest) -> String {
     let tasks = &manifest.tasks;
-    let on = |side: PackagedSide| tasks.iter().filter(|task| task.side == side).count();
+    let on = |side: PackagedSide| select(manifest, &Ask { side: Some(side), ..Ask::default() }).tasks.len();
+    let overlap = select(manifest, &Ask::default()).overlap;
     let stateful = tasks.iter().filter(|task| task.lane == Lane::Stateful).count();
     let dataset =
         manifest.dataset.as_ref().map(|dataset| format!(" of the dataset `{dataset}`")).unwrap_or_default();
@@ -93,7 +95,7 @@ pub(super) fn readme(name: &PackageName, manifest: &PackageManifest) -> String {
          import verifiers as vf\n\n\
          environment = vf.load_environment(\"{}\", split=\"eval\", difficulty=\"medium\", seed=7, num_examples=10)\n\
          ```\n\n\
-         With `verifiers` 0.4 and later the package is a taskset; the same arguments are fields of its configuration.\n\n\
+         With `verifiers` 0.3.1 and later the package is a taskset; the same arguments are fields of its configuration.\n\n\
          | argument | values | default |\n\
          |---|---|---|\n\
          | `split` | `train` ({} tasks), `eval` ({}), `all` | `train` |\n\
@@ -104,7 +106,8 @@ pub(super) fn readme(name: &PackageName, manifest: &PackageManifest) -> String {
          | `max_turns`, `max_total_tokens`, `command_timeout_sec` | limits of a rollout | the task's |\n\
          | `confinement` | `auto`, `required`, `none` | `auto` |\n\n\
          {stateful} of the tasks need a workspace; when one is selected, all are worked on in a workspace. Fewer than five\n\
-         tasks after the filter on difficulty are not split, and `info.overlap` says so.\n\n\
+         tasks after the filter on difficulty, and tasks that are all on one side, stay whole: both sides have them, and\n\
+         `info.overlap` says so.\n\n\
          Commands of the model and verifiers run in Linux namespaces of their own, without network. Where the machine allows\n\
          none, `confinement=\"none\"` runs them on the machine itself: then rewards are as trustworthy as the model.\n\n\
          | task | difficulty | side | lane |\n\
@@ -119,6 +122,7 @@ pub(super) fn readme(name: &PackageName, manifest: &PackageManifest) -> String {
     );
     for task in tasks {
         let side = match task.side {
+            _ if overlap => "both",
             PackagedSide::Train => "train",
             PackagedSide::Eval => "eval",
         };

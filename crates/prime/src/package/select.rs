@@ -4,7 +4,7 @@ use aec_base::digest::Digest;
 
 use super::manifest::{PackageManifest, PackagedSide, PackagedTask};
 
-/// A smaller slice is not split: an environment without tasks is of no use to anybody.
+/// A smaller slice stays whole: an environment without tasks is of no use to anybody.
 pub const SMALLEST_SPLIT: usize = 5;
 
 /// What is asked for.
@@ -25,7 +25,7 @@ pub struct Ask {
 pub struct Slice<'a> {
     /// The tasks, in order.
     pub tasks: Vec<&'a PackagedTask>,
-    /// Whether the slice was too small to be split, so that train and eval share tasks.
+    /// Whether the slice cannot be split, so that train and eval share tasks: it is too small, or all on one side.
     pub overlap: bool,
 }
 
@@ -39,7 +39,8 @@ pub fn select<'a>(manifest: &'a PackageManifest, ask: &Ask) -> Slice<'a> {
             ask.difficulty.is_empty() || task.difficulty.as_ref().is_some_and(wanted)
         })
         .collect();
-    let overlap = tasks.len() < SMALLEST_SPLIT;
+    let on = |side: PackagedSide| tasks.iter().any(|task| task.side == side);
+    let overlap = tasks.len() < SMALLEST_SPLIT || !on(PackagedSide::Train) || !on(PackagedSide::Eval);
     if let Some(side) = ask.side
         && !overlap
     {

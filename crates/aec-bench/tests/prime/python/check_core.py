@@ -56,7 +56,8 @@ def check_selection(single, mixed):
         warnings.simplefilter("always")
         expect("many tasks do not overlap", not any(row.info["overlap"] for row in loading.load({}).rows) and not told)
     many = replace(package, tasks=tuple(replace(task, side="train") for task in package.tasks))
-    refuses("an empty side", lambda: core.select(many, core.read_options({"split": "eval"})), "split eval")
+    whole = core.select(many, core.read_options({"split": "eval"}))
+    expect("tasks on one side stay whole", whole.overlap and len(whole.tasks) == len(many.tasks), whole)
     plain = replace(package, tasks=tuple(replace(task, difficulty=None) for task in package.tasks))
     refuses("no task of a difficulty", lambda: core.select(plain, core.read_options({"difficulty": "hard"})), "hard")
     for name, value, word in [
