@@ -15,7 +15,7 @@ use aec_task::compose::{Compose, Condition, Service, argv_of_test};
 use bollard::models::{ContainerCreateBody, HostConfig, ImageConfig};
 
 use crate::engine::{Engine, EngineError, LABEL};
-use crate::image::TaskImage;
+use crate::image::Kit;
 use crate::line::{Conversation, Line};
 use crate::room::{FIRST_WORD, Kept, Purpose, attended, labels};
 
@@ -118,19 +118,25 @@ impl Beside {
     /// Starts the services of a task, each after those that it needs, and waits until a room may begin.
     pub(crate) fn start(
         engine: &Engine,
-        image: &TaskImage,
-        compose: &Compose,
+        kit: &Kit,
         spec: &RoomSpec,
         purpose: &Purpose,
     ) -> Result<Self, EngineError> {
+        let compose = &kit.compose;
         let mut beside = Self::default();
         for (number, service) in compose.services.iter().enumerate() {
             for (needed, condition) in &service.needs {
                 beside.wait_for(needed, *condition)?;
             }
-            let (name, config) = engine.service_image(image, service)?;
-            let body = created(engine, &name, service, spec, purpose, compose);
-            let (kept, line) = Kept::start(engine, body)?;
+            let (name, config) = engine.service_image(kit, number)?;
+            let start = || Kept::start(engine, created(engine, &name, service, spec, purpose, compose));
+            let (kept, line) = match start() {
+                // Somebody has cleaned up meanwhile.
+                Err(_) if engine.has_lost(&name) => {
+                    engine.service_image(kit, number).and_then(|_| start())?
+                }
+                started => started?,
+            };
             begin(&line, &service.name)?;
             beside.introduce(&line, address(number), &ports(service, &config));
             let running = Running::start(service, &config, address(number), line, kept)?;
@@ -143,6 +149,11 @@ impl Beside {
             service.wait_until_ready()?;
         }
         Ok(beside)
+    }
+
+    /// Whether every service does its work, or has done it.
+    pub(crate) fn check(&self) -> Result<(), EngineError> {
+        self.services.iter().try_for_each(|service| service.is_over(false).map(drop))
     }
 
     fn wait_for(&self, name: &str, condition: Condition) -> Result<(), EngineError> {

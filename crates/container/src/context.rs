@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use aec_base::digest::{Digest, Hasher};
 use aec_sandbox::{Kind, Listed, Tree, WalkLimits};
 
-/// What Docker's own program leaves out of builds.
-const IGNORE_FILE: &str = ".dockerignore";
+/// What programs of engines leave out of builds.
+const IGNORE_FILES: [&str; 2] = [".dockerignore", ".containerignore"];
 /// What a build may be given.
 const CONTEXT_LIMITS: WalkLimits = WalkLimits { entries: 50_000, depth: 32 };
 const CONTEXT_BYTES: u64 = 2 * 1024 * 1024 * 1024;
@@ -33,7 +33,7 @@ impl BuildContext {
         let tree = Tree::open(directory)?;
         let mut listed = tree.list(CONTEXT_LIMITS)?;
         // Some engines would follow it and others would not.
-        listed.retain(|file| file.path != Path::new(IGNORE_FILE));
+        listed.retain(|file| !IGNORE_FILES.iter().any(|name| file.path == Path::new(name)));
         listed.retain(|file| !left_out.iter().any(|path| file.path.starts_with(path)));
         Self::of(tree, listed)
     }
@@ -62,17 +62,13 @@ impl BuildContext {
                 format!("the files have {total} bytes; a build takes at most {CONTEXT_BYTES}"),
             ));
         }
-        let mut hasher = Hasher::default();
-        for file in &listed {
-            hasher.part(std::os::unix::ffi::OsStrExt::as_bytes(file.path.as_os_str()));
-            if file.kind == Kind::File {
-                hasher.part(&mode(&tree, &file.path)?.to_le_bytes());
-                let (digest, _) =
-                    aec_base::digest::copy(tree.open_file(&file.path)?, CONTEXT_BYTES, |_| Ok(()))?;
-                hasher.part(digest.bytes());
-            }
-        }
-        Ok(Self { tree, listed, digest: hasher.finish() })
+        let digest = digest(&tree, &listed)?;
+        Ok(Self { tree, listed, digest })
+    }
+
+    /// Whether the files are still those that were read.
+    pub(crate) fn is_as_read(&self) -> bool {
+        digest(&self.tree, &self.listed).is_ok_and(|now| now == self.digest)
     }
 
     /// Whether there is such a file.
@@ -96,6 +92,19 @@ impl BuildContext {
         }
         Ok(())
     }
+}
+
+fn digest(tree: &Tree, listed: &[Listed]) -> io::Result<Digest> {
+    let mut hasher = Hasher::default();
+    for file in listed {
+        hasher.part(std::os::unix::ffi::OsStrExt::as_bytes(file.path.as_os_str()));
+        if file.kind == Kind::File {
+            hasher.part(&mode(tree, &file.path)?.to_le_bytes());
+            let (digest, _) = aec_base::digest::copy(tree.open_file(&file.path)?, CONTEXT_BYTES, |_| Ok(()))?;
+            hasher.part(digest.bytes());
+        }
+    }
+    Ok(hasher.finish())
 }
 
 fn mode(tree: &Tree, path: &Path) -> io::Result<u32> {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aec_sandbox::SandboxError;
 use bollard::Docker;
@@ -18,16 +18,18 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::runtime::Runtime;
 
-use aec_task::compose::{Build, Service};
+use aec_task::compose::Build;
 
 use crate::entry::Entry;
-use crate::image::{Names, Recipe, TaskImage};
+use crate::image::{Kit, Names, Recipe, TaskImage};
 use crate::places::{Places, Taken};
 
 /// How long the engine may take to answer; builds have limits of their own.
 const PATIENCE: u64 = 120;
 /// What is kept of the log of a build that failed.
 const LOG_TAIL: usize = 4000;
+/// How long an engine that is being started again may take.
+const RETURN: Duration = Duration::from_secs(15);
 /// On everything that this program makes.
 pub(crate) const LABEL: &str = "org.aec-bench";
 
@@ -154,6 +156,10 @@ struct Inner {
     builds: Places,
     containers: Places,
     images: Mutex<HashMap<Names, Arc<Made>>>,
+    kits: Mutex<HashMap<TaskImage, Arc<Kit>>>,
+    volumes: Mutex<HashMap<String, Arc<[String]>>>,
+    /// When it was first found not to answer.
+    lost_since: Mutex<Option<Instant>>,
 }
 
 impl Drop for Inner {
@@ -200,6 +206,9 @@ impl Engine {
                         builds: Places::new(limits.builds),
                         containers: Places::new(limits.containers),
                         images: Mutex::default(),
+                        kits: Mutex::default(),
+                        volumes: Mutex::default(),
+                        lost_since: Mutex::default(),
                     })));
                 }
                 Err(error) => last = error,
@@ -249,21 +258,38 @@ impl Engine {
         self.0.containers.take(count)
     }
 
+    /// What a task's containers are made from. It is read once: whoever comes later works with the same, whatever became of
+    /// the task's files since.
+    pub(crate) fn kit(&self, wanted: &TaskImage) -> Result<Arc<Kit>, EngineError> {
+        let mut kits = self.0.kits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kit) = kits.get(wanted) {
+            return Ok(Arc::clone(kit));
+        }
+        let kit = Arc::new(Kit::read(wanted, &self.0.entry).map_err(|error| unbuildable(&error))?);
+        kits.insert(wanted.clone(), Arc::clone(&kit));
+        Ok(kit)
+    }
+
     /// The name of the image that rooms of a task are made of.
     pub fn image(&self, wanted: &TaskImage) -> Result<String, EngineError> {
-        let recipe = Recipe::of_room(wanted, &self.0.entry).map_err(|error| unbuildable(&error))?;
-        self.made(&recipe, wanted.build_timeout)
+        self.room_image(&*self.kit(wanted)?)
+    }
+
+    pub(crate) fn room_image(&self, kit: &Kit) -> Result<String, EngineError> {
+        self.made(&kit.room, kit.build_timeout)
     }
 
     /// The name of the image of a container beside a room, with what it says of itself.
     pub(crate) fn service_image(
         &self,
-        wanted: &TaskImage,
-        service: &Service,
+        kit: &Kit,
+        number: usize,
     ) -> Result<(String, ImageConfig), EngineError> {
-        let recipe = Recipe::of_service(&wanted.environment, service, &self.0.entry)
-            .map_err(|error| unbuildable(&error))?;
-        let name = self.made(&recipe, wanted.build_timeout)?;
+        let recipe = kit
+            .services
+            .get(number)
+            .ok_or_else(|| EngineError::Service("there are fewer services than there were".to_owned()))?;
+        let name = self.made(recipe, kit.build_timeout)?;
         let (docker, asked) = (self.docker(), name.clone());
         let config = self.wait(async move { Ok(docker.inspect_image(&asked).await?.config) })?;
         Ok((name, config.unwrap_or_default()))
@@ -297,10 +323,13 @@ impl Engine {
                 context.archive(Path::new(""), &mut archive)?;
                 archive.finish()
             });
-            self.build(own, files.map_err(|error| unbuildable(&error))?, build, timeout)?;
+            let files = files.map_err(|error| unbuildable(&error))?;
+            refuse_changed(recipe)?;
+            self.build(own, files, build, timeout)?;
         }
         let files =
             spooled(&|file| recipe.archive(&self.0.entry, file)).map_err(|error| unbuildable(&error))?;
+        refuse_changed(recipe)?;
         self.build(room, files, &Build::default(), timeout)
     }
 
@@ -355,6 +384,7 @@ impl Engine {
                             log.push_str(
                                 step.stream.as_deref().or(step.status.as_deref()).unwrap_or_default(),
                             );
+                            shorten(&mut log);
                             if let Some(failed) = step.error_detail {
                                 return Err(failed.message.unwrap_or_default());
                             }
@@ -395,6 +425,46 @@ impl Engine {
         })
     }
 
+    /// Directories that an image calls volumes. Only where a new directory in their place begins with what the image has
+    /// there: with Podman.
+    pub(crate) fn volumes(&self, name: &str) -> Result<Arc<[String]>, EngineError> {
+        if self.0.facts.name != "Podman" {
+            return Ok(Arc::from([]));
+        }
+        let known = self.0.volumes.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let (docker, asked) = (self.docker(), name.to_owned());
+        let config = self.wait(async move { Ok(docker.inspect_image(&asked).await?.config) })?;
+        let volumes = config.and_then(|config| config.volumes).unwrap_or_default();
+        let volumes: Arc<[String]> = volumes.into_iter().collect();
+        let mut all = self.0.volumes.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(name.to_owned(), Arc::clone(&volumes));
+        Ok(volumes)
+    }
+
+    /// Waits for an engine that does not answer, and says whether it does again. All who ask wait until the same moment, so
+    /// that one that is gone for good holds nobody up for long.
+    pub(crate) fn comes_back(&self) -> bool {
+        let since = *self.lost_since().get_or_insert_with(Instant::now);
+        loop {
+            let docker = self.docker();
+            if self.wait(async move { Ok(docker.ping().await?) }).is_ok() {
+                *self.lost_since() = None;
+                return true;
+            }
+            if since.elapsed() >= RETURN {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn lost_since(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.0.lost_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Makes a container and starts it, with both of its streams.
     pub(crate) fn start(&self, body: ContainerCreateBody) -> Result<Started, EngineError> {
         let docker = self.docker();
@@ -421,6 +491,23 @@ impl Engine {
                 }
             }
         })
+    }
+}
+
+/// An image that was made from other files than its name says would be found under that name ever after.
+fn refuse_changed(recipe: &Recipe) -> Result<(), EngineError> {
+    if recipe.has_changed() {
+        let what = "files of environment/ changed while the run went on: restore them, then go on";
+        return Err(EngineError::Build(what.to_owned()));
+    }
+    Ok(())
+}
+
+/// Keeps the end of a log, which is all that is told of it.
+fn shorten(log: &mut String) {
+    if log.len() > 2 * LOG_TAIL {
+        let from = log.ceil_char_boundary(log.len() - LOG_TAIL);
+        log.drain(..from);
     }
 }
 

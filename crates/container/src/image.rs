@@ -24,7 +24,7 @@ pub(crate) const ROOM_IMAGES: &str = "localhost/aec-bench/room";
 const FORMAT: &str = "1";
 
 /// What the image of a task is made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TaskImage {
     /// The task's `environment/`.
     pub environment: PathBuf,
@@ -118,6 +118,32 @@ impl Extension {
     }
 }
 
+/// What all containers of a task are made from, as it was when somebody first asked.
+#[derive(Debug)]
+pub(crate) struct Kit {
+    pub(crate) compose: Compose,
+    pub(crate) room: Recipe,
+    /// In the order of the services.
+    pub(crate) services: Vec<Recipe>,
+    /// How long a build may take.
+    pub(crate) build_timeout: Duration,
+}
+
+impl Kit {
+    /// Reads a task's `environment/`.
+    pub(crate) fn read(wanted: &TaskImage, entry: &Entry) -> io::Result<Self> {
+        let compose = services(&wanted.environment)?;
+        let recipes =
+            compose.services.iter().map(|service| Recipe::of_service(&wanted.environment, service, entry));
+        Ok(Self {
+            services: recipes.collect::<io::Result<_>>()?,
+            room: Recipe::of_room(wanted, entry)?,
+            build_timeout: wanted.build_timeout,
+            compose,
+        })
+    }
+}
+
 /// The names of two images: what the task's own instructions make, and what containers are made of.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Names {
@@ -195,6 +221,12 @@ impl Recipe {
         parts.extend(files.iter().map(|(_, context)| context.digest.bytes().as_slice()));
         let room = format!("{ROOM_IMAGES}:{}", digest(&parts));
         Self { names: Names { own, room }, own: build, instructions, files }
+    }
+
+    /// Whether what it is made from is no longer what it was read as.
+    pub(crate) fn has_changed(&self) -> bool {
+        let own = self.own.iter().map(|(context, _)| context);
+        own.chain(self.files.iter().map(|(_, context)| context)).any(|context| !context.is_as_read())
     }
 
     /// The task's own build.

@@ -33,6 +33,8 @@ struct Routes {
     doors: HashMap<SocketAddrV4, Door>,
     /// Whether nobody is there any more.
     gone: bool,
+    /// Whether the room had next to no memory left when it last spoke of it.
+    short_of_memory: bool,
 }
 
 /// Where a connection from inside leads.
@@ -133,6 +135,11 @@ impl Line {
         self.routes().gone
     }
 
+    /// Whether the room had next to no memory left when it last spoke of it.
+    pub(crate) fn is_short_of_memory(&self) -> bool {
+        self.routes().short_of_memory
+    }
+
     /// Nobody is there any more: everyone who waits hears of it.
     fn end(&self) {
         let mut routes = self.routes();
@@ -148,6 +155,10 @@ impl Line {
             if let Body::Call(Call::Connected(address)) = body {
                 let door = self.routes().doors.get(&address).cloned();
                 self.let_in(channel, address.port(), door);
+                continue;
+            }
+            if let Body::Call(Call::ShortOfMemory(short)) = body {
+                self.routes().short_of_memory = short;
                 continue;
             }
             let routes = self.routes();

@@ -39,6 +39,14 @@ impl Containers {
         }
     }
 
+    /// The name of the image of a task's rooms, which changes with what it is made from; where it has one.
+    pub fn image_name(&self, image: &TaskImage) -> Option<String> {
+        match self {
+            Self::Engine(engine) => Some(engine.kit(image).ok()?.room.names.room.clone()),
+            Self::Modal(_) => None,
+        }
+    }
+
     /// Who provides them, with a version, as records tell it.
     pub fn version(&self) -> (String, String) {
         match self {

@@ -6,6 +6,7 @@ use std::io::{self, Seek as _, Write};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aec_sandbox::wire::{Answer, Body, Call, Command, MAIN, STDERR, STDOUT};
@@ -15,6 +16,7 @@ use aec_sandbox::{
 };
 use aec_task::compose::Compose;
 use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
+use bollard::query_parameters::InspectContainerOptions;
 
 use crate::attached;
 use crate::beside::{Beside, blame, hosts};
@@ -26,6 +28,8 @@ use crate::places::Taken;
 
 /// Verifier files, which the opener has already bounded.
 const SEALED_MB: u32 = 2048;
+/// Memory for the first process of a container, beside what the task allows.
+const OWN_MB: i64 = 32;
 /// How long the first process of a container may take to answer.
 pub(crate) const FIRST_WORD: Duration = Duration::from_mins(1);
 /// How long a command that was killed may take to be gone.
@@ -65,6 +69,11 @@ pub struct ContainerRoom {
 pub(crate) trait Keeper: std::fmt::Debug + Send {
     /// Why nobody in the container answers any more.
     fn why_gone(&self) -> SandboxError;
+
+    /// Whether the container was ended for want of memory, as far as that is known.
+    fn ran_out_of_memory(&self) -> bool {
+        false
+    }
 }
 
 /// A container of an engine.
@@ -78,42 +87,61 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 struct KeptRoom {
     container: Kept,
-    _beside: Beside,
+    _beside: Arc<Beside>,
     _places: Taken,
 }
 
 impl ContainerRoom {
     /// Makes the images that a room will need.
     pub(crate) fn prepare(engine: &Engine, image: &TaskImage) -> Result<(), SandboxError> {
-        engine.image(image)?;
-        for service in &services(image)?.services {
-            engine.service_image(image, service)?;
+        let kit = engine.kit(image)?;
+        engine.room_image(&kit)?;
+        for number in 0..kit.compose.services.len() {
+            engine.service_image(&kit, number)?;
         }
         Ok(())
     }
 
-    /// Opens a room of a task's image, which is built if there is none.
+    /// Opens a room of a task's image, which is built if there is none. An engine that is being started again is waited for.
     pub fn open(
         engine: &Engine,
         image: &TaskImage,
         spec: &RoomSpec,
         purpose: &Purpose,
     ) -> Result<Self, SandboxError> {
-        let compose = services(image)?;
-        let name = engine.image(image)?;
+        match Self::open_once(engine, image, spec, purpose) {
+            Err(SandboxError::Elsewhere { kind: "engine_lost", .. }) if engine.comes_back() => {
+                Self::open_once(engine, image, spec, purpose)
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_once(
+        engine: &Engine,
+        image: &TaskImage,
+        spec: &RoomSpec,
+        purpose: &Purpose,
+    ) -> Result<Self, SandboxError> {
+        let kit = engine.kit(image)?;
+        let compose = &kit.compose;
+        let name = engine.room_image(&kit)?;
         let places = engine.places(1 + compose.services.len());
         let beside =
-            Beside::start(engine, image, &compose, spec, purpose).map_err(|error| blame(engine, error))?;
-        let start = || Kept::start(engine, created(engine, &name, spec, purpose, &compose));
+            Arc::new(Beside::start(engine, &kit, spec, purpose).map_err(|error| blame(engine, error))?);
+        let volumes = engine.volumes(&name)?;
+        let start = || Kept::start(engine, created(engine, (&name, &volumes), spec, purpose, compose));
         let (container, line) = match start() {
             // Somebody has cleaned up meanwhile.
-            Err(_) if engine.has_lost(&name) => engine.image(image).and_then(|_| start())?,
+            Err(_) if engine.has_lost(&name) => engine.room_image(&kit).and_then(|_| start())?,
             started => started?,
         };
         let doors = beside.doors(&line);
         let held = Held { cpus: Hold::Tree, memory: Hold::Tree, storage: Hold::Tree, pids: Hold::Tree };
-        let keeper = KeptRoom { container, _beside: beside, _places: places };
+        let keeper = KeptRoom { container, _beside: Arc::clone(&beside), _places: places };
         let room = Self::begin(line, spec, purpose, (held, FIRST_WORD), Box::new(keeper))?;
+        // One that failed at once has had the time to.
+        beside.check().map_err(|error| blame(engine, error))?;
         doors.open();
         Ok(room)
     }
@@ -171,11 +199,6 @@ pub(crate) fn container_lost() -> SandboxError {
     }
 }
 
-/// The services of a task.
-fn services(image: &TaskImage) -> Result<Compose, EngineError> {
-    crate::image::services(&image.environment).map_err(|error| EngineError::Build(error.to_string()))
-}
-
 impl Kept {
     /// Starts a container, with the line to its first process.
     pub(crate) fn start(engine: &Engine, body: ContainerCreateBody) -> Result<(Self, Line), EngineError> {
@@ -191,6 +214,14 @@ impl Keeper for KeptRoom {
         let docker = self.container.engine.docker();
         let answers = self.container.engine.wait(async move { Ok(docker.ping().await?) });
         answers.map_or_else(Into::into, |_| container_lost())
+    }
+
+    fn ran_out_of_memory(&self) -> bool {
+        let (docker, id) = (self.container.engine.docker(), self.container.id.clone());
+        let state = self.container.engine.wait(async move {
+            Ok(docker.inspect_container(&id, None::<InspectContainerOptions>).await?.state)
+        });
+        state.is_ok_and(|state| state.and_then(|state| state.oom_killed) == Some(true))
     }
 }
 
@@ -223,7 +254,7 @@ pub(crate) fn labels(purpose: &Purpose, role: &str) -> HashMap<String, String> {
 /// take no more than the task allows; and the engine removes it.
 pub(crate) fn attended(engine: &Engine, image: &str, spec: &RoomSpec) -> ContainerCreateBody {
     const MEBIBYTE: i64 = 1024 * 1024;
-    let memory = i64::from(spec.limits.memory_mb) * MEBIBYTE;
+    let memory = (i64::from(spec.limits.memory_mb) + OWN_MB) * MEBIBYTE;
     ContainerCreateBody {
         image: Some(image.to_owned()),
         entrypoint: Some(engine.entry_command()),
@@ -253,7 +284,7 @@ pub(crate) fn attended(engine: &Engine, image: &str, spec: &RoomSpec) -> Contain
 
 fn created(
     engine: &Engine,
-    image: &str,
+    (image, volumes): (&str, &[String]),
     spec: &RoomSpec,
     purpose: &Purpose,
     compose: &Compose,
@@ -264,6 +295,10 @@ fn created(
     let storage = spec.limits.storage_mb;
     let writable = spec.writable.iter().chain(&own).map(|place| (place.clone(), tmpfs(storage)));
     let sealed = spec.sealed.iter().map(|place| (place.clone(), tmpfs(SEALED_MB)));
+    // Podman makes it writable for all where nobody says otherwise.
+    // What an image calls a volume would be written to the engine's disk, without bounds.
+    let volumes = volumes.iter().map(|place| (place.clone(), tmpfs(storage)));
+    let closed = ("/var/tmp".to_owned(), tmpfs(1));
     let common = attended(engine, image, spec);
     ContainerCreateBody {
         hostname: Some("room".to_owned()),
@@ -273,7 +308,7 @@ fn created(
         labels: Some(labels(purpose, purpose.role)),
         host_config: common.host_config.map(|host| HostConfig {
             readonly_rootfs: Some(true),
-            tmpfs: Some(writable.chain(sealed).collect()),
+            tmpfs: Some(volumes.chain(writable).chain(sealed).chain([closed]).collect()),
             cap_drop: Some(vec!["ALL".to_owned()]),
             cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
             extra_hosts: Some(hosts(compose)),
@@ -357,7 +392,13 @@ impl Sandbox for ContainerRoom {
     }
 
     fn out_of_memory(&self) -> bool {
-        matches!(self.line.ask(Call::OutOfMemory), Ok(Answer::Is(true)))
+        match self.line.ask(Call::OutOfMemory) {
+            Ok(answer) => answer == Answer::Is(true),
+            // Nobody else can use the room's memory up, and its first process is the last one to be killed for it.
+            Err(_) => {
+                self.line.is_gone() && (self.line.is_short_of_memory() || self.keeper.ran_out_of_memory())
+            }
+        }
     }
 
     fn lost(&self) -> Option<SandboxError> {

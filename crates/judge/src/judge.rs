@@ -204,7 +204,7 @@ impl Judge {
                 settled => return settled,
             }
         }
-        let mut room = self.open(limits)?;
+        let mut room = self.open(limits, submission)?;
         verdict.level = Some(room.level());
         verdict.held = Some(room.held());
         let command = self.command(limits, entry);
@@ -271,9 +271,16 @@ impl Judge {
         read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
     }
 
-    fn open(&self, limits: &JudgeLimits) -> Result<Box<dyn Sandbox>, Fault> {
-        let spec = self.room_spec(limits);
+    fn open(&self, limits: &JudgeLimits, submission: &Submission) -> Result<Box<dyn Sandbox>, Fault> {
+        let mut spec = self.room_spec(limits);
         if let Some(containers) = &self.containers {
+            if let Containers::Engine(_) = containers {
+                // Files of such a room are memory; what was submitted must not take the verifier's. A file on its way in
+                // is there twice.
+                let submitted: u64 = submission.files.values().map(|file| file.size).sum();
+                let megabytes = u32::try_from(submitted.saturating_mul(2) >> 20).unwrap_or(u32::MAX);
+                spec.limits.memory_mb = spec.limits.memory_mb.saturating_add(megabytes);
+            }
             let Some(image) = &limits.image else {
                 return Err(Fault::Infra("there is no image of the task".to_owned()));
             };

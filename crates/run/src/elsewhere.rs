@@ -208,6 +208,8 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
         limits: limits(&shared.plan.conditions, &returned.task.task),
         timeout_sec: returned.timeout_sec,
         room: None,
+        // Whoever brought it knows better.
+        runtime_image: "local".to_owned(),
         tool_versions,
         resolved_model,
         system_prompt,

@@ -47,6 +47,7 @@ pub(crate) struct Known<'a> {
     pub(crate) limits: Limits,
     pub(crate) timeout_sec: u64,
     pub(crate) room: Option<(Level, Held)>,
+    pub(crate) runtime_image: String,
     pub(crate) tool_versions: BTreeMap<String, String>,
     pub(crate) resolved_model: Option<String>,
     pub(crate) system_prompt: Option<String>,
@@ -106,7 +107,7 @@ impl Known<'_> {
                 digest: agent.digest,
             },
             environment: EnvironmentFacts {
-                runtime_image: "local".to_owned(),
+                runtime_image: self.runtime_image,
                 compute_backend: self.plan.conditions.backend.name().to_owned(),
                 sandbox: self.room.map(|(level, _)| level),
                 held: self.room.map(|(_, held)| held),

@@ -16,6 +16,7 @@ use crate::plan::PlannedTrial;
 use crate::recording::Known;
 use crate::task::PreparedTask;
 use crate::trajectory::{self, Event, EventRole, Finished, TRAJECTORY_FILE};
+use crate::trial::runtime_image;
 use crate::trial::{Shared, limits};
 
 /// Makes the record of an attempt from its directory of live files.
@@ -54,6 +55,7 @@ pub(crate) fn salvage(
         limits: limits(&shared.plan.conditions, &task.task),
         timeout_sec: 0,
         room: None,
+        runtime_image: runtime_image(shared, &task.task),
         tool_versions: shared.tool_versions.clone(),
         resolved_model: events.iter().rev().find_map(|event| event.model.clone()),
         system_prompt: system.and_then(|event| event.content.clone()),

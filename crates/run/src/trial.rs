@@ -140,6 +140,7 @@ pub(crate) async fn attempt(
         limits: limits(&shared.plan.conditions, &attempt.task.task),
         timeout_sec: timeout(shared, attempt).as_secs(),
         room: ended.left.room,
+        runtime_image: runtime_image(shared, &attempt.task.task),
         tool_versions: shared.tool_versions.clone(),
         resolved_model: ended.left.rollout.resolved_model,
         system_prompt: ended.system_prompt,
@@ -262,7 +263,13 @@ fn freeze(
         (room.level(), room.held())
     });
     let wanted = !cancelled && is_judgeable(&rollout.end);
+    // Whoever brings a room down with its own memory has nothing left to be judged. It is not an accident to be tried again.
+    let brought_down = out_of_memory && lost().is_some();
     let frozen = wanted.then(|| {
+        if brought_down {
+            let what = format!("{TOO_MUCH_MEMORY}, and its room with everything in it was ended");
+            return Err(AnswerError::Unfit(what));
+        }
         answer::freeze(task, workspace.as_ref(), &rollout, &shared.contents, &shared.redactor).map_err(
             |error| match error {
                 AnswerError::Machine(fault) => AnswerError::Machine(lost().map_or(fault, Into::into)),
@@ -287,6 +294,12 @@ async fn prepare_image(shared: &Arc<Shared>, attempt: &Attempt) -> Result<(), Sa
         () = shared.control.reached(Wish::GiveUp) => Ok(()),
         made = blocking(move || containers.prepare(&image)) => made?,
     }
+}
+
+/// What the rooms of a task are made of: its image, or the service that makes them, or this machine.
+pub(crate) fn runtime_image(shared: &Shared, task: &Task) -> String {
+    let Some(containers) = &shared.judge.containers else { return "local".to_owned() };
+    containers.image_name(&image_of(task)).unwrap_or_else(|| containers.version().0)
 }
 
 /// What stands beside the verdict of an agent whose commands were killed for their memory.

@@ -86,6 +86,8 @@ pub enum Call {
     Listen(SocketAddrV4),
     /// Somebody inside connected to this address; the bytes follow on [`MAIN`].
     Connected(SocketAddrV4),
+    /// Said by the room: whether what it holds in memory leaves next to nothing for the process that answers there.
+    ShortOfMemory(bool),
     /// Connect to this port of loopback; the bytes follow on [`MAIN`].
     Connect(u16),
     /// Whether somebody listens on this port.

@@ -43,11 +43,11 @@ pub(crate) struct Left {
 }
 
 /// Removes what runs left with the container engine. Where none answers there is nothing to remove, unless somebody
-/// asked for images.
+/// asked for images or said where it is.
 pub(crate) fn clean(project: &Project, images: bool, dry_run: bool) -> Result<Left, Failure> {
     let engine = match engine(project) {
         Ok(engine) => engine,
-        Err(failure) if images => return Err(failure),
+        Err(failure) if images || project.env.get("DOCKER_HOST").is_some() => return Err(failure),
         Err(_) => return Ok(Left::default()),
     };
     let refused = |error: aec_container::EngineError| {

@@ -105,6 +105,31 @@ fn memory_that_runs_out_is_the_agents_own_doing() {
 }
 
 #[test]
+fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
+    let Some((env, _)) = project(1) else { return };
+    // Files that stay are memory that no killed process gives back: in the end the room itself has none left.
+    let filling = "i=0; while [ $i -lt 200 ]; do head -c 4M /dev/zero > /tmp/$i 2>/dev/null || head -c 4M /dev/zero > /home/agent/$i; i=$((i+1)); done";
+    let call = serde_json::json!({ "tool_calls": [{ "name": "bash", "arguments": { "command": filling } }] });
+    let replies = serde_json::json!({ "replies": [call, call, call, { "text": "done" }] });
+    env.write("script.json", replies.to_string());
+    env.write(
+        "tasks/civil/channel-0/task.toml",
+        "version = \"1.0\"\n[agent]\ntimeout_sec = 120\n[environment]\nmemory_mb = 64\nstorage_mb = 1024\n",
+    );
+    let model = "offline/scripted:script.json";
+    let run = env.run(["--json", "run", "civil", "-m", model, "-e", "filled", "--backend", "docker"]);
+    let (outcome, _, message) = fault(&run, &env, "filled");
+    assert!(["scored", "agent_fault"].contains(&outcome.as_str()), "{outcome}: {message}");
+    assert_eq!(run.data()["all"]["reward_sum"], 0.0, "{run:?}");
+    // What is handed in takes nothing from the verifier.
+    let heavy = serde_json::json!({ "tool_calls": [{ "name": "bash", "arguments": {
+        "command": "head -c 40M /dev/zero > big; echo '{\"flow\": 3.2}' > output.json" } }] });
+    env.write("script.json", serde_json::json!({ "replies": [heavy, { "text": "done" }] }).to_string());
+    let run = env.run(["--json", "run", "civil", "-m", model, "-e", "heavy", "--backend", "docker"]);
+    assert_eq!((run.code, &run.data()["all"]["reward_sum"]), (Some(0), &0.5.into()), "{run:?}");
+}
+
+#[test]
 fn a_verifier_that_takes_too_much_memory_is_told_from_one_that_fails() {
     let Some((env, _)) = project(1) else { return };
     env.write("tasks/civil/channel-0/tests/verify.py", "x = bytearray(600 << 20)\n");
@@ -199,8 +224,11 @@ fn images_are_removed_but_not_those_that_somebody_uses() {
     // An engine of its own: other tests need their images.
     let own = podman.small_service(4000);
     env.set("DOCKER_HOST", &own.host);
-    let sleeping = r#"{"replies": [{"tool_calls": [{"name": "bash", "arguments": {"command": "echo begun; sleep 100"}}]}, {"text": "done"}]}"#;
-    env.write("script.json", sleeping);
+    // Long, and told from others by its length.
+    let length = 1_000_000 + std::process::id();
+    let command =
+        serde_json::json!({ "name": "bash", "arguments": { "command": format!("sleep {length}; true") } });
+    env.write("script.json", serde_json::json!({ "replies": [{ "tool_calls": [command] }] }).to_string());
     let engine = Engine::connect(std::slice::from_ref(&own.host), EngineLimits::default()).unwrap();
     let mut child = env.start_piped([
         "run",
@@ -212,12 +240,12 @@ fn images_are_removed_but_not_those_that_somebody_uses() {
         "--backend",
         "docker",
     ]);
-    let trace = env.path("jobs/used/_live");
+    let sleeps = format!("sleep\0{length}\0").into_bytes();
     let begun = || {
-        let files = std::fs::read_dir(&trace).into_iter().flatten().filter_map(Result::ok);
-        files
-            .filter_map(|entry| std::fs::read_to_string(entry.path().join("trajectory.jsonl")).ok())
-            .any(|text| text.contains("tool_call"))
+        let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        processes
+            .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+            .any(|words| words == sleeps)
     };
     until("the agent's first command", || {
         assert!(child.try_wait().unwrap().is_none(), "the run is over");

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use aec_container::{ContainerRoom, Purpose};
 use aec_sandbox::{ExecSpec, Exit, Hold, Kind, Level, RoomSpec, Sandbox as _, Stream, WalkLimits};
 use aec_test::podman::Podman;
+use aec_test::wait::until;
 
 use crate::{DOCKERFILE, engine, image, open, out, purpose, sh, spec};
 
@@ -48,6 +49,49 @@ fn commands_are_nobody_and_see_the_image_and_nothing_of_the_host() {
     );
     // An ordinary program works, and the room goes on after all that.
     assert_eq!(out(&mut room, "python3 -c 'import json; print(json.dumps({\"a\": 40 + 2}))'"), "{\"a\": 42}");
+}
+
+#[test]
+fn an_image_has_no_word_in_the_places_of_a_room() {
+    let Some(engine) = engine() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let filled = "FROM python:3.12-slim\nRUN mkdir -p /logs/verifier /tests /tmp /home/agent /data && \
+        echo '{\"reward\": 1}' > /logs/verifier/reward.json && echo old > /tests/test.sh && \
+        touch /tmp/left /home/agent/left && echo given > /data/given && chmod -R 777 /data\nVOLUME /data\n";
+    let image = image(directory.path(), filled);
+    let mut room = ContainerRoom::open(&engine, &image, &spec(), &purpose("judge")).unwrap();
+    assert_eq!(out(&mut room, "ls -A /logs /tests /tmp /home/agent | grep -v :; echo none"), "none");
+    assert_eq!(
+        out(&mut room, "mkdir /logs/verifier && echo 0 > /logs/verifier/reward.txt && echo mine"),
+        "mine"
+    );
+    // Nor does it give commands a place without bounds.
+    assert_eq!(out(&mut room, "cat /data/given"), "given");
+    for unbounded in ["/data", "/var/tmp"] {
+        let script = format!("head -c 100M /dev/zero > {unbounded}/big");
+        assert_ne!(sh(&mut room, &script).exit, Exit::Code(0), "{unbounded}");
+    }
+}
+
+#[test]
+fn what_a_task_is_when_it_is_first_asked_for_is_what_it_stays() {
+    let Some(engine) = engine() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let stamp =
+        |word: &str| format!("FROM python:3.12-slim\nENV WHICH={word} STAMP={}\n", std::process::id());
+    let before = image(directory.path(), &stamp("one"));
+    let open = || ContainerRoom::open(&engine, &before, &spec(), &purpose("agent"));
+    assert_eq!(out(&mut open().unwrap(), "echo $WHICH"), "one");
+    image(directory.path(), &stamp("two"));
+    assert_eq!(out(&mut open().unwrap(), "echo $WHICH"), "one");
+    // What has to be made again cannot be made from something else.
+    let name = engine.image(&before).unwrap();
+    // The engine is still busy with the end of the containers.
+    until("the end of the image", || {
+        Podman::get().unwrap().run(&["rmi", "-f", &name]).unwrap().status.success()
+    });
+    let error = open().unwrap_err().to_string();
+    assert!(error.contains("changed while the run went on"), "{error}");
 }
 
 #[test]
@@ -188,7 +232,7 @@ fn engines_are_told_the_limits_and_whose_container_it_is() {
         let host = &told[0]["HostConfig"];
         assert_eq!(
             (&host["NanoCpus"], &host["Memory"], &host["PidsLimit"], &host["ReadonlyRootfs"]),
-            (&1_000_000_000.into(), &(256_i64 << 20).into(), &64.into(), &true.into()),
+            (&1_000_000_000.into(), &((256_i64 + 32) << 20).into(), &64.into(), &true.into()),
             "{host:#}"
         );
         let labels = &told[0]["Config"]["Labels"];

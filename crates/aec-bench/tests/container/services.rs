@@ -166,6 +166,9 @@ fn a_service_that_does_not_work_is_a_fault_of_its_own_kind() {
         ("expose: [1]\n    command: [no-such-program]", vec!["the service db ended with code 127"]),
         ("expose: [1]\n    command: [\"true\"]", vec!["the service db ended with code 0"]),
         ("user: nobody-there", vec![]),
+        // Nobody said that it would listen; that it is gone when the agent begins is seen all the same.
+        ("command: [no-such-program]", vec!["the service db ended with code 127"]),
+        ("command: [sh, -c, \"exit 3\"]", vec!["the service db ended with code 3"]),
     ]
     .into_iter()
     .enumerate()

@@ -4,6 +4,7 @@
 //! What surrounds it — namespaces, limits, a root that cannot be written to — is the container engine's work. Commands
 //! are another user than this process, so they can neither stop it nor look into it.
 
+mod memory;
 mod places;
 mod ports;
 
@@ -38,8 +39,8 @@ const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 const LAST_PIECES: usize = 256;
 /// Connections at once. Each takes threads and descriptors of the opener.
 const MOST_CONNECTIONS: usize = 256;
-/// Where the kernel counts processes that it killed for their memory.
-const MEMORY_EVENTS: [&str; 2] = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
+/// Directories that every room has for its commands.
+const OWN_PLACES: [&str; 2] = ["/tmp", "/home/agent"];
 
 /// Serves the opener over stdin and stdout. Returns the exit code.
 pub fn run() -> i32 {
@@ -141,6 +142,7 @@ struct Inside {
     gathering: HashMap<u32, (Call, Vec<u8>)>,
     next_channel: u32,
     frozen: bool,
+    memory: memory::Watch,
 }
 
 /// Something that is read and sent to the opener.
@@ -177,11 +179,16 @@ impl Inside {
             let made = make_place(place, theirs);
             places.push((place.clone(), made.map_err(fail(&format!("make {place}")))?));
         }
-        for place in ["/tmp", "/home/agent"] {
+        for place in OWN_PLACES {
             make_place(place, true).map_err(fail(&format!("make {place}")))?;
         }
+        // Engines copy what the image has in such places, and sandboxes show it: whoever made the image is not to have the
+        // first word about rewards, nor to stand in a verifier's way. Only the workspace may begin with the image's files.
+        let own = OWN_PLACES.map(str::to_owned);
+        for place in writable.iter().skip(1).chain(sealed).chain(&own) {
+            take_over(Path::new(place), false).map_err(fail(&format!("empty {place}")))?;
+        }
         if let (Some((_, workspace)), Some(place)) = (places.first(), writable.first()) {
-            // A directory that is the image's own, and not new, is taken over or made empty.
             take_over(Path::new(place), seeded).map_err(fail("take over the workspace"))?;
             if seeded {
                 seed(workspace).map_err(fail("fill the workspace"))?;
@@ -213,6 +220,7 @@ impl Inside {
             gathering: HashMap::new(),
             next_channel: 1,
             frozen: false,
+            memory: memory::Watch::begin(),
         })
     }
 
@@ -223,6 +231,12 @@ impl Inside {
                 self.take(line, frame)?;
             }
             let ready = self.wait(line)?;
+            // Before anything else: it may be the last thing that this process says.
+            if let Some(short) = self.memory.look(ready.memory) {
+                let channel = self.next_channel;
+                self.next_channel += 2;
+                line.say(channel, Body::Call(Call::ShortOfMemory(short)))?;
+            }
             self.reap(line)?;
             for (channel, stream) in ready.sources {
                 self.forward(line, channel, stream)?;
@@ -253,6 +267,7 @@ impl Inside {
         // Whoever knocks while there are many waits in the kernel.
         let listeners = if self.sinks.len() < MOST_CONNECTIONS { self.listeners.as_slice() } else { &[] };
         waiting.extend(listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
+        waiting.extend(self.memory.events().map(|events| PollFd::new(events, PollFlags::PRI)));
         waiting.extend(ended.iter().map(|handle| PollFd::new(handle, PollFlags::IN)));
         match poll(&mut waiting, Some(&PATIENCE)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -262,6 +277,7 @@ impl Inside {
         let (input, rest) = happened.split_first().map_or((false, &[][..]), |(input, rest)| (*input, rest));
         let (of_sources, rest) = rest.split_at(sources.len());
         let (of_sinks, rest) = rest.split_at(sinks.len());
+        let (of_listeners, rest) = rest.split_at(listeners.len());
         let chosen = |happened: &[bool]| -> Vec<usize> {
             happened.iter().enumerate().filter(|(_, happened)| **happened).map(|(at, _)| at).collect()
         };
@@ -272,7 +288,8 @@ impl Inside {
                 .map(|at| (sources[at].channel, sources[at].stream))
                 .collect(),
             sinks: chosen(of_sinks).into_iter().map(|at| sinks[at].channel).collect(),
-            listeners: chosen(&rest[..listeners.len()]).into_iter().map(|at| listeners[at].0).collect(),
+            listeners: chosen(of_listeners).into_iter().map(|at| listeners[at].0).collect(),
+            memory: self.memory.events().is_some() && rest.first() == Some(&true),
         })
     }
 
@@ -397,10 +414,13 @@ impl Inside {
                 .place(&place)
                 .and_then(|tree| tree.list(WalkLimits { entries, depth }))
                 .map(|listed| Answer::Listed(listed.iter().map(Into::into).collect())),
-            Call::OutOfMemory => Ok(Answer::Is(out_of_memory())),
-            Call::Open { .. } | Call::Beside | Call::Exec(_) | Call::Write { .. } | Call::Connected(_) => {
-                Err(io::Error::other("a call that makes no sense here"))
-            }
+            Call::OutOfMemory => Ok(Answer::Is(memory::ran_out())),
+            Call::Open { .. }
+            | Call::Beside
+            | Call::Exec(_)
+            | Call::Write { .. }
+            | Call::Connected(_)
+            | Call::ShortOfMemory(_) => Err(io::Error::other("a call that makes no sense here")),
         }))
     }
 
@@ -590,6 +610,8 @@ struct Ready {
     sources: Vec<(u32, u8)>,
     sinks: Vec<u32>,
     listeners: Vec<SocketAddrV4>,
+    /// Whether the kernel has news about memory.
+    memory: bool,
 }
 
 fn count(bytes: usize) -> u32 {
@@ -599,12 +621,4 @@ fn count(bytes: usize) -> u32 {
 fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
     let mut waiting = [PollFd::new(&descriptor, PollFlags::IN)];
     poll(&mut waiting, Some(&Timespec::default())).is_ok_and(|count| count > 0)
-}
-
-fn out_of_memory() -> bool {
-    MEMORY_EVENTS.iter().filter_map(|path| std::fs::read_to_string(path).ok()).any(|text| {
-        text.lines()
-            .filter_map(|line| line.strip_prefix("oom_kill "))
-            .any(|count| count.trim().parse().unwrap_or(0) > 0)
-    })
 }
