@@ -1,5 +1,5 @@
 //! One cycle: measure the parent, find out how it fails, make a candidate, measure it on the same tasks, test it on
-//! fresh ones, decide. Every step ends with an event, and what is to be done next follows from the events, so a cycle
+//! others, decide. Every step ends with an event, and what is to be done next follows from the events, so a cycle
 //! that was cut off goes on at the step where it was.
 
 use std::collections::{BTreeSet, HashMap};
@@ -203,20 +203,22 @@ impl Engine {
         let looked = self.arena.measure(arms, items).await?;
         // Without a single reward there is nothing to learn and nothing to decide; asking models would be a waste.
         if looked.iter().any(|arm| arm.iter().all(|looked| looked.seen.reward.is_none())) {
-            let outcomes: BTreeSet<&str> =
-                looked.iter().flatten().map(|looked| looked.seen.outcome.name()).collect();
-            let outcomes: Vec<&str> = outcomes.into_iter().collect();
-            let problem =
-                Problem::error(format!("no trial of a batch has a reward: {}", outcomes.join(", ")));
-            let why = "this says nothing about the candidates";
-            let fix =
-                format!("see `aec-bench ledger list -e {}`, then resume", self.arena.frame.experiment_id);
-            return Err(problem.id(FAMILY.number(51)).why(why).fix(fix).into());
+            return Err(self.without_rewards("no trial of a batch has a reward", &looked));
         }
         self.tell(measured_event(agent, open.started.cycle, purpose, arms, items, &looked))
     }
 
-    /// Lets both sides of a test work on fresh tasks.
+    /// Trials that have no reward through no fault of the agents keep the run from going on for now.
+    pub(crate) fn without_rewards(&self, what: &str, looked: &[Vec<Looked>]) -> Halt {
+        let without = looked.iter().flatten().filter(|looked| looked.seen.reward.is_none());
+        let outcomes: BTreeSet<&str> = without.map(|looked| looked.seen.outcome.name()).collect();
+        let outcomes: Vec<&str> = outcomes.into_iter().collect();
+        let problem = Problem::error(format!("{what}: {}", outcomes.join(", "))).id(FAMILY.number(51));
+        let fix = format!("see `aec-bench ledger list -e {}`, then resume", self.arena.frame.experiment_id);
+        problem.why("this says nothing about the candidates").fix(fix).into()
+    }
+
+    /// Lets both sides of a test work on tasks that it has not had. Where there are none, the test is over, undecided.
     async fn look_again(
         &self,
         agent: &str,
@@ -226,7 +228,11 @@ impl Engine {
     ) -> Result<(), Halt> {
         let Some(test) = &open.test else { return Ok(()) };
         let used = self.look(|state| Arc::clone(&state.used));
-        let items = block_in_place(|| self.supply.testing(&used, count))?;
+        let items = block_in_place(|| self.supply.testing(&used, &test.had, count))?;
+        if items.is_empty() {
+            let standing = gate::standing(&test.bar, &test.pairs);
+            return self.decide(agent, open, child, Some(Rejection::TasksRanOut), standing);
+        }
         let tasks: Vec<Task> = items.iter().map(|item| item.task.clone()).collect();
         if Guard::of(&tasks).holds_answers(&child.system_prompt()) {
             let standing = gate::standing(&test.bar, &test.pairs);

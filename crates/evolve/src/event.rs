@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::division::Division;
 use crate::edit::{Dropped, Edit, Scope};
 use crate::gate::{Bar, Rejection, Standing};
 
@@ -194,6 +195,9 @@ pub struct RunStarted {
     pub horizon: u32,
     /// What it was told, frozen.
     pub settings: Value,
+    /// How the selected tasks are divided, frozen. Logs of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<Division>,
     /// Version of the program.
     pub tool_version: String,
 }
@@ -355,7 +359,7 @@ pub enum Purpose {
     Learn,
     /// The new candidate, on the tasks of its parent.
     Screen,
-    /// Both sides of a test, on fresh tasks.
+    /// Both sides of a test, on tasks that it has not had.
     Accept,
     /// The first and the best, on tasks kept for the end.
     Holdout,

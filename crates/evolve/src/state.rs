@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use aec_base::digest::Digest;
 use aec_base::name::Name;
-use aec_report::stats::{Bounds, Cluster, Confidence, clustered_mean};
 
 use crate::analyse::{Tally, behaviour};
 use crate::archive::{Archive, Elite};
@@ -228,6 +227,8 @@ pub struct Test {
     pub bar: Bar,
     /// Rewards of candidate and challenged, task by task.
     pub pairs: Vec<(Option<f64>, Option<f64>)>,
+    /// The tasks that it has had.
+    pub had: HashSet<Digest>,
 }
 
 impl State {
@@ -311,7 +312,12 @@ impl State {
             Event::TestStarted { agent, against, bar, .. } => {
                 self.tests += 1;
                 if let Some(open) = self.open(agent) {
-                    open.test = Some(Test { against: *against, bar: *bar, pairs: Vec::new() });
+                    open.test = Some(Test {
+                        against: *against,
+                        bar: *bar,
+                        pairs: Vec::new(),
+                        had: HashSet::new(),
+                    });
                 }
             }
             Event::Decided(decided) => self.decided(decided),
@@ -413,6 +419,7 @@ impl State {
                 let (candidate, champion) = (rewards(measured.arms.first()), rewards(measured.arms.get(1)));
                 if let Some(test) = self.open(&measured.agent).and_then(|open| open.test.as_mut()) {
                     test.pairs.extend(candidate.into_iter().zip(champion));
+                    test.had.extend(measured.tasks.iter().map(|task| task.revision));
                 }
             }
             Purpose::Holdout => {
@@ -426,11 +433,11 @@ impl State {
 
     fn tally(&mut self, arm: &Arm, measured: &Measured) {
         let Some(known) = self.candidates.get_mut(&arm.candidate) else { return };
-        for seen in &arm.seen {
+        for (task, seen) in measured.tasks.iter().zip(&arm.seen) {
             if self.seen.insert(seen.trial.clone()) {
                 // What is kept for the end says nothing to the search.
                 if measured.purpose != Purpose::Holdout {
-                    known.tally.add(seen);
+                    known.tally.add_of(task.revision, seen);
                 }
                 self.trials.usd += seen.cost_usd.unwrap_or(0.0);
                 self.trials.tokens += seen.tokens;
@@ -449,10 +456,7 @@ impl State {
     fn offer(&mut self, candidate: Digest) -> bool {
         let Some(known) = self.candidates.get(&candidate) else { return false };
         let Some(mean) = known.tally.mean() else { return false };
-        let clusters: Vec<Cluster> =
-            known.tally.rewards.iter().map(|reward| std::iter::once(*reward).collect()).collect();
-        let interval = clustered_mean(&clusters, Bounds::REWARD, Confidence::default())
-            .and_then(|estimate| estimate.interval);
+        let interval = known.tally.interval();
         self.archive.offer(Elite {
             candidate,
             agent: known.agent.clone(),
@@ -563,6 +567,11 @@ impl State {
     /// What everything took.
     pub fn spend(&self) -> Spend {
         Spend { usd: self.voices.usd + self.trials.usd, tokens: self.voices.tokens + self.trials.tokens }
+    }
+
+    /// Whether somebody has learned from a task, in whichever repetition.
+    pub fn was_learned_from(&self, task: &TaskRef) -> bool {
+        self.learned.iter().any(|(_, revision, _)| *revision == task.revision)
     }
 
     /// Tasks that a candidate was tested on and that nobody has learned from yet: there it need not work again.

@@ -5,7 +5,6 @@ use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
-use aec_report::stats::{Bounds, Cluster, Confidence, Interval, clustered_mean};
 use serde::Serialize;
 
 use crate::archive::{Behaviour, Cell};
@@ -392,7 +391,7 @@ fn candidates(state: &State) -> Vec<CandidateView> {
         let parents: Vec<Name> = known.parents.iter().map(|parent| name(*parent)).collect();
         let above = |parent: &Name| views.iter().find(|view| view.name == *parent).map(|view| view.depth);
         let depth = parents.iter().filter_map(above).max().map_or(0, |depth| depth + 1);
-        let interval = interval(&known.tally.rewards);
+        let interval = known.tally.interval();
         views.push(CandidateView {
             name: name(id),
             candidate: id,
@@ -414,11 +413,6 @@ fn candidates(state: &State) -> Vec<CandidateView> {
         });
     }
     views
-}
-
-fn interval(rewards: &[f64]) -> Option<Interval> {
-    let clusters: Vec<Cluster> = rewards.iter().map(|reward| std::iter::once(*reward).collect()).collect();
-    clustered_mean(&clusters, Bounds::REWARD, Confidence::default()).and_then(|estimate| estimate.interval)
 }
 
 fn archive(state: &State) -> Vec<EliteView> {

@@ -31,7 +31,7 @@ use serde::Serialize;
 
 use crate::arguments::CarryArguments;
 use crate::commands::evolve_report::view_text;
-use crate::commands::evolve_run::{Opened, Prepared, prepare};
+use crate::commands::evolve_run::{Opened, Prepared, RunTasks, prepare};
 use crate::commands::models::{self, Models};
 use crate::commands::planning;
 use crate::commands::run::{listen, shared_with};
@@ -55,8 +55,13 @@ pub(super) fn carry_out(
     (directory, carried): (RunDirectory, Carried),
     (log, state): (Log, State),
 ) -> Result<Outcome, Failure> {
-    let prepared =
-        prepare(context, &opened, template, arguments, directory.run.as_str(), &directory.tasks())?;
+    let tasks = RunTasks {
+        template,
+        division: state.started.division.clone(),
+        run: directory.run.as_str(),
+        directory: directory.tasks(),
+    };
+    let prepared = prepare(context, &opened, arguments, tasks)?;
     let Prepared { models, supply, plan, frame, judge } = prepared;
     let Opened { project, workspace, held, settings, kind, .. } = opened;
     let runtime = models::runtime()?;

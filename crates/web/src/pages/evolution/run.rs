@@ -135,7 +135,7 @@ fn held(holdout: &HoldoutView) -> String {
         count => format!("; {} left out, without a reward on both sides", words::count(count)),
     };
     format!(
-        "On {} that nobody had seen, the best has {} instead of {}: {} (95 % interval {}){left_out}.",
+        "On {} that were kept for the end, the best has {} instead of {}: {} (95 % interval {}){left_out}.",
         text::count(holdout.pairs, "task"),
         words::share(holdout.best_mean),
         words::share(holdout.baseline_mean),

@@ -134,7 +134,7 @@ fn a_run_is_told_part_by_part() {
         "aria-labelledby=\"scores-title scores-text\"",
         "After the first of 4 cycles",
         &format!("Accepted: {two} in place 2 with a gain of +0.250"),
-        "not accepted: nothing gained on fresh tasks",
+        "not accepted: nothing gained in its test",
         "<span class=\"tag\">best</span><span class=\"r-pass\">accepted</span>",
         &format!("crossover from {two} and {one}, evolve in cycle 3: adds skill three"),
         "three?",
