@@ -138,8 +138,15 @@ fn head(view: &View) -> String {
 pub(crate) fn holdout_text(holdout: &HoldoutView) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.3}"));
     let signed = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:+.3}"));
+    let left_out = match holdout.left_out {
+        0 => String::new(),
+        count => format!("; {} left out, without a reward on both sides", text::count(count, "task")),
+    };
+    if holdout.pairs == 0 {
+        return format!("holdout: nothing is known{left_out}\n");
+    }
     format!(
-        "holdout: {} instead of {}, difference {} (95 % from {} to {}) over {}\n",
+        "holdout: {} instead of {}, difference {} (95 % from {} to {}) over {}{left_out}\n",
         number(holdout.best_mean),
         number(holdout.baseline_mean),
         signed(holdout.difference),
