@@ -16,6 +16,7 @@ use aec_run::desk;
 use aec_run::event::RunEvent;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::commands::evolve_report::signed;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -187,8 +188,8 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
             format!("{agent}: failure {failures}: {}", printable(error))
         }
         Event::AgentRetired { agent, reason } => format!("{agent}: retired: {}", printable(reason)),
-        Event::Stopped { reason } => format!("stopped: {}", printable(reason)),
-        Event::Ended { reason } => format!("over: {}", reason.words()),
+        Event::Stopped { reason, .. } => format!("stopped: {}", printable(reason)),
+        Event::Ended { reason, .. } => format!("over: {}", reason.words()),
         Event::RunStarted(_)
         | Event::Resumed { .. }
         | Event::Asked { .. }
@@ -200,7 +201,8 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
 
 /// Which tasks of a test somebody has seen: selected ones come up again in later tests.
 fn seen_before(measured: &Measured, state: &State) -> String {
-    let known = measured.tasks.iter().filter(|task| task.repetition > 1 || state.was_learned_from(task)).count();
+    let known =
+        measured.tasks.iter().filter(|task| task.repetition > 1 || state.was_learned_from(task)).count();
     match known {
         0 => "nobody has seen".to_owned(),
         known if known == measured.tasks.len() => "that were seen before".to_owned(),
@@ -210,8 +212,8 @@ fn seen_before(measured: &Measured, state: &State) -> String {
 
 fn stands(standing: &Standing) -> String {
     format!(
-        "({:+.3} over {}, evidence {:.1})",
-        standing.difference,
+        "({} over {}, evidence {:.1})",
+        signed(standing.difference),
         text::count(standing.pairs, "task"),
         standing.evidence
     )

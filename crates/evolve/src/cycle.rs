@@ -20,7 +20,9 @@ use crate::FAMILY;
 use crate::analyse::Looked;
 use crate::arena::{Arena, Halt};
 use crate::edit::{Applied, Dropped, Edit, apply, cross};
-use crate::event::{Arm, CycleStarted, Decided, Event, Kind, Measured, Proposed, Purpose, TaskRef, Way};
+use crate::event::{
+    Arm, CycleStarted, Decided, Event, Kind, Measured, Proposed, Purpose, Taken, TaskRef, Way,
+};
 use crate::gate::{self, Rejection, Standing};
 use crate::guard::Guard;
 use crate::journal::Journal;
@@ -52,6 +54,8 @@ pub struct Engine {
     pub account: Account,
     /// Dollars that earlier sessions spent.
     pub spent_before: f64,
+    /// What trials of earlier sessions took.
+    pub taken_before: Taken,
     /// Stops the run.
     pub control: Control,
     /// What happened, and what the run knows.
@@ -111,6 +115,15 @@ impl Engine {
     /// Dollars that were spent so far.
     pub fn spent(&self) -> f64 {
         self.spent_before + self.account.totals().all.spent.dollars()
+    }
+
+    /// What trials took so far, as the budget counts it.
+    pub fn taken(&self) -> Taken {
+        let all = self.arena.account.totals().all;
+        Taken {
+            cost_usd: self.taken_before.cost_usd + all.spent.dollars(),
+            tokens: self.taken_before.tokens + all.tokens(),
+        }
     }
 
     /// Whether somebody asked to stop.
@@ -205,7 +218,33 @@ impl Engine {
         if looked.iter().any(|arm| arm.iter().all(|looked| looked.seen.reward.is_none())) {
             return Err(self.without_rewards("no trial of a batch has a reward", &looked));
         }
-        self.tell(measured_event(agent, open.started.cycle, purpose, arms, items, &looked))
+        self.tell_measured((agent, open.started.cycle), purpose, arms, items, &looked)
+    }
+
+    /// Writes down what was seen of candidates on tasks.
+    pub(crate) fn tell_measured(
+        &self,
+        (agent, cycle): (&str, u32),
+        purpose: Purpose,
+        arms: &[&Candidate],
+        items: &[Item],
+        looked: &[Vec<Looked>],
+    ) -> Result<(), Halt> {
+        self.tell(Event::Measured(Measured {
+            agent: agent.to_owned(),
+            cycle,
+            purpose,
+            tasks: items.iter().map(|item| item.reference.clone()).collect(),
+            arms: arms
+                .iter()
+                .zip(looked)
+                .map(|(candidate, looked)| Arm {
+                    candidate: candidate.id,
+                    seen: looked.iter().map(|looked| looked.seen.clone()).collect(),
+                })
+                .collect(),
+            taken: Some(self.taken()),
+        }))
     }
 
     /// Trials that have no reward through no fault of the agents keep the run from going on for now.
@@ -385,31 +424,6 @@ impl Engine {
 
 fn tried_before(candidate: &Candidate) -> String {
     format!("{} was tried before", candidate.name())
-}
-
-/// What was seen of candidates on tasks, as the log keeps it.
-pub(crate) fn measured_event(
-    agent: &str,
-    cycle: u32,
-    purpose: Purpose,
-    arms: &[&Candidate],
-    items: &[Item],
-    looked: &[Vec<Looked>],
-) -> Event {
-    Event::Measured(Measured {
-        agent: agent.to_owned(),
-        cycle,
-        purpose,
-        tasks: items.iter().map(|item| item.reference.clone()).collect(),
-        arms: arms
-            .iter()
-            .zip(looked)
-            .map(|(candidate, looked)| Arm {
-                candidate: candidate.id,
-                seen: looked.iter().map(|looked| looked.seen.clone()).collect(),
-            })
-            .collect(),
-    })
 }
 
 /// The label of a candidate that was the best.

@@ -10,7 +10,7 @@ use tokio::task::block_in_place;
 
 use crate::analyse::Looked;
 use crate::arena::Halt;
-use crate::cycle::{Engine, measured_event};
+use crate::cycle::Engine;
 use crate::event::{Ending, Event, Kind, Phase, Purpose};
 use crate::run::EVOLVER;
 use crate::strategy::{Next, next};
@@ -65,7 +65,8 @@ pub(crate) fn stop(engine: &Engine, halt: Halt) -> Unfinished {
         }
     };
     // Where even this cannot be written, the reason is told all the same.
-    if let Err(Halt::Problems(problems)) = engine.tell(Event::Stopped { reason: unfinished.reason.clone() }) {
+    let told = Event::Stopped { reason: unfinished.reason.clone(), taken: Some(engine.taken()) };
+    if let Err(Halt::Problems(problems)) = engine.tell(told) {
         return Unfinished { problems, ..unfinished };
     }
     unfinished
@@ -138,7 +139,7 @@ fn phase(engine: &Engine) -> Result<(), Halt> {
 /// want of money or because a model does not answer, is not over: it stops, and whoever resumes it gets there.
 pub(crate) async fn finish(engine: &Engine, ending: Ending) -> Result<(), Halt> {
     holdout(engine).await?;
-    engine.tell(Event::Ended { reason: ending })
+    engine.tell(Event::Ended { reason: ending, taken: Some(engine.taken()) })
 }
 
 async fn holdout(engine: &Engine) -> Result<(), Halt> {
@@ -164,7 +165,7 @@ async fn holdout(engine: &Engine) -> Result<(), Halt> {
         if counted * 2 < items.len() {
             return Err(engine.without_rewards("most trials of the holdout have no reward", &looked));
         }
-        engine.tell(measured_event("", 0, Purpose::Holdout, &arms, &items, &looked))?;
+        engine.tell_measured(("", 0), Purpose::Holdout, &arms, &items, &looked)?;
     }
     let Some((first, last)) = engine.look(|state| state.holdout_rewards.clone()) else { return Ok(()) };
     let pairs = pairs(&last, &first);

@@ -11,7 +11,7 @@ use crate::archive::{Archive, Elite};
 use crate::edit::Edit;
 use crate::event::{
     Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, Role, RunStarted,
-    TaskRef, Way,
+    Taken, TaskRef, Way,
 };
 use crate::gate::{Bar, Rejection, Standing};
 
@@ -40,7 +40,7 @@ pub struct State {
     pub cycles: Vec<CycleRecord>,
     /// What models took that look on and propose.
     pub voices: Spend,
-    /// What trials took that were measured.
+    /// What trials took, those included that were cancelled or repeated.
     pub trials: Spend,
     /// Where the money of a swarm stands.
     pub phase: Phase,
@@ -94,6 +94,8 @@ pub struct Spend {
     pub usd: f64,
     /// Tokens.
     pub tokens: u64,
+    /// Trials or calls without a known price.
+    pub unpriced: u64,
 }
 
 /// What is known of a candidate.
@@ -298,11 +300,14 @@ impl State {
             Event::Asked { agent, role, at_most_usd, at_most_tokens, .. } => {
                 let open = self.open_calls.entry((agent.clone(), *role)).or_default();
                 open.usd += at_most_usd.unwrap_or(0.0);
+                open.unpriced += u64::from(at_most_usd.is_none());
                 open.tokens += at_most_tokens;
             }
-            Event::Answered { agent, role, cost_usd, tokens, .. } => {
+            Event::Answered { agent, role, cost_usd, unpriced_calls, tokens, .. } => {
                 self.open_calls.remove(&(agent.clone(), *role));
                 self.voices.usd += cost_usd.unwrap_or(0.0);
+                // Logs of earlier versions do not say how many calls there were.
+                self.voices.unpriced += (*unpriced_calls).max(u64::from(cost_usd.is_none()));
                 self.voices.tokens += tokens;
             }
             Event::Proposed(proposed) => self.proposed(proposed),
@@ -312,12 +317,8 @@ impl State {
             Event::TestStarted { agent, against, bar, .. } => {
                 self.tests += 1;
                 if let Some(open) = self.open(agent) {
-                    open.test = Some(Test {
-                        against: *against,
-                        bar: *bar,
-                        pairs: Vec::new(),
-                        had: HashSet::new(),
-                    });
+                    open.test =
+                        Some(Test { against: *against, bar: *bar, pairs: Vec::new(), had: HashSet::new() });
                 }
             }
             Event::Decided(decided) => self.decided(decided),
@@ -343,8 +344,14 @@ impl State {
                 }
             }
             Event::HoldoutMeasured { .. } => self.holdout = Some(event.clone()),
-            Event::Stopped { reason } => self.stopped = Some(reason.clone()),
-            Event::Ended { reason } => self.ending = Some(*reason),
+            Event::Stopped { reason, taken } => {
+                self.stopped = Some(reason.clone());
+                self.taken(*taken);
+            }
+            Event::Ended { reason, taken } => {
+                self.ending = Some(*reason);
+                self.taken(*taken);
+            }
         }
     }
 
@@ -354,6 +361,14 @@ impl State {
         for open in std::mem::take(&mut self.open_calls).into_values() {
             self.voices.usd += open.usd;
             self.voices.tokens += open.tokens;
+            self.voices.unpriced += open.unpriced;
+        }
+    }
+
+    /// What is told of all attempts replaces what the trials that were measured add up to: it knows of others as well.
+    fn taken(&mut self, taken: Option<Taken>) {
+        if let Some(Taken { cost_usd, tokens }) = taken {
+            (self.trials.usd, self.trials.tokens) = (cost_usd, tokens);
         }
     }
 
@@ -398,6 +413,7 @@ impl State {
         for arm in &measured.arms {
             self.tally(arm, measured);
         }
+        self.taken(measured.taken);
         let rewards = |arm: Option<&Arm>| -> Rewards {
             arm.map(|arm| arm.seen.iter().map(|seen| seen.reward).collect()).unwrap_or_default()
         };
@@ -441,6 +457,7 @@ impl State {
                 }
                 self.trials.usd += seen.cost_usd.unwrap_or(0.0);
                 self.trials.tokens += seen.tokens;
+                self.trials.unpriced += u64::from(seen.cost_usd.is_none());
             }
         }
         if measured.purpose == Purpose::Accept {
@@ -566,7 +583,11 @@ impl State {
 
     /// What everything took.
     pub fn spend(&self) -> Spend {
-        Spend { usd: self.voices.usd + self.trials.usd, tokens: self.voices.tokens + self.trials.tokens }
+        Spend {
+            usd: self.voices.usd + self.trials.usd,
+            tokens: self.voices.tokens + self.trials.tokens,
+            unpriced: self.voices.unpriced + self.trials.unpriced,
+        }
     }
 
     /// Whether somebody has learned from a task, in whichever repetition.

@@ -4,6 +4,7 @@
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_base::text;
 use aec_base::timestamp::Timestamp;
 use serde::Serialize;
 
@@ -105,6 +106,22 @@ pub struct CostView {
     pub voices_usd: f64,
     /// Tokens.
     pub tokens: u64,
+    /// Trials without a known price, which the dollars leave out.
+    pub unpriced_trials: u64,
+    /// The same of calls of models that look on and propose.
+    pub unpriced_calls: u64,
+}
+
+impl CostView {
+    /// What the dollars leave out, in words; `None` where every price is known.
+    pub fn left_out(&self) -> Option<String> {
+        let words = |count: u64, word: &str| {
+            (count > 0).then(|| text::count(usize::try_from(count).unwrap_or(usize::MAX), word))
+        };
+        let parts = [words(self.unpriced_trials, "trial"), words(self.unpriced_calls, "call")];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("{} without a known price", parts.join(" and ")))
+    }
 }
 
 /// An agent.
@@ -289,6 +306,8 @@ impl View {
                 trials_usd: state.trials.usd,
                 voices_usd: state.voices.usd,
                 tokens: state.spend().tokens,
+                unpriced_trials: state.trials.unpriced,
+                unpriced_calls: state.voices.unpriced,
             },
             phase: state.phase,
             agents: agents(&state),

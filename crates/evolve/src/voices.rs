@@ -217,6 +217,7 @@ impl Engine {
             cycle,
             role,
             cost_usd: (all.unpriced_calls == 0).then(|| all.spent.dollars()),
+            unpriced_calls: all.unpriced_calls,
             tokens: all.tokens(),
         })
     }

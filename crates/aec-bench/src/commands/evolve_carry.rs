@@ -12,7 +12,7 @@ use aec_base::settings::Setting;
 use aec_evolve::FAMILY;
 use aec_evolve::arena::Arena;
 use aec_evolve::cycle::{Engine, Kept};
-use aec_evolve::event::Kind;
+use aec_evolve::event::{Kind, Taken};
 use aec_evolve::evolution::{self, Unfinished};
 use aec_evolve::journal::Journal;
 use aec_evolve::log::Log;
@@ -86,6 +86,7 @@ pub(super) fn carry_out(
     let (session, _, past) = Session::begin(&beginning)?;
     let (account, trial_account) = accounts(&project, &settings, &models, &past, &state);
     let spent_before = past.cost_usd + state.voices.usd;
+    let taken_before = Taken { cost_usd: past.cost_usd, tokens: past.tokens };
     let control = Control::default();
     let progress = EvolveProgress::new(context)?;
     let shared = shared_with(
@@ -126,6 +127,7 @@ pub(super) fn carry_out(
         client: models.client,
         account,
         spent_before,
+        taken_before,
         control: control.clone(),
         journal,
         kept: Kept::default(),
