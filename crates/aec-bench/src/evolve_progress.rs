@@ -211,6 +211,9 @@ fn seen_before(measured: &Measured, state: &State) -> String {
 }
 
 fn stands(standing: &Standing) -> String {
+    if standing.pairs == 0 {
+        return "(no task counts)".to_owned();
+    }
     format!(
         "({} over {}, evidence {:.1})",
         signed(standing.difference),

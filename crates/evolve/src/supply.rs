@@ -109,7 +109,7 @@ impl Supply {
 
     /// Different tasks that tests have in all; `None` where they are made and do not run out.
     pub fn tasks_of_tests(&self) -> Option<usize> {
-        self.made.is_none().then(|| self.division.testing.len())
+        self.made.is_none().then_some(self.division.testing.len())
     }
 
     /// Tasks that are kept for the end.

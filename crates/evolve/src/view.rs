@@ -162,7 +162,7 @@ pub struct CycleView {
     pub outcome: String,
     /// Whether it was accepted.
     pub accepted: bool,
-    /// How its test stood.
+    /// How its test stood; absent without a pair.
     pub standing: Option<Standing>,
     /// The best after it.
     pub best: Name,
@@ -203,7 +203,7 @@ pub struct CandidateView {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// How its test stood.
+    /// How its test stood; absent without a pair.
     pub standing: Option<Standing>,
     /// What tells it from its first parent, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -368,6 +368,11 @@ fn agents(state: &State) -> Vec<AgentView> {
         .collect()
 }
 
+/// How a test stands. Without a pair there is no difference, not one of 0.
+fn standing(known: &Known) -> Option<Standing> {
+    known.standing.filter(|standing| standing.pairs > 0)
+}
+
 fn cycles(state: &State) -> Vec<CycleView> {
     state
         .cycles
@@ -387,7 +392,7 @@ fn cycles(state: &State) -> Vec<CycleView> {
                     (None, None) => String::new(),
                 },
                 accepted: cycle.accepted,
-                standing: known.and_then(|known| known.standing),
+                standing: known.and_then(standing),
                 best: name(cycle.champion),
                 best_mean: cycle.champion_mean,
             }
@@ -427,7 +432,7 @@ fn candidates(state: &State) -> Vec<CandidateView> {
             mean: known.tally.mean(),
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
-            standing: known.standing,
+            standing: standing(known),
             diff: None,
         });
     }

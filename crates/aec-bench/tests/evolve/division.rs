@@ -197,7 +197,7 @@ fn a_task_that_changed_or_is_gone_is_refused_until_it_is_back() {
         assert_eq!(refused["id"], "X043", "{list}: {refused}");
         assert!(refused.to_string().contains(&format!("`{task}` has changed")), "{refused}");
         world.env.write(&file, text);
-        let place = world.env.path(&format!("tasks/{task}"));
+        let place = world.env.path(format!("tasks/{task}"));
         let away = world.env.path("elsewhere");
         std::fs::rename(&place, &away).unwrap();
         let refused = world.refusal("evolve resume w-1", 3);

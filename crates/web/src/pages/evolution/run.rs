@@ -124,7 +124,7 @@ fn holdout(html: &mut Html, view: &View) {
         None if view.best == view.baseline => {
             "Nothing was accepted, so the tasks that were kept for the end stay unseen.".to_owned()
         }
-        None => "The tasks that were kept for the end were not used: there were none.".to_owned(),
+        None => "Nothing was measured on tasks that are kept for the end.".to_owned(),
     };
     html.raw("<p>").text(&said).raw("</p>\n");
 }
