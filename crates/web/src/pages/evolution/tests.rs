@@ -46,7 +46,9 @@ impl Story {
             })
             .collect();
         let arms = json!([{ "candidate": id(candidate), "seen": seen }]);
-        self.add(json!({ "event": "measured", "agent": agent, "cycle": cycle, "purpose": purpose, "tasks": [], "arms": arms }));
+        let task = |at: usize| json!({ "task_id": format!("a/{at}"), "task_path": "a", "revision": id(&format!("{at}")), "repetition": 1 });
+        let tasks: Vec<Value> = (0..rewards.len()).map(task).collect();
+        self.add(json!({ "event": "measured", "agent": agent, "cycle": cycle, "purpose": purpose, "tasks": tasks, "arms": arms }));
     }
 
     /// A whole cycle; the candidate is accepted unless a reason is given.
