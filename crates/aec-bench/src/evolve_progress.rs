@@ -6,15 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aec_base::text::{self, printable};
-use aec_evolve::event::{Entry, Event, Kind, Purpose};
+use aec_evolve::event::{Entry, Event, Kind, Measured, Purpose};
 use aec_evolve::gate::Standing;
 use aec_evolve::journal::Observer;
 use aec_evolve::state::State;
 use aec_evolve::workspace::candidate::name;
+use aec_report::stats::Cluster;
 use aec_run::desk;
 use aec_run::event::RunEvent;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::commands::evolve_report::signed;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -131,25 +133,20 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
         Event::Measured(measured) => {
             let cycle = of(&measured.agent, measured.cycle);
             let mean = |at: usize| {
-                let rewards: Vec<f64> = measured
-                    .arms
-                    .get(at)
-                    .into_iter()
-                    .flat_map(|arm| arm.seen.iter().filter_map(|seen| seen.reward))
-                    .collect();
-                #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
-                let mean = rewards.iter().sum::<f64>() / rewards.len().max(1) as f64;
-                mean
+                let seen = measured.arms.get(at).into_iter().flat_map(|arm| &arm.seen);
+                let rewards: Cluster = seen.filter_map(|seen| seen.reward).collect();
+                rewards.mean().map_or_else(|| "no reward".to_owned(), |mean| format!("{mean:.3}"))
             };
             let id = measured.arms.first().map(|arm| name(arm.candidate).to_string()).unwrap_or_default();
             let tasks = text::count(measured.tasks.len(), "task");
             match measured.purpose {
-                Purpose::Learn => format!("{cycle}: {id} {:.3} on {tasks}", mean(0)),
-                Purpose::Screen => format!("{cycle}: {id} {:.3} on the same tasks", mean(0)),
+                Purpose::Learn => format!("{cycle}: {id} {} on {tasks}", mean(0)),
+                Purpose::Screen => format!("{cycle}: {id} {} on the same tasks", mean(0)),
                 Purpose::Accept => {
-                    format!("{cycle}: {id} {:.3} against {:.3} on {tasks} nobody has seen", mean(0), mean(1))
+                    let seen = seen_before(measured, state);
+                    format!("{cycle}: {id} {} against {} on {tasks} {seen}", mean(0), mean(1))
                 }
-                Purpose::Holdout => format!("holdout: {:.3} against {:.3} on {tasks}", mean(1), mean(0)),
+                Purpose::Holdout => format!("holdout: {} against {} on {tasks}", mean(1), mean(0)),
             }
         }
         Event::Proposed(proposed) => {
@@ -191,8 +188,8 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
             format!("{agent}: failure {failures}: {}", printable(error))
         }
         Event::AgentRetired { agent, reason } => format!("{agent}: retired: {}", printable(reason)),
-        Event::Stopped { reason } => format!("stopped: {}", printable(reason)),
-        Event::Ended { reason } => format!("over: {}", reason.words()),
+        Event::Stopped { reason, .. } => format!("stopped: {}", printable(reason)),
+        Event::Ended { reason, .. } => format!("over: {}", reason.words()),
         Event::RunStarted(_)
         | Event::Resumed { .. }
         | Event::Asked { .. }
@@ -202,10 +199,24 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
     })
 }
 
+/// Which tasks of a test somebody has seen: selected ones come up again in later tests.
+fn seen_before(measured: &Measured, state: &State) -> String {
+    let known =
+        measured.tasks.iter().filter(|task| task.repetition > 1 || state.was_learned_from(task)).count();
+    match known {
+        0 => "nobody has seen".to_owned(),
+        known if known == measured.tasks.len() => "that were seen before".to_owned(),
+        known => format!("({known} seen before)"),
+    }
+}
+
 fn stands(standing: &Standing) -> String {
+    if standing.pairs == 0 {
+        return "(no task counts)".to_owned();
+    }
     format!(
-        "({:+.3} over {}, evidence {:.1})",
-        standing.difference,
+        "({} over {}, evidence {:.1})",
+        signed(standing.difference),
         text::count(standing.pairs, "task"),
         standing.evidence
     )

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use aec_base::content::ContentStore;
+use aec_base::digest::Digest;
 use aec_ledger::record::TrialRecord;
 use aec_report::behaviour::analyse;
 use aec_report::behaviour::features::Features;
@@ -12,6 +13,7 @@ use aec_report::behaviour::trace::{DeclaredTool, Trace};
 use aec_report::html::Field;
 use aec_report::selection::is_full;
 use aec_report::shown;
+use aec_report::stats::{Cluster, Confidence, Interval, clustered_mean_logit};
 use aec_report::work::trace_of;
 use aec_task::task::Task;
 
@@ -147,6 +149,8 @@ pub struct Tally {
     pub trials: usize,
     /// Rewards that count.
     pub rewards: Vec<f64>,
+    /// The same, task by task: trials of one task are alike, so an interval goes by tasks.
+    pub by_task: BTreeMap<Digest, Cluster>,
     /// Turns.
     pub turns: usize,
     /// Calls of tools.
@@ -181,6 +185,20 @@ impl Tally {
         for sign in &seen.signs {
             *self.signs.entry(*sign).or_default() += 1;
         }
+    }
+
+    /// Adds a trial of a task.
+    pub fn add_of(&mut self, task: Digest, seen: &Seen) {
+        self.add(seen);
+        if let Some(reward) = seen.reward {
+            self.by_task.entry(task).or_default().add(reward);
+        }
+    }
+
+    /// The interval of the mean reward over tasks like these, the same that reports on its trials have.
+    pub fn interval(&self) -> Option<Interval> {
+        let clusters: Vec<Cluster> = self.by_task.values().copied().collect();
+        clustered_mean_logit(&clusters, Confidence::default()).and_then(|estimate| estimate.interval)
     }
 
     /// Mean reward.

@@ -1,5 +1,5 @@
 //! One cycle: measure the parent, find out how it fails, make a candidate, measure it on the same tasks, test it on
-//! fresh ones, decide. Every step ends with an event, and what is to be done next follows from the events, so a cycle
+//! others, decide. Every step ends with an event, and what is to be done next follows from the events, so a cycle
 //! that was cut off goes on at the step where it was.
 
 use std::collections::{BTreeSet, HashMap};
@@ -20,7 +20,9 @@ use crate::FAMILY;
 use crate::analyse::Looked;
 use crate::arena::{Arena, Halt};
 use crate::edit::{Applied, Dropped, Edit, apply, cross};
-use crate::event::{Arm, CycleStarted, Decided, Event, Kind, Measured, Proposed, Purpose, TaskRef, Way};
+use crate::event::{
+    Arm, CycleStarted, Decided, Event, Kind, Measured, Proposed, Purpose, Taken, TaskRef, Way,
+};
 use crate::gate::{self, Rejection, Standing};
 use crate::guard::Guard;
 use crate::journal::Journal;
@@ -52,6 +54,8 @@ pub struct Engine {
     pub account: Account,
     /// Dollars that earlier sessions spent.
     pub spent_before: f64,
+    /// What trials of earlier sessions took.
+    pub taken_before: Taken,
     /// Stops the run.
     pub control: Control,
     /// What happened, and what the run knows.
@@ -111,6 +115,15 @@ impl Engine {
     /// Dollars that were spent so far.
     pub fn spent(&self) -> f64 {
         self.spent_before + self.account.totals().all.spent.dollars()
+    }
+
+    /// What trials took so far, as the budget counts it.
+    pub fn taken(&self) -> Taken {
+        let all = self.arena.account.totals().all;
+        Taken {
+            cost_usd: self.taken_before.cost_usd + all.spent.dollars(),
+            tokens: self.taken_before.tokens + all.tokens(),
+        }
     }
 
     /// Whether somebody asked to stop.
@@ -203,20 +216,48 @@ impl Engine {
         let looked = self.arena.measure(arms, items).await?;
         // Without a single reward there is nothing to learn and nothing to decide; asking models would be a waste.
         if looked.iter().any(|arm| arm.iter().all(|looked| looked.seen.reward.is_none())) {
-            let outcomes: BTreeSet<&str> =
-                looked.iter().flatten().map(|looked| looked.seen.outcome.name()).collect();
-            let outcomes: Vec<&str> = outcomes.into_iter().collect();
-            let problem =
-                Problem::error(format!("no trial of a batch has a reward: {}", outcomes.join(", ")));
-            let why = "this says nothing about the candidates";
-            let fix =
-                format!("see `aec-bench ledger list -e {}`, then resume", self.arena.frame.experiment_id);
-            return Err(problem.id(FAMILY.number(51)).why(why).fix(fix).into());
+            return Err(self.without_rewards("no trial of a batch has a reward", &looked));
         }
-        self.tell(measured_event(agent, open.started.cycle, purpose, arms, items, &looked))
+        self.tell_measured((agent, open.started.cycle), purpose, arms, items, &looked)
     }
 
-    /// Lets both sides of a test work on fresh tasks.
+    /// Writes down what was seen of candidates on tasks.
+    pub(crate) fn tell_measured(
+        &self,
+        (agent, cycle): (&str, u32),
+        purpose: Purpose,
+        arms: &[&Candidate],
+        items: &[Item],
+        looked: &[Vec<Looked>],
+    ) -> Result<(), Halt> {
+        self.tell(Event::Measured(Measured {
+            agent: agent.to_owned(),
+            cycle,
+            purpose,
+            tasks: items.iter().map(|item| item.reference.clone()).collect(),
+            arms: arms
+                .iter()
+                .zip(looked)
+                .map(|(candidate, looked)| Arm {
+                    candidate: candidate.id,
+                    seen: looked.iter().map(|looked| looked.seen.clone()).collect(),
+                })
+                .collect(),
+            taken: Some(self.taken()),
+        }))
+    }
+
+    /// Trials that have no reward through no fault of the agents keep the run from going on for now.
+    pub(crate) fn without_rewards(&self, what: &str, looked: &[Vec<Looked>]) -> Halt {
+        let without = looked.iter().flatten().filter(|looked| looked.seen.reward.is_none());
+        let outcomes: BTreeSet<&str> = without.map(|looked| looked.seen.outcome.name()).collect();
+        let outcomes: Vec<&str> = outcomes.into_iter().collect();
+        let problem = Problem::error(format!("{what}: {}", outcomes.join(", "))).id(FAMILY.number(51));
+        let fix = format!("see `aec-bench ledger list -e {}`, then resume", self.arena.frame.experiment_id);
+        problem.why("this says nothing about the candidates").fix(fix).into()
+    }
+
+    /// Lets both sides of a test work on tasks that it has not had. Where there are none, the test is over, undecided.
     async fn look_again(
         &self,
         agent: &str,
@@ -226,7 +267,11 @@ impl Engine {
     ) -> Result<(), Halt> {
         let Some(test) = &open.test else { return Ok(()) };
         let used = self.look(|state| Arc::clone(&state.used));
-        let items = block_in_place(|| self.supply.testing(&used, count))?;
+        let items = block_in_place(|| self.supply.testing(&used, &test.had, count))?;
+        if items.is_empty() {
+            let standing = gate::standing(&test.bar, &test.pairs);
+            return self.decide(agent, open, child, Some(Rejection::TasksRanOut), standing);
+        }
         let tasks: Vec<Task> = items.iter().map(|item| item.task.clone()).collect();
         if Guard::of(&tasks).holds_answers(&child.system_prompt()) {
             let standing = gate::standing(&test.bar, &test.pairs);
@@ -379,31 +424,6 @@ impl Engine {
 
 fn tried_before(candidate: &Candidate) -> String {
     format!("{} was tried before", candidate.name())
-}
-
-/// What was seen of candidates on tasks, as the log keeps it.
-pub(crate) fn measured_event(
-    agent: &str,
-    cycle: u32,
-    purpose: Purpose,
-    arms: &[&Candidate],
-    items: &[Item],
-    looked: &[Vec<Looked>],
-) -> Event {
-    Event::Measured(Measured {
-        agent: agent.to_owned(),
-        cycle,
-        purpose,
-        tasks: items.iter().map(|item| item.reference.clone()).collect(),
-        arms: arms
-            .iter()
-            .zip(looked)
-            .map(|(candidate, looked)| Arm {
-                candidate: candidate.id,
-                seen: looked.iter().map(|looked| looked.seen.clone()).collect(),
-            })
-            .collect(),
-    })
 }
 
 /// The label of a candidate that was the best.

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::division::Division;
 use crate::edit::{Dropped, Edit, Scope};
 use crate::gate::{Bar, Rejection, Standing};
 
@@ -66,6 +67,9 @@ pub enum Event {
         role: Role,
         /// Dollars; absent when it has no price.
         cost_usd: Option<f64>,
+        /// Calls that have no price.
+        #[serde(default)]
+        unpriced_calls: u64,
         /// Tokens.
         tokens: u64,
     },
@@ -161,11 +165,17 @@ pub enum Event {
     Stopped {
         /// Why.
         reason: String,
+        /// What trials took until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken: Option<Taken>,
     },
     /// The run is over.
     Ended {
         /// Why.
         reason: Ending,
+        /// What trials took until then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        taken: Option<Taken>,
     },
 }
 
@@ -194,6 +204,9 @@ pub struct RunStarted {
     pub horizon: u32,
     /// What it was told, frozen.
     pub settings: Value,
+    /// How the selected tasks are divided, frozen. Logs of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub division: Option<Division>,
     /// Version of the program.
     pub tool_version: String,
 }
@@ -355,7 +368,7 @@ pub enum Purpose {
     Learn,
     /// The new candidate, on the tasks of its parent.
     Screen,
-    /// Both sides of a test, on fresh tasks.
+    /// Both sides of a test, on tasks that it has not had.
     Accept,
     /// The first and the best, on tasks kept for the end.
     Holdout,
@@ -374,6 +387,19 @@ pub struct Measured {
     pub tasks: Vec<TaskRef>,
     /// The candidates, each with what was seen on each task.
     pub arms: Vec<Arm>,
+    /// What trials took until then. Logs of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken>,
+}
+
+/// What all attempts at trials of a run took so far, as its budget counts them: over all sessions, with those that were
+/// cancelled or repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Dollars, as far as prices are known.
+    pub cost_usd: f64,
+    /// Tokens.
+    pub tokens: u64,
 }
 
 /// A candidate at work on tasks.

@@ -8,8 +8,9 @@ use aec_report::stats::{Bounds, Cluster, Confidence, paired_difference};
 use aec_run::event::StopReason;
 use tokio::task::block_in_place;
 
+use crate::analyse::Looked;
 use crate::arena::Halt;
-use crate::cycle::{Engine, measured_event};
+use crate::cycle::Engine;
 use crate::event::{Ending, Event, Kind, Phase, Purpose};
 use crate::run::EVOLVER;
 use crate::strategy::{Next, next};
@@ -64,7 +65,8 @@ pub(crate) fn stop(engine: &Engine, halt: Halt) -> Unfinished {
         }
     };
     // Where even this cannot be written, the reason is told all the same.
-    if let Err(Halt::Problems(problems)) = engine.tell(Event::Stopped { reason: unfinished.reason.clone() }) {
+    let told = Event::Stopped { reason: unfinished.reason.clone(), taken: Some(engine.taken()) };
+    if let Err(Halt::Problems(problems)) = engine.tell(told) {
         return Unfinished { problems, ..unfinished };
     }
     unfinished
@@ -133,14 +135,11 @@ fn phase(engine: &Engine) -> Result<(), Halt> {
     Ok(())
 }
 
-/// The end of a run: the tasks that were kept for it, once, and then nothing more.
+/// The end of a run: the tasks that were kept for it, once, and then nothing more. A run that cannot use them now, for
+/// want of money or because a model does not answer, is not over: it stops, and whoever resumes it gets there.
 pub(crate) async fn finish(engine: &Engine, ending: Ending) -> Result<(), Halt> {
-    match holdout(engine).await {
-        // What is left of the budget may not be enough for it; the run is over all the same.
-        Ok(()) | Err(Halt::Stopped(StopReason::Budget(_))) => {}
-        Err(halt) => return Err(halt),
-    }
-    engine.tell(Event::Ended { reason: ending })
+    holdout(engine).await?;
+    engine.tell(Event::Ended { reason: ending, taken: Some(engine.taken()) })
 }
 
 async fn holdout(engine: &Engine) -> Result<(), Halt> {
@@ -160,11 +159,16 @@ async fn holdout(engine: &Engine) -> Result<(), Halt> {
         let (first, last) = (engine.candidate(baseline)?, engine.candidate(best)?);
         let arms = [first.as_ref(), last.as_ref()];
         let looked = engine.arena.measure(&arms, &items).await?;
-        engine.tell(measured_event("", 0, Purpose::Holdout, &arms, &items, &looked))?;
+        let rewards = |arm: &[Looked]| arm.iter().map(|looked| looked.seen.reward).collect::<Vec<_>>();
+        let counted = pairs(&rewards(&looked[1]), &rewards(&looked[0])).len();
+        // They can be used once. Where most trials say nothing about the agents, they were not used.
+        if counted * 2 < items.len() {
+            return Err(engine.without_rewards("most trials of the holdout have no reward", &looked));
+        }
+        engine.tell_measured(("", 0), Purpose::Holdout, &arms, &items, &looked)?;
     }
     let Some((first, last)) = engine.look(|state| state.holdout_rewards.clone()) else { return Ok(()) };
-    let pairs: Vec<(f64, f64)> =
-        last.iter().zip(&first).filter_map(|(best, baseline)| Some(((*best)?, (*baseline)?))).collect();
+    let pairs = pairs(&last, &first);
     let cluster = |value: f64| -> Cluster { std::iter::once(value).collect() };
     let clusters: Vec<(Cluster, Cluster)> =
         pairs.iter().map(|(best, baseline)| (cluster(*best), cluster(*baseline))).collect();
@@ -181,6 +185,11 @@ async fn holdout(engine: &Engine) -> Result<(), Halt> {
         low: interval.map(|interval| interval.low),
         high: interval.map(|interval| interval.high),
     })
+}
+
+/// Rewards of the best and of the first candidate on the tasks where both have one.
+fn pairs(best: &[Option<f64>], baseline: &[Option<f64>]) -> Vec<(f64, f64)> {
+    best.iter().zip(baseline).filter_map(|(best, baseline)| Some(((*best)?, (*baseline)?))).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a holdout is small")]

@@ -1,4 +1,4 @@
-//! When a candidate is accepted: a paired test on tasks that nobody has seen, which may be looked at after every batch.
+//! When a candidate is accepted: a paired test on tasks that nobody learns from, which may be looked at after every batch.
 //!
 //! The test's null is that the candidate is better than what it challenges by no more than the threshold. Its evidence
 //! is a betting capital (see `aec_report::stats::sequential`), so looking often costs nothing. A run makes several
@@ -6,6 +6,9 @@
 //! `horizon / (error_rate · (accepted + 1))`. That is LOND with e-values (Xu and Ramdas, 2024): over the whole run the
 //! share of acceptances that are wrong is at most the error rate, and where nothing is an improvement at all, the chance
 //! to accept anything is at most the error rate. It holds however the tests depend on each other.
+//!
+//! The pairs of one test are different tasks. A task that came up again would say nothing new about other tasks, and the
+//! evidence would grow without any: where a test has used all tasks that there are, it ends undecided.
 
 use aec_report::stats::{
     Bounds, Confidence, Interval, confidence_sequence, evidence_above, fewest_observations,
@@ -49,8 +52,10 @@ pub enum Rejection {
     WorseThanParent,
     /// Nothing was gained by then.
     NoGain,
-    /// The tasks were used up without enough evidence.
+    /// As many tasks as a test may have were used without enough evidence.
     NotShown,
+    /// There was no further task that the test had not had.
+    TasksRanOut,
     /// All tests of the run were used up.
     NoTestLeft,
     /// It holds expected values of tasks.
@@ -64,8 +69,9 @@ impl Rejection {
     pub fn words(self) -> &'static str {
         match self {
             Self::WorseThanParent => "worse than its parent on the tasks that it was made from",
-            Self::NoGain => "nothing gained on fresh tasks",
-            Self::NotShown => "not shown to be better on fresh tasks",
+            Self::NoGain => "nothing gained in its test",
+            Self::NotShown => "not shown to be better in its test",
+            Self::TasksRanOut => "undecided: the tasks for tests ran out",
             Self::NoTestLeft => "all tests of the run are used up",
             Self::HoldsAnswers => "it holds expected values of tasks",
             Self::TooManyFaults => "too many trials had no reward",
@@ -106,7 +112,7 @@ pub fn fewest_tasks(acceptance: &Acceptance, horizon: u32) -> Option<usize> {
     fewest_observations(acceptance.improvement_threshold, Bounds::DIFFERENCE, needed)
 }
 
-/// Rewards of candidate and champion on the same tasks. A pair without both is left out.
+/// Rewards of candidate and champion on the same tasks, each of them once. A pair without both is left out.
 pub type Pairs = [(Option<f64>, Option<f64>)];
 
 fn differences(pairs: &Pairs) -> Vec<f64> {

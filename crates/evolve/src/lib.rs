@@ -1,7 +1,7 @@
 //! Prompts and skills that improve by measured selection.
 //!
 //! A run makes candidates from candidates, lets them work on the same tasks, and accepts one only when a test that may
-//! be looked at after every task says that it is better on tasks that nobody has seen. Everything that happens is an
+//! be looked at after every task says that it is better on tasks that nobody learns from. Everything that happens is an
 //! event in a log; what a run knows is what its events add up to, so a run that was killed goes on where it was, and
 //! its archive can be made again from the log.
 //!
@@ -10,7 +10,7 @@
 //! - [`event`], [`log`], [`state`], [`journal`]: what happened, kept, and added up.
 //! - [`archive`], [`gate`], [`strategy`]: what is kept of many candidates, what makes one the best, where to go on.
 //! - [`edit`], [`guard`], [`analyse`], [`brief`], [`propose`]: from failures to a new candidate.
-//! - [`supply`], [`arena`]: tasks that nobody has seen, and agents at work on them.
+//! - [`division`], [`supply`], [`arena`]: tasks by what they are for, and agents at work on them.
 //! - [`step`], [`cycle`], [`evolution`], [`swarm`]: what a cycle needs next, one cycle, a run of cycles, many agents at once.
 //! - [`view`]: a run as it is shown.
 
@@ -20,6 +20,7 @@ pub mod arena;
 pub mod brief;
 pub mod config;
 pub mod cycle;
+pub mod division;
 pub mod edit;
 pub mod event;
 pub mod evolution;

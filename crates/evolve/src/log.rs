@@ -181,6 +181,7 @@ mod tests {
             agents: vec!["evolve".to_owned()],
             horizon: 10,
             settings: serde_json::json!({}),
+            division: None,
             tool_version: "0".to_owned(),
         }))
     }

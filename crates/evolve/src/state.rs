@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use aec_base::digest::Digest;
 use aec_base::name::Name;
-use aec_report::stats::{Bounds, Cluster, Confidence, clustered_mean};
 
 use crate::analyse::{Tally, behaviour};
 use crate::archive::{Archive, Elite};
 use crate::edit::Edit;
 use crate::event::{
     Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, Role, RunStarted,
-    TaskRef, Way,
+    Taken, TaskRef, Way,
 };
 use crate::gate::{Bar, Rejection, Standing};
 
@@ -41,7 +40,7 @@ pub struct State {
     pub cycles: Vec<CycleRecord>,
     /// What models took that look on and propose.
     pub voices: Spend,
-    /// What trials took that were measured.
+    /// What trials took, those included that were cancelled or repeated.
     pub trials: Spend,
     /// Where the money of a swarm stands.
     pub phase: Phase,
@@ -95,6 +94,8 @@ pub struct Spend {
     pub usd: f64,
     /// Tokens.
     pub tokens: u64,
+    /// Trials or calls without a known price.
+    pub unpriced: u64,
 }
 
 /// What is known of a candidate.
@@ -228,6 +229,8 @@ pub struct Test {
     pub bar: Bar,
     /// Rewards of candidate and challenged, task by task.
     pub pairs: Vec<(Option<f64>, Option<f64>)>,
+    /// The tasks that it has had.
+    pub had: HashSet<Digest>,
 }
 
 impl State {
@@ -297,11 +300,14 @@ impl State {
             Event::Asked { agent, role, at_most_usd, at_most_tokens, .. } => {
                 let open = self.open_calls.entry((agent.clone(), *role)).or_default();
                 open.usd += at_most_usd.unwrap_or(0.0);
+                open.unpriced += u64::from(at_most_usd.is_none());
                 open.tokens += at_most_tokens;
             }
-            Event::Answered { agent, role, cost_usd, tokens, .. } => {
+            Event::Answered { agent, role, cost_usd, unpriced_calls, tokens, .. } => {
                 self.open_calls.remove(&(agent.clone(), *role));
                 self.voices.usd += cost_usd.unwrap_or(0.0);
+                // Logs of earlier versions do not say how many calls there were.
+                self.voices.unpriced += (*unpriced_calls).max(u64::from(cost_usd.is_none()));
                 self.voices.tokens += tokens;
             }
             Event::Proposed(proposed) => self.proposed(proposed),
@@ -311,7 +317,8 @@ impl State {
             Event::TestStarted { agent, against, bar, .. } => {
                 self.tests += 1;
                 if let Some(open) = self.open(agent) {
-                    open.test = Some(Test { against: *against, bar: *bar, pairs: Vec::new() });
+                    open.test =
+                        Some(Test { against: *against, bar: *bar, pairs: Vec::new(), had: HashSet::new() });
                 }
             }
             Event::Decided(decided) => self.decided(decided),
@@ -337,8 +344,14 @@ impl State {
                 }
             }
             Event::HoldoutMeasured { .. } => self.holdout = Some(event.clone()),
-            Event::Stopped { reason } => self.stopped = Some(reason.clone()),
-            Event::Ended { reason } => self.ending = Some(*reason),
+            Event::Stopped { reason, taken } => {
+                self.stopped = Some(reason.clone());
+                self.taken(*taken);
+            }
+            Event::Ended { reason, taken } => {
+                self.ending = Some(*reason);
+                self.taken(*taken);
+            }
         }
     }
 
@@ -348,6 +361,14 @@ impl State {
         for open in std::mem::take(&mut self.open_calls).into_values() {
             self.voices.usd += open.usd;
             self.voices.tokens += open.tokens;
+            self.voices.unpriced += open.unpriced;
+        }
+    }
+
+    /// What is told of all attempts replaces what the trials that were measured add up to: it knows of others as well.
+    fn taken(&mut self, taken: Option<Taken>) {
+        if let Some(Taken { cost_usd, tokens }) = taken {
+            (self.trials.usd, self.trials.tokens) = (cost_usd, tokens);
         }
     }
 
@@ -392,6 +413,7 @@ impl State {
         for arm in &measured.arms {
             self.tally(arm, measured);
         }
+        self.taken(measured.taken);
         let rewards = |arm: Option<&Arm>| -> Rewards {
             arm.map(|arm| arm.seen.iter().map(|seen| seen.reward).collect()).unwrap_or_default()
         };
@@ -413,6 +435,7 @@ impl State {
                 let (candidate, champion) = (rewards(measured.arms.first()), rewards(measured.arms.get(1)));
                 if let Some(test) = self.open(&measured.agent).and_then(|open| open.test.as_mut()) {
                     test.pairs.extend(candidate.into_iter().zip(champion));
+                    test.had.extend(measured.tasks.iter().map(|task| task.revision));
                 }
             }
             Purpose::Holdout => {
@@ -426,14 +449,15 @@ impl State {
 
     fn tally(&mut self, arm: &Arm, measured: &Measured) {
         let Some(known) = self.candidates.get_mut(&arm.candidate) else { return };
-        for seen in &arm.seen {
+        for (task, seen) in measured.tasks.iter().zip(&arm.seen) {
             if self.seen.insert(seen.trial.clone()) {
                 // What is kept for the end says nothing to the search.
                 if measured.purpose != Purpose::Holdout {
-                    known.tally.add(seen);
+                    known.tally.add_of(task.revision, seen);
                 }
                 self.trials.usd += seen.cost_usd.unwrap_or(0.0);
                 self.trials.tokens += seen.tokens;
+                self.trials.unpriced += u64::from(seen.cost_usd.is_none());
             }
         }
         if measured.purpose == Purpose::Accept {
@@ -449,10 +473,7 @@ impl State {
     fn offer(&mut self, candidate: Digest) -> bool {
         let Some(known) = self.candidates.get(&candidate) else { return false };
         let Some(mean) = known.tally.mean() else { return false };
-        let clusters: Vec<Cluster> =
-            known.tally.rewards.iter().map(|reward| std::iter::once(*reward).collect()).collect();
-        let interval = clustered_mean(&clusters, Bounds::REWARD, Confidence::default())
-            .and_then(|estimate| estimate.interval);
+        let interval = known.tally.interval();
         self.archive.offer(Elite {
             candidate,
             agent: known.agent.clone(),
@@ -562,7 +583,16 @@ impl State {
 
     /// What everything took.
     pub fn spend(&self) -> Spend {
-        Spend { usd: self.voices.usd + self.trials.usd, tokens: self.voices.tokens + self.trials.tokens }
+        Spend {
+            usd: self.voices.usd + self.trials.usd,
+            tokens: self.voices.tokens + self.trials.tokens,
+            unpriced: self.voices.unpriced + self.trials.unpriced,
+        }
+    }
+
+    /// Whether somebody has learned from a task, in whichever repetition.
+    pub fn was_learned_from(&self, task: &TaskRef) -> bool {
+        self.learned.iter().any(|(_, revision, _)| *revision == task.revision)
     }
 
     /// Tasks that a candidate was tested on and that nobody has learned from yet: there it need not work again.

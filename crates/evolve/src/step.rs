@@ -20,7 +20,7 @@ pub enum Todo {
     Screen,
     /// Whether it is worth a test is to be decided.
     EnterTest,
-    /// So many fresh tasks are to be worked on by both sides of the test.
+    /// So many tasks that the test has not had are to be worked on by both sides of the test.
     Look(usize),
     /// The test is over.
     Decide(Option<Rejection>, Standing),

@@ -1,8 +1,9 @@
 //! Tasks for a run: made on the fly, so that nobody has seen them, or taken from the project's own.
 //!
 //! Tasks to learn from, tasks of tests and tasks kept for the end are never the same. Made ones have seeds of their own
-//! for each use; selected ones are divided once, and where there are too few to divide, the run says so. A task of the
-//! project that is used again is another repetition of it.
+//! for each use; selected ones are divided once (see `division`), and where there are too few to divide, the run says
+//! so. A task of the project that another batch or another test uses again is another repetition of it; no batch and no
+//! test has a task twice.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,25 +17,21 @@ use aec_author::template::Template;
 use aec_base::digest::{Digest, Hasher};
 use aec_base::problem::Problem;
 use aec_base::text;
+use aec_run::plan::PlannedTask;
 use aec_run::planning::Places;
-use aec_task::catalogue::Catalogue;
 use aec_task::dataset::tree::{self, Memory};
 use aec_task::file::Visibility;
 use aec_task::id::TaskId;
-use aec_task::selection::Selection;
 use aec_task::task::Task;
 
 use crate::FAMILY;
 use crate::config::{DEFAULT_HOLDOUT, Generate};
+use crate::division::{self, Division};
 use crate::event::{Event, Purpose, TaskRef};
 use crate::log;
 use crate::run::{RunDirectory, Settings};
 use crate::state::{Used, UsedFor};
 
-/// Selected tasks below which nothing is kept for the end.
-const FEWEST_FOR_HOLDOUT: usize = 10;
-/// Selected tasks below which tests use those that were learned from.
-const FEWEST_FOR_SIDES: usize = 4;
 /// Instances in a row that are known already, after which a template has no new ones.
 const MOST_KNOWN: u32 = 200;
 
@@ -51,9 +48,7 @@ pub struct Item {
 pub struct Supply {
     places: Places,
     made: Option<Made>,
-    learning: Vec<Task>,
-    testing: Vec<Task>,
-    holdout: Vec<Task>,
+    division: Division,
     wanted_holdout: usize,
     /// What a reader of the run should know about its tasks.
     pub remarks: Vec<Problem>,
@@ -71,17 +66,18 @@ struct Made {
 }
 
 impl Supply {
-    /// Finds out which tasks there are. `directory` is where made ones go.
+    /// Finds out which tasks there are. Selected ones are divided now, unless the run has its `division` already: then
+    /// they must be what they were. `directory` is where made ones go.
     pub fn open(
         places: Places,
         settings: &Settings,
-        template: Option<Template>,
-        engines: Engines,
+        division: Option<Division>,
+        template: Option<(Template, Engines)>,
         run: &str,
         directory: PathBuf,
     ) -> Result<Self, Vec<Problem>> {
         let made = match (&settings.generate, template) {
-            (Some(told), Some(template)) => Some(Made {
+            (Some(told), Some((template, engines))) => Some(Made {
                 engines,
                 template,
                 told: told.clone(),
@@ -91,98 +87,43 @@ impl Supply {
             }),
             _ => None,
         };
-        let mut supply = Self {
-            places,
-            made,
-            learning: Vec::new(),
-            testing: Vec::new(),
-            holdout: Vec::new(),
-            wanted_holdout: settings.holdout.unwrap_or(DEFAULT_HOLDOUT) as usize,
-            remarks: Vec::new(),
-        };
-        if settings.tasks.is_some() {
-            let selected = supply.select(settings)?;
-            supply.divide(selected, settings.holdout);
-        }
-        if supply.made.is_none() && supply.learning.is_empty() {
-            let (what, fix) = if supply.holdout.is_empty() {
-                (
-                    "no task is selected",
-                    "loosen `tasks`, or add `generate`; `aec-bench task list` shows what there is",
-                )
-            } else {
-                ("every selected task is kept for the end", "lower `holdout.tasks`, or select more tasks")
-            };
-            return Err(vec![Problem::error(what).id(FAMILY.number(40)).fix(fix)]);
-        }
-        Ok(supply)
-    }
-
-    fn select(&self, settings: &Settings) -> Result<Vec<Task>, Vec<Problem>> {
-        let table = settings.tasks.clone().unwrap_or_default();
-        let selection = Selection::prepare(&table, &self.places.datasets)?;
-        let Catalogue { tasks, problems } = Catalogue::load(&self.places.tasks);
-        let concerned = |problem: &Problem| {
-            let id = problem.about.as_deref().and_then(|id| TaskId::parse(id).ok());
-            problem.counts() && id.is_some_and(|id| selection.may_take(&id))
-        };
-        let broken: Vec<Problem> = problems.into_iter().filter(concerned).collect();
-        if !broken.is_empty() {
-            return Err(broken);
-        }
-        let mut tasks: Vec<Task> = tasks.into_iter().filter(|task| selection.takes(task)).collect();
-        // In the order of a hash: neighbours in the catalogue are alike.
-        tasks.sort_by_cached_key(|task| Digest::of(task.id.as_str().as_bytes()));
-        Ok(tasks)
-    }
-
-    /// Divides selected tasks by their use. Beside made tasks they are only learned from.
-    fn divide(&mut self, mut selected: Vec<Task>, holdout: Option<u32>) {
-        if self.made.is_some() {
-            self.learning = selected;
-            return;
-        }
-        let count = selected.len();
-        let wanted = match holdout {
-            Some(wanted) => wanted as usize,
-            None if count < FEWEST_FOR_HOLDOUT => 0,
-            None => count / 5,
-        };
-        if holdout.is_none() && wanted == 0 && count > 0 {
-            let what = format!("nothing is kept for the end: {} are selected", text::count(count, "task"));
-            let problem = Problem::warning(what).id(FAMILY.number(41));
-            self.remarks.push(problem.fix("select more tasks, or let them be made with `generate`"));
-        }
-        let rest = count.saturating_sub(wanted);
-        self.holdout = selected.split_off(rest);
-        self.wanted_holdout = self.holdout.len();
-        if selected.len() < FEWEST_FOR_SIDES {
-            if !selected.is_empty() {
-                let what = "tests use the tasks that are learned from: there are too few to divide";
-                let problem = Problem::warning(what).id(FAMILY.number(42));
-                self.remarks.push(
-                    problem
-                        .why("what is accepted may be better on these tasks only")
-                        .fix("select more tasks, or let them be made with `generate`"),
-                );
+        let division = match division {
+            Some(division) => {
+                division.check(&places)?;
+                division
             }
-            self.testing.clone_from(&selected);
-            self.learning = selected;
-        } else {
-            self.testing = selected.split_off(selected.len() / 2);
-            self.learning = selected;
-        }
+            None => Division::of_selection(&places, settings)?,
+        };
+        let wanted_holdout = match &made {
+            Some(_) => settings.holdout.unwrap_or(DEFAULT_HOLDOUT) as usize,
+            None => division.holdout.len(),
+        };
+        let remarks = division.remarks(settings);
+        Ok(Self { places, made, division, wanted_holdout, remarks })
+    }
+
+    /// How the selected tasks are divided.
+    pub fn division(&self) -> &Division {
+        &self.division
+    }
+
+    /// Different tasks that tests have in all; `None` where they are made and do not run out.
+    pub fn tasks_of_tests(&self) -> Option<usize> {
+        self.made.is_none().then_some(self.division.testing.len())
+    }
+
+    /// Tasks that are kept for the end.
+    pub fn tasks_kept(&self) -> usize {
+        self.wanted_holdout
     }
 
     /// Says so when other runs have looked at selected tasks that are kept for the end: who begins again from what such
     /// a run found has tuned to them.
-    pub fn compare_with(&mut self, others: &[RunDirectory]) -> Result<(), Vec<Problem>> {
-        if self.made.is_some() || self.holdout.is_empty() {
-            return Ok(());
+    pub fn compare_with(&mut self, others: &[RunDirectory]) {
+        let kept: HashSet<Digest> = self.division.holdout.iter().map(|task| task.revision).collect();
+        if kept.is_empty() {
+            return;
         }
-        let memory = Memory::default();
-        let kept: HashSet<Digest> =
-            self.holdout.iter().map(|task| tree::hash(&task.path, &memory)).collect::<Result<_, _>>()?;
         let mut seen: HashSet<Digest> = HashSet::new();
         let mut runs: Vec<&str> = Vec::new();
         for other in others {
@@ -215,91 +156,84 @@ impl Supply {
                     .fix("select other tasks, or let them be made with `generate`"),
             );
         }
-        Ok(())
     }
 
     /// Tasks to learn from. Half of a batch is selected tasks where both kinds are there.
     pub fn learning(&self, used: &Used, count: usize) -> Result<Vec<Item>, Vec<Problem>> {
+        let learning = &self.division.learning;
         let selected = match &self.made {
-            Some(_) if self.learning.is_empty() => 0,
-            Some(_) => count.div_ceil(2).min(self.learning.len()),
+            Some(_) if learning.is_empty() => 0,
+            Some(_) => count.div_ceil(2).min(learning.len()),
             None => count,
         };
-        let mut items = self.again(&self.learning, UsedFor::Learning, used, selected)?;
+        let mut items = self.again(learning, UsedFor::Learning, used, &HashSet::new(), selected)?;
         if let Some(made) = &self.made {
             items.extend(made.make(&self.places, UsedFor::Learning, used, count - selected)?);
         }
         Ok(items)
     }
 
-    /// Tasks of a test.
-    pub fn testing(&self, used: &Used, count: usize) -> Result<Vec<Item>, Vec<Problem>> {
+    /// Tasks of a test that it has not had. There are fewer than asked for, or none, where selected ones run out.
+    pub fn testing(
+        &self,
+        used: &Used,
+        had: &HashSet<Digest>,
+        count: usize,
+    ) -> Result<Vec<Item>, Vec<Problem>> {
         match &self.made {
             Some(made) => made.make(&self.places, UsedFor::Testing, used, count),
-            None => self.again(&self.testing, UsedFor::Testing, used, count),
+            None => self.again(&self.division.testing, UsedFor::Testing, used, had, count),
         }
     }
 
     /// The tasks that are kept for the end.
     pub fn holdout(&self, used: &Used) -> Result<Vec<Item>, Vec<Problem>> {
+        let (kept, count) = (&self.division.holdout, self.wanted_holdout);
         match &self.made {
-            Some(made) => made.make(&self.places, UsedFor::Holdout, used, self.wanted_holdout),
-            None => self.again(&self.holdout, UsedFor::Holdout, used, self.holdout.len()),
+            Some(made) => made.make(&self.places, UsedFor::Holdout, used, count),
+            None => self.again(kept, UsedFor::Holdout, used, &HashSet::new(), count),
         }
     }
 
     /// Tasks of the log, as they were.
     pub fn load(&self, references: &[TaskRef]) -> Result<Vec<Item>, Vec<Problem>> {
-        let memory = Memory::default();
-        references
-            .iter()
-            .map(|reference| {
-                let path = self.places.root.join(&reference.task_path);
-                let id = TaskId::parse(&reference.task_id)
-                    .map_err(|error| vec![Problem::error(error.to_string())])?;
-                let task = Task::load(id, &path)?.task;
-                if tree::hash(&path, &memory)? != reference.revision {
-                    let what = format!("the task `{}` has changed since the run used it", reference.task_id);
-                    let problem = Problem::error(what).id(FAMILY.number(43));
-                    return Err(vec![problem.fix("restore it, or begin a new run").in_file(path)]);
-                }
-                Ok(Item { task, reference: reference.clone() })
-            })
-            .collect()
+        let load = |reference: &TaskRef| {
+            let TaskRef { task_id, task_path, revision, .. } = reference;
+            let task = division::load(&self.places, (task_id, task_path, *revision))?;
+            Ok(Item { task, reference: reference.clone() })
+        };
+        references.iter().map(load).collect()
     }
 
-    /// The next selected tasks for a use: all of them in turn, then all of them once more.
+    /// The next selected tasks for a use, those first that were used least, each of them once.
     fn again(
         &self,
-        tasks: &[Task],
+        tasks: &[PlannedTask],
         used_for: UsedFor,
         used: &Used,
+        had: &HashSet<Digest>,
         count: usize,
     ) -> Result<Vec<Item>, Vec<Problem>> {
-        if tasks.is_empty() {
-            return Ok(Vec::new());
-        }
-        let memory = Memory::default();
         let times =
-            |task: &Task| used.times.get(&(used_for, task.id.as_str().to_owned())).copied().unwrap_or(0);
-        let mut times: Vec<u32> = tasks.iter().map(times).collect();
-        let mut items = Vec::with_capacity(count);
-        for _ in 0..count {
-            let fewest = times.iter().enumerate().min_by_key(|(_, times)| **times);
-            let (at, before) = fewest.map_or((0, 0), |(at, times)| (at, *times));
-            times[at] += 1;
-            let task = &tasks[at];
-            items.push(Item {
-                task: task.clone(),
-                reference: TaskRef {
-                    task_id: task.id.as_str().to_owned(),
-                    task_path: shown(&self.places.root, &task.path),
-                    revision: tree::hash(&task.path, &memory)?,
-                    repetition: before + 1,
-                },
-            });
-        }
-        Ok(items)
+            |task: &PlannedTask| used.times.get(&(used_for, task.task_id.clone())).copied().unwrap_or(0);
+        let mut left: Vec<(u32, &PlannedTask)> = tasks
+            .iter()
+            .filter(|task| !had.contains(&task.revision))
+            .map(|task| (times(task), task))
+            .collect();
+        // The order of the division where several were used as often.
+        left.sort_by_key(|(times, _)| *times);
+        let references: Vec<TaskRef> = left
+            .into_iter()
+            .take(count)
+            .map(|(times, task)| TaskRef {
+                task_id: task.task_id.clone(),
+                task_path: task.task_path.clone(),
+                revision: task.revision,
+                repetition: times + 1,
+            })
+            .collect();
+        self.load(&references)
     }
 }
 
@@ -431,7 +365,7 @@ fn read(places: &Places, lot: &Lot, at: usize) -> Result<Item, Vec<Problem>> {
     Ok(Item { task, reference })
 }
 
-fn shown(root: &Path, path: &Path) -> String {
+pub(crate) fn shown(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 

@@ -4,8 +4,8 @@
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_base::text;
 use aec_base::timestamp::Timestamp;
-use aec_report::stats::{Bounds, Cluster, Confidence, Interval, clustered_mean};
 use serde::Serialize;
 
 use crate::archive::{Behaviour, Cell};
@@ -106,6 +106,22 @@ pub struct CostView {
     pub voices_usd: f64,
     /// Tokens.
     pub tokens: u64,
+    /// Trials without a known price, which the dollars leave out.
+    pub unpriced_trials: u64,
+    /// The same of calls of models that look on and propose.
+    pub unpriced_calls: u64,
+}
+
+impl CostView {
+    /// What the dollars leave out, in words; `None` where every price is known.
+    pub fn left_out(&self) -> Option<String> {
+        let words = |count: u64, word: &str| {
+            (count > 0).then(|| text::count(usize::try_from(count).unwrap_or(usize::MAX), word))
+        };
+        let parts = [words(self.unpriced_trials, "trial"), words(self.unpriced_calls, "call")];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("{} without a known price", parts.join(" and ")))
+    }
 }
 
 /// An agent.
@@ -146,7 +162,7 @@ pub struct CycleView {
     pub outcome: String,
     /// Whether it was accepted.
     pub accepted: bool,
-    /// How its test stood.
+    /// How its test stood; absent without a pair.
     pub standing: Option<Standing>,
     /// The best after it.
     pub best: Name,
@@ -187,7 +203,7 @@ pub struct CandidateView {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// How its test stood.
+    /// How its test stood; absent without a pair.
     pub standing: Option<Standing>,
     /// What tells it from its first parent, where that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,6 +306,8 @@ impl View {
                 trials_usd: state.trials.usd,
                 voices_usd: state.voices.usd,
                 tokens: state.spend().tokens,
+                unpriced_trials: state.trials.unpriced,
+                unpriced_calls: state.voices.unpriced,
             },
             phase: state.phase,
             agents: agents(&state),
@@ -350,6 +368,11 @@ fn agents(state: &State) -> Vec<AgentView> {
         .collect()
 }
 
+/// How a test stands. Without a pair there is no difference, not one of 0.
+fn standing(known: &Known) -> Option<Standing> {
+    known.standing.filter(|standing| standing.pairs > 0)
+}
+
 fn cycles(state: &State) -> Vec<CycleView> {
     state
         .cycles
@@ -369,7 +392,7 @@ fn cycles(state: &State) -> Vec<CycleView> {
                     (None, None) => String::new(),
                 },
                 accepted: cycle.accepted,
-                standing: known.and_then(|known| known.standing),
+                standing: known.and_then(standing),
                 best: name(cycle.champion),
                 best_mean: cycle.champion_mean,
             }
@@ -392,7 +415,7 @@ fn candidates(state: &State) -> Vec<CandidateView> {
         let parents: Vec<Name> = known.parents.iter().map(|parent| name(*parent)).collect();
         let above = |parent: &Name| views.iter().find(|view| view.name == *parent).map(|view| view.depth);
         let depth = parents.iter().filter_map(above).max().map_or(0, |depth| depth + 1);
-        let interval = interval(&known.tally.rewards);
+        let interval = known.tally.interval();
         views.push(CandidateView {
             name: name(id),
             candidate: id,
@@ -409,16 +432,11 @@ fn candidates(state: &State) -> Vec<CandidateView> {
             mean: known.tally.mean(),
             low: interval.map(|interval| interval.low),
             high: interval.map(|interval| interval.high),
-            standing: known.standing,
+            standing: standing(known),
             diff: None,
         });
     }
     views
-}
-
-fn interval(rewards: &[f64]) -> Option<Interval> {
-    let clusters: Vec<Cluster> = rewards.iter().map(|reward| std::iter::once(*reward).collect()).collect();
-    clustered_mean(&clusters, Bounds::REWARD, Confidence::default()).and_then(|estimate| estimate.interval)
 }
 
 fn archive(state: &State) -> Vec<EliteView> {

@@ -217,6 +217,7 @@ impl Engine {
             cycle,
             role,
             cost_usd: (all.unpriced_calls == 0).then(|| all.spent.dollars()),
+            unpriced_calls: all.unpriced_calls,
             tokens: all.tokens(),
         })
     }
@@ -235,7 +236,7 @@ fn failures(state: &State) -> Vec<Failure> {
 
 fn outcome_words(known: &Known) -> String {
     match known.standing {
-        Some(standing) => {
+        Some(standing) if standing.pairs > 0 => {
             format!(
                 "{} ({:+.3} over {})",
                 known.status.words(),
@@ -243,6 +244,6 @@ fn outcome_words(known: &Known) -> String {
                 text::count(standing.pairs, "task")
             )
         }
-        None => known.status.words().to_owned(),
+        _ => known.status.words().to_owned(),
     }
 }

@@ -47,7 +47,8 @@ pub(crate) struct Line {
     pub(crate) accepted: usize,
     pub(crate) best: Name,
     pub(crate) best_mean: Option<f64>,
-    pub(crate) cost_usd: f64,
+    /// Dollars, and what they leave out, in words.
+    pub(crate) cost: String,
 }
 
 /// Where a run stands while it goes on.
@@ -62,6 +63,8 @@ pub(crate) struct Progress {
     pub(crate) best: Name,
     pub(crate) best_mean: Option<f64>,
     pub(crate) cost_usd: f64,
+    /// Trials and calls without a known price, which the dollars leave out.
+    pub(crate) unpriced: u64,
     pub(crate) tokens: u64,
     /// The same in words.
     pub(crate) counts: String,
@@ -97,6 +100,15 @@ pub(crate) fn made(view: &View) -> usize {
     view.candidates.len().saturating_sub(1)
 }
 
+/// What a run took, and what its dollars leave out.
+pub(crate) fn cost(view: &View) -> String {
+    let dollars = words::dollars(Some(view.cost.total_usd));
+    match view.cost.left_out() {
+        Some(left_out) => format!("{dollars} and {left_out}"),
+        None => dollars,
+    }
+}
+
 impl Progress {
     /// What a view says of it.
     pub(crate) fn of(view: &View) -> Self {
@@ -111,6 +123,7 @@ impl Progress {
             best: view.best.clone(),
             best_mean,
             cost_usd: view.cost.total_usd,
+            unpriced: view.cost.unpriced_trials + view.cost.unpriced_calls,
             tokens: view.cost.tokens,
             counts: format!(
                 "{} over · {} of {} accepted · {} of at most {} · best {} with {} · {} · {} tokens",
@@ -121,7 +134,7 @@ impl Progress {
                 words::count(view.horizon as usize),
                 view.best,
                 words::share(best_mean),
-                words::dollars(Some(view.cost.total_usd)),
+                cost(view),
                 words::maybe(Some(view.cost.tokens)),
             ),
             agents: view
@@ -199,7 +212,7 @@ impl Site {
                 accepted: view.accepted,
                 best: view.best.clone(),
                 best_mean: best(&view).and_then(|best| best.mean),
-                cost_usd: view.cost.total_usd,
+                cost: cost(&view),
             })
         })
     }

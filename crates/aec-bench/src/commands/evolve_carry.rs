@@ -12,7 +12,7 @@ use aec_base::settings::Setting;
 use aec_evolve::FAMILY;
 use aec_evolve::arena::Arena;
 use aec_evolve::cycle::{Engine, Kept};
-use aec_evolve::event::Kind;
+use aec_evolve::event::{Kind, Taken};
 use aec_evolve::evolution::{self, Unfinished};
 use aec_evolve::journal::Journal;
 use aec_evolve::log::Log;
@@ -31,7 +31,7 @@ use serde::Serialize;
 
 use crate::arguments::CarryArguments;
 use crate::commands::evolve_report::view_text;
-use crate::commands::evolve_run::{Opened, Prepared, prepare};
+use crate::commands::evolve_run::{Opened, Prepared, RunTasks, prepare};
 use crate::commands::models::{self, Models};
 use crate::commands::planning;
 use crate::commands::run::{listen, shared_with};
@@ -55,8 +55,13 @@ pub(super) fn carry_out(
     (directory, carried): (RunDirectory, Carried),
     (log, state): (Log, State),
 ) -> Result<Outcome, Failure> {
-    let prepared =
-        prepare(context, &opened, template, arguments, directory.run.as_str(), &directory.tasks())?;
+    let tasks = RunTasks {
+        template,
+        division: state.started.division.clone(),
+        run: directory.run.as_str(),
+        directory: directory.tasks(),
+    };
+    let prepared = prepare(context, &opened, arguments, tasks)?;
     let Prepared { models, supply, plan, frame, judge } = prepared;
     let Opened { project, workspace, held, settings, kind, .. } = opened;
     let runtime = models::runtime()?;
@@ -81,6 +86,7 @@ pub(super) fn carry_out(
     let (session, _, past) = Session::begin(&beginning)?;
     let (account, trial_account) = accounts(&project, &settings, &models, &past, &state);
     let spent_before = past.cost_usd + state.voices.usd;
+    let taken_before = Taken { cost_usd: past.cost_usd, tokens: past.tokens };
     let control = Control::default();
     let progress = EvolveProgress::new(context)?;
     let shared = shared_with(
@@ -121,6 +127,7 @@ pub(super) fn carry_out(
         client: models.client,
         account,
         spent_before,
+        taken_before,
         control: control.clone(),
         journal,
         kept: Kept::default(),

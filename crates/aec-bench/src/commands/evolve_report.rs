@@ -6,6 +6,7 @@ use aec_base::file::write_atomic;
 use aec_base::name::Name;
 use aec_base::text;
 use aec_evolve::event::Kind;
+use aec_evolve::gate::Standing;
 use aec_evolve::view::{CandidateView, EliteView, HoldoutView, RunState, View};
 use aec_evolve::workspace::Workspace;
 use serde::Serialize;
@@ -122,8 +123,12 @@ fn head(view: &View) -> String {
     ));
     let cost = &view.cost;
     shown.push_str(&format!(
-        "cost ${:.4}: trials ${:.4}, proposing ${:.4}; {} tokens\n",
-        cost.total_usd, cost.trials_usd, cost.voices_usd, cost.tokens
+        "cost ${:.4}{}: trials ${:.4}, proposing ${:.4}; {} tokens\n",
+        cost.total_usd,
+        cost.left_out().map_or_else(String::new, |left_out| format!(" and {left_out}")),
+        cost.trials_usd,
+        cost.voices_usd,
+        cost.tokens
     ));
     if view.kind == Kind::Swarm {
         shown.push_str(&format!("phase {}\n", view.phase.name()));
@@ -137,9 +142,16 @@ fn head(view: &View) -> String {
 /// What the tasks that were kept for the end say.
 pub(crate) fn holdout_text(holdout: &HoldoutView) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.3}"));
-    let signed = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:+.3}"));
+    let signed = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), signed);
+    let left_out = match holdout.left_out {
+        0 => String::new(),
+        count => format!("; {} left out, without a reward on both sides", text::count(count, "task")),
+    };
+    if holdout.pairs == 0 {
+        return format!("holdout: nothing is known{left_out}\n");
+    }
     format!(
-        "holdout: {} instead of {}, difference {} (95 % from {} to {}) over {}\n",
+        "holdout: {} instead of {}, difference {} (95 % from {} to {}) over {}{left_out}\n",
         number(holdout.best_mean),
         number(holdout.baseline_mean),
         signed(holdout.difference),
@@ -147,6 +159,12 @@ pub(crate) fn holdout_text(holdout: &HoldoutView) -> String {
         signed(holdout.high),
         text::count(holdout.pairs, "task"),
     )
+}
+
+/// A difference with its sign. What rounds to nothing has none below it.
+pub(crate) fn signed(value: f64) -> String {
+    let shown = format!("{value:+.3}");
+    if shown == "-0.000" { "+0.000".to_owned() } else { shown }
 }
 
 fn score(candidate: &CandidateView) -> String {
@@ -172,7 +190,8 @@ pub(crate) fn view_text(view: &View) -> String {
                 cycle.standing.map_or_else(
                     || "-".to_owned(),
                     |standing| {
-                        format!("{:+.3} ({:+.3} to {:+.3})", standing.difference, standing.low, standing.high)
+                        let Standing { difference, low, high, .. } = standing;
+                        format!("{} ({} to {})", signed(difference), signed(low), signed(high))
                     },
                 ),
                 cycle.standing.map_or_else(|| "-".to_owned(), |standing| standing.pairs.to_string()),

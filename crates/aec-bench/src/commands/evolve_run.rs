@@ -11,6 +11,7 @@ use aec_base::text;
 use aec_evolve::FAMILY;
 use aec_evolve::arena::planned;
 use aec_evolve::config::{Evolution, Swarm};
+use aec_evolve::division::{Division, selected_for};
 use aec_evolve::event::{Event, Kind, LOG_VERSION, RunStarted};
 use aec_evolve::gate::fewest_tasks;
 use aec_evolve::log::Log;
@@ -189,10 +190,11 @@ fn begin(
     }
     let template = find_template(&opened)?;
     if dry_run {
-        return preview(context, &opened, template.as_ref(), arguments, fewest);
+        return preview(context, &opened, template, arguments, fewest);
     }
     // Whatever can be found wrong is found before the run has a directory.
-    let checked = prepare(context, &opened, template.clone(), arguments, "check", &PathBuf::new())?;
+    let checked = check(context, &opened, template.clone(), arguments, fewest)?;
+    let division = settings.tasks.as_ref().map(|_| checked.supply.division().clone());
     drop(checked);
     let feedback = feedback(&opened.project);
     let directory = RunDirectory::create(&feedback, opened.kind, &opened.baseline.manifest.name)?;
@@ -211,6 +213,7 @@ fn begin(
         settings: serde_json::to_value(settings).map_err(|error| {
             Failure::internal(Problem::error(format!("the settings cannot be kept: {error}")))
         })?,
+        division,
         tool_version: VERSION.to_owned(),
     };
     let log =
@@ -234,6 +237,12 @@ fn resume(context: &Context, kind: Kind, arguments: &EvolveResumeArguments) -> R
     let settings: Settings = serde_json::from_value(state.started.settings.clone()).map_err(|error| {
         Problem::error(format!("what the run was told cannot be read: {error}")).id(FAMILY.number(32))
     })?;
+    if settings.tasks.is_some() && state.started.division.is_none() {
+        let what = format!("{} was begun by an earlier version of this program", directory.run);
+        let problem = Problem::error(what).id(FAMILY.number(38));
+        let why = "its log does not say which tasks are learned from, which are for tests and which are kept for the end";
+        return Err(problem.why(why).fix("begin a new run; it goes on from the best").into());
+    }
     let resumed = Event::Resumed { tool_version: VERSION.to_owned() };
     state.apply(&resumed);
     log.add(resumed)?;
@@ -277,15 +286,61 @@ pub(super) struct Prepared {
     pub(super) judge: Judge,
 }
 
-/// Finds out whether everything is there that a run needs.
-pub(super) fn prepare(
+/// Finds out whether a run could begin, before it has a name.
+fn check(
     context: &Context,
     opened: &Opened,
     template: Option<Template>,
     arguments: &CarryArguments,
-    run: &str,
-    tasks: &Path,
+    fewest: usize,
 ) -> Result<Prepared, Failure> {
+    let tasks = RunTasks { template, division: None, run: "check", directory: PathBuf::new() };
+    let prepared = prepare(context, opened, arguments, tasks)?;
+    enough_for_tests(&prepared.supply, &opened.settings, fewest)?;
+    Ok(prepared)
+}
+
+/// A test has each task once, so with too few of them even the best candidate could not be accepted.
+fn enough_for_tests(supply: &Supply, settings: &Settings, fewest: usize) -> Result<(), Failure> {
+    let Some(count) = supply.tasks_of_tests().filter(|count| *count < fewest) else { return Ok(()) };
+    let what = format!(
+        "nothing could ever be accepted: of the selected tasks {} for tests",
+        match count {
+            1 => "1 is".to_owned(),
+            count => format!("{count} are"),
+        }
+    );
+    let why = format!(
+        "a test has each task once; with {} at an error rate of {}, even a change from 0 to 1 on every task needs {fewest}",
+        text::count(settings.horizon() as usize, "test"),
+        settings.acceptance.error_rate
+    );
+    let fix = format!(
+        "select at least {}, let fresh ones be made with `generate`, or raise the error rate",
+        text::count(selected_for(fewest, settings.holdout), "task")
+    );
+    Err(Problem::error(what).id(FAMILY.number(22)).why(why).fix(fix).into())
+}
+
+/// Where the tasks of a run come from.
+pub(super) struct RunTasks<'a> {
+    pub(super) template: Option<Template>,
+    /// How selected ones are divided; absent where that is to be found out.
+    pub(super) division: Option<Division>,
+    /// The run's id.
+    pub(super) run: &'a str,
+    /// Where made ones go.
+    pub(super) directory: PathBuf,
+}
+
+/// Finds out whether everything is there that a run needs.
+pub(super) fn prepare(
+    context: &Context,
+    opened: &Opened,
+    arguments: &CarryArguments,
+    tasks: RunTasks<'_>,
+) -> Result<Prepared, Failure> {
+    let RunTasks { template, division, run, directory } = tasks;
     let Opened { project, settings, kind, baseline, .. } = opened;
     let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
     let models = models::open(context, project, &arguments.tape, RetryPolicy::default(), unpriced)?;
@@ -322,10 +377,10 @@ pub(super) fn prepare(
     let supply = Supply::open(
         places,
         settings,
-        template,
-        engines(context, &as_argument(settings.sandbox)),
+        division,
+        template.map(|template| (template, engines(context, &as_argument(settings.sandbox)))),
         run,
-        tasks.to_owned(),
+        directory,
     );
     let mut supply = match supply {
         Ok(supply) if problems.is_empty() => supply,
@@ -334,7 +389,7 @@ pub(super) fn prepare(
     };
     let mut others = RunDirectory::of_workspace(&feedback(project), &opened.baseline.manifest.name)?;
     others.retain(|other| other.kind != opened.kind || other.run.as_str() != run);
-    supply.compare_with(&others)?;
+    supply.compare_with(&others);
     Ok(Prepared { models, supply, plan, frame, judge })
 }
 
@@ -347,6 +402,9 @@ struct Preview<'a> {
     horizon: u32,
     needed_evidence: f64,
     fewest_tasks: usize,
+    /// Different tasks of tests; absent where they are made on the fly.
+    tasks_of_tests: Option<usize>,
+    tasks_kept: usize,
     trials_at_most: u64,
     settings: &'a Settings,
 }
@@ -354,15 +412,20 @@ struct Preview<'a> {
 fn preview(
     context: &Context,
     opened: &Opened,
-    template: Option<&Template>,
+    template: Option<Template>,
     arguments: &CarryArguments,
     fewest: usize,
 ) -> Result<Outcome, Failure> {
-    let prepared = prepare(context, opened, template.cloned(), arguments, "check", &PathBuf::new())?;
+    let prepared = check(context, opened, template, arguments, fewest)?;
+    let supply = &prepared.supply;
     let settings = &opened.settings;
     let horizon = settings.horizon();
     let cycles = u64::from(horizon);
     let batch = u64::from(settings.batch_size);
+    let most = settings.acceptance.max_tasks as usize;
+    let most = supply.tasks_of_tests().map_or(most, |count| count.min(most));
+    // The first candidate and the best work on what is kept for the end.
+    let for_the_end = 2 * supply.tasks_kept() as u64;
     let data = Preview {
         dry_run: true,
         kind: opened.kind,
@@ -371,7 +434,9 @@ fn preview(
         horizon,
         needed_evidence: f64::from(horizon) / settings.acceptance.error_rate,
         fewest_tasks: fewest,
-        trials_at_most: cycles * 2 * (batch + u64::from(settings.acceptance.max_tasks)),
+        tasks_of_tests: supply.tasks_of_tests(),
+        tasks_kept: supply.tasks_kept(),
+        trials_at_most: cycles * 2 * (batch + most as u64) + for_the_end,
         settings,
     };
     let outcome = Outcome::new(context.format, &data, || {
@@ -398,8 +463,11 @@ fn preview(
             settings.acceptance.improvement_threshold,
             settings.acceptance.error_rate,
             data.needed_evidence,
-            text::count(settings.acceptance.max_tasks as usize, "task"),
+            text::count(most, "task"),
         ));
+        if let Some(count) = data.tasks_of_tests {
+            shown.push_str(&tasks_text(count, data.tasks_kept, fewest));
+        }
         shown.push_str(&format!("at most {} trials", data.trials_at_most));
         shown.push_str(&match (settings.max_cost_usd, settings.max_tokens) {
             (Some(dollars), Some(tokens)) => format!(", ${dollars} and {tokens} tokens\n"),
@@ -412,4 +480,10 @@ fn preview(
     let mut problems = prepared.models.problems.clone();
     problems.extend(prepared.supply.remarks.iter().cloned());
     Ok(outcome.problems(problems).remark("Nothing was run and nothing was written."))
+}
+
+/// What selected tasks are for. A gain of a half needs about three times as many pairs as one of 1.
+fn tasks_text(tests: usize, kept: usize, fewest: usize) -> String {
+    let few = if tests < fewest.saturating_mul(3) { ": enough to show large gains only" } else { "" };
+    format!("{} for tests, {kept} kept for the end{few}\n", text::count(tests, "selected task"))
 }

@@ -39,6 +39,8 @@ struct RunRow {
     best: Name,
     best_mean: Option<f64>,
     cost_usd: f64,
+    /// Trials and calls without a known price, which the dollars leave out.
+    unpriced: u64,
     started_at: Timestamp,
     updated_at: Timestamp,
 }
@@ -119,7 +121,10 @@ fn list(context: &Context, kind: Kind, limit: usize) -> Result<Outcome, Failure>
                 run.accepted.to_string(),
                 run.best.to_string(),
                 run.best_mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
-                format!("${:.2}", run.cost_usd),
+                match run.unpriced {
+                    0 => format!("${:.2}", run.cost_usd),
+                    unpriced => format!("${:.2} and {unpriced} unpriced", run.cost_usd),
+                },
                 run.started_at.to_string(),
             ]);
         }
@@ -146,6 +151,7 @@ fn row(view: &View) -> RunRow {
         best: view.best.clone(),
         best_mean: best.and_then(|best| best.mean),
         cost_usd: view.cost.total_usd,
+        unpriced: view.cost.unpriced_trials + view.cost.unpriced_calls,
         started_at: view.started_at.clone(),
         updated_at: view.updated_at.clone(),
     }

@@ -1,11 +1,16 @@
 //! Budgets are never overdrawn: what records, questions and the models themselves add up to stays below, and the run
 //! says why it stopped and goes on with more.
 
-use rustix::process::Signal;
-use serde_json::Value;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::voices::cycle;
-use crate::world::{prices, usual};
+use aec_judge::verdict::Outcome;
+use aec_ledger::record::TrialRecord;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::voices::{cycle, skill};
+use crate::world::{LESSON, prices, task_number, usual};
 use crate::{Said, World};
 
 /// Dollars and tokens of a run: its trials, attempts that were cut off included, and its questions.
@@ -121,4 +126,166 @@ fn a_question_that_was_cut_off_stays_paid_for() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.envelope()["data"]["reason"].as_str().unwrap().contains("budget"), "{refused:?}");
     assert_eq!(world.voices.asked("evolver").len(), 3);
+}
+
+/// Every attempt is paid for, also one that was cut off and made again: the report says what the budget counts.
+#[test]
+fn what_is_reported_is_what_was_paid_for() {
+    let silent = Arc::new(AtomicBool::new(true));
+    let heard = Arc::clone(&silent);
+    let world = World::with(move |body| match body["model"].as_str() {
+        Some("solver") if task_number(body).is_multiple_of(2) && heard.load(Ordering::Relaxed) => {
+            Said::Silence
+        }
+        _ => usual(body),
+    });
+    world.evolution(&[SOLVER]);
+    let run = world.start("evolve run -c evolution.yaml");
+    world.voices.wait_for("solver", 4);
+    run.signal(Signal::KILL);
+    run.end();
+    // Somebody stops the next session in the middle of its work, too.
+    let run = world.start("evolve resume w-1");
+    world.voices.wait_for("solver", 5);
+    assert_eq!(world.run("evolve stop w-1 --force").code, Some(0));
+    run.end();
+    let shown = |data: &Value| data["cost"]["total_usd"].as_f64().unwrap();
+    let (dollars, _) = spent(&world, "evolve/w-1", "evolve-w-1");
+    assert!(dollars > 0.0, "what was cut off has its price");
+    let said = shown(&world.data("evolve report w-1"));
+    assert!((said - dollars).abs() < 1e-6, "{said} is shown, {dollars} was spent");
+    silent.store(false, Ordering::Relaxed);
+    let data = world.data("evolve resume w-1");
+    let (dollars, _) = spent(&world, "evolve/w-1", "evolve-w-1");
+    assert!((shown(&data) - dollars).abs() < 1e-6, "{} is shown, {dollars} was spent", shown(&data));
+    let cancelled = |record: &&TrialRecord| record.outcome == Outcome::Cancelled;
+    assert!(world.records("evolve-w-1").values().filter(cancelled).count() >= 2);
+}
+
+#[test]
+fn what_has_no_price_is_counted_and_said() {
+    let world = World::new();
+    world.env.write("configs/prices.toml", prices(&[("evolver", 3.0)]));
+    let data = world.evolve();
+    let trials = world.records("evolve-w-1").len();
+    let cost = &data["cost"];
+    assert_eq!((&cost["unpriced_trials"], &cost["unpriced_calls"]), (&json!(trials), &json!(0)), "{cost}");
+    assert!(cost["total_usd"].as_f64().unwrap() > 0.0);
+    let said = format!("{trials} trials without a known price");
+    let report = world.run("evolve report w-1 --html report.html").stdout;
+    assert!(
+        report.contains(&format!(
+            "cost ${:.4} and {said}: trials $0.0000",
+            cost["total_usd"].as_f64().unwrap()
+        )),
+        "{report}"
+    );
+    assert!(world.env.read("report.html").contains(&said));
+    let history = world.run("evolve history").stdout;
+    assert!(history.contains(&format!("and {trials} unpriced")), "{history}");
+    assert_eq!(world.data("evolve history")["runs"][0]["unpriced"], trials);
+    // And the calls of a model that proposes.
+    world.env.write("configs/prices.toml", prices(&[("solver", 3.0)]));
+    let data = world.evolve();
+    assert_eq!((&data["cost"]["unpriced_trials"], &data["cost"]["unpriced_calls"]), (&json!(0), &json!(3)));
+    let report = world.run("evolve report w-2").stdout;
+    assert!(report.contains("and 3 calls without a known price"), "{report}");
+}
+
+/// The tasks that are kept for the end are used once: a run that has no money for them waits for some.
+#[test]
+fn a_budget_that_does_not_reach_the_end_stops_the_run_before_it() {
+    let lesson = |body: &Value| match body["model"].as_str() {
+        Some("evolver") => skill("units", LESSON).into(),
+        _ => usual(body),
+    };
+    let lines = ["max_cycles: 1", "concurrency: 1", SOLVER, EVOLVER];
+    let enough = World::with(lesson);
+    enough.env.write("configs/prices.toml", prices(&[("evolver", 1.0), ("solver", 100.0)]));
+    enough.evolution(&lines);
+    let all = enough.evolve()["cost"]["total_usd"].as_f64().unwrap();
+    let last = enough.events("evolve/w-1", "measured").last().unwrap().clone();
+    assert_eq!(last["purpose"], "holdout");
+    let kept: f64 = last["arms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|arm| arm["seen"].as_array().unwrap())
+        .map(|seen| seen["cost_usd"].as_f64().unwrap())
+        .sum();
+    let world = World::with(lesson);
+    world.env.write("configs/prices.toml", prices(&[("evolver", 1.0), ("solver", 100.0)]));
+    world.evolution(&lines);
+    // More and more, by less than a trial takes, until the cycle is over: a trial is paid for before the holdout, and the
+    // next one, which is as large, is not.
+    let trial = kept / 4.0;
+    let mut most = all - kept;
+    let mut run = world.json(&format!("evolve run -c evolution.yaml --max-cost {most:.6}"));
+    while run.envelope()["data"]["cycles"].as_array().unwrap().is_empty() {
+        assert_eq!(run.code, Some(1), "{run:?}");
+        most += trial / 2.0;
+        run = world.json(&format!("evolve resume w-1 --max-cost {most:.6}"));
+    }
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let data = run.envelope()["data"].clone();
+    assert_eq!((&data["state"], &data["accepted"]), (&json!("stopped"), &json!(1)), "{data}");
+    assert!(data["reason"].as_str().unwrap().contains("the budget is used up"), "{data}");
+    assert_eq!((&data["cycles"].as_array().unwrap().len(), &data["holdout"]), (&1, &Value::Null));
+    let data = world.data("evolve resume w-1 --max-cost 50");
+    assert_eq!((&data["state"], &data["holdout"]["pairs"]), (&json!("ended"), &json!(2)), "{data}");
+}
+
+/// Numbers of the tasks that a run over the usual ones keeps for its end.
+fn kept_for_the_end() -> Vec<u32> {
+    let started = World::finished().events("evolve/w-1", "run_started")[0].clone();
+    let tasks = started["division"]["holdout"].as_array().unwrap().clone();
+    let number =
+        |task: &Value| task["task_id"].as_str().unwrap().rsplit('-').next().unwrap().parse().unwrap();
+    tasks.iter().map(number).collect()
+}
+
+#[test]
+fn a_provider_that_fails_at_the_end_does_not_use_up_the_holdout() {
+    let kept = kept_for_the_end();
+    let fails = Arc::new(AtomicBool::new(true));
+    let heard = Arc::clone(&fails);
+    let world = World::with(move |body| match body["model"].as_str() {
+        Some("solver") if kept.contains(&task_number(body)) && heard.load(Ordering::Relaxed) => {
+            Said::Status(401)
+        }
+        _ => usual(body),
+    });
+    for line in ["evolve run -c evolution.yaml", "evolve resume w-1"] {
+        let run = world.json(line);
+        assert_eq!(run.code, Some(1), "{run:?}");
+        let data = run.envelope()["data"].clone();
+        assert_eq!((&data["state"], &data["holdout"]), (&json!("stopped"), &Value::Null), "{data}");
+        assert!(
+            data["reason"]
+                .as_str()
+                .unwrap()
+                .contains("most trials of the holdout have no reward: infra_fault"),
+            "{data}"
+        );
+    }
+    fails.store(false, Ordering::Relaxed);
+    let data = world.data("evolve resume w-1");
+    let holdout = &data["holdout"];
+    assert_eq!(
+        (&data["state"], &holdout["pairs"], &holdout["left_out"]),
+        (&json!("ended"), &json!(2), &json!(0))
+    );
+}
+
+#[test]
+fn tasks_of_the_end_that_do_not_count_are_told() {
+    let broken = kept_for_the_end()[0];
+    let world = World::with(move |body| match body["model"].as_str() {
+        Some("solver") if task_number(body) == broken => Said::Status(401),
+        _ => usual(body),
+    });
+    let run = world.run("evolve run -c evolution.yaml");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("over 1 task; 1 task left out, without a reward on both sides"), "{run:?}");
+    assert!(!run.stderr.contains("-0.000") && !run.stdout.contains("-0.000"), "{run:?}");
 }

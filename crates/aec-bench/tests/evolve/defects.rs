@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::swarms::{AGENTS, different};
 use crate::voices::{actions, cycle, said_by, skill};
-use crate::world::{LESSON, RIGHT, WRONG, prices, solved, task_number, usual};
+use crate::world::{LESSON, RIGHT, TASKS, WRONG, prices, solved, task_number, usual};
 use crate::{Said, Voices, World};
 
 /// A solver that is good from the start and spoilt by a change.
@@ -118,10 +118,10 @@ fn e6_the_scope_follows_from_the_score_and_is_kept() {
         .map(|at| json!({ "type": "write_skill", "name": format!("s{at}"), "description": "d", "body": format!("Rule number {at} of nine rules.") }))
         .collect();
     let many = actions(&Value::from(many));
-    for (right, scope, count) in [(12, "minimal", 1), (0, "comprehensive", 5)] {
+    for (right, scope, count) in [(TASKS, "minimal", 1), (0, "comprehensive", 5)] {
         let many = many.clone();
         let world = World::with(move |body| match body["model"].as_str() {
-            Some("solver") => solved(task_number(body) < right),
+            Some("solver") => solved((task_number(body) as usize) < right),
             _ => many.clone().into(),
         });
         // What a candidate is worth is known after its first cycle.
@@ -203,7 +203,7 @@ fn e8_reports_by_plan_get_the_candidates_prompt_too() {
     });
     let template = "[[sections]]\nid = \"depths\"\ntitle = \"Depths\"\nfields = [{ name = \"depth_m\", dtype = \"float\", unit = \"m\", required = true }]\n\
                     input_mapping = { sources = [\"survey.csv\"] }\n";
-    for index in 0..12 {
+    for index in 0..TASKS {
         world.env.write(format!("tasks/civil/channel-{index:03}/report_template.toml"), template);
     }
     world.evolution(&[
@@ -218,7 +218,7 @@ fn e8_reports_by_plan_get_the_candidates_prompt_too() {
 }
 
 #[test]
-fn e9_both_sides_of_a_test_work_on_the_same_fresh_tasks() {
+fn e9_both_sides_of_a_test_work_on_the_same_tasks_that_nobody_learns_from() {
     let world = World::finished();
     let mut tested: BTreeSet<String> = BTreeSet::new();
     let mut learned: BTreeSet<String> = BTreeSet::new();

@@ -10,6 +10,7 @@ mod budgets;
 mod commands;
 mod config;
 mod defects;
+mod division;
 mod finds;
 mod hostile;
 mod kills;

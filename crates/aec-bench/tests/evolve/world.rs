@@ -28,6 +28,9 @@ pub(crate) const WRONG: &str = r#"{"flow_m3_s": 1, "depth_m": 1}"#;
 /// What makes the solver better; nobody but the test knows.
 pub(crate) const LESSON: &str = "Always check the units of every number first.";
 
+/// Tasks of a project: 2 are kept for the end, and half of the others are as many as a test has at most.
+pub(crate) const TASKS: usize = 34;
+
 const TASK: &str = "version = \"1.0\"\n\n[metadata]\ndifficulty = \"DIFFICULTY\"\nvisibility = \"public\"\ntags = [\"x\"]\n\n\
                     [agent]\ntimeout_sec = 60\n\n[verifier]\ntimeout_sec = 30\n\n[environment]\nmemory_mb = 512\n\
                     storage_mb = 256\nallow_internet = false\n";
@@ -65,7 +68,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A project with twelve tasks, a workspace, and models that play the usual game.
+    /// A project with tasks, a workspace, and models that play the usual game.
     pub(crate) fn new() -> Self {
         Self::with(usual)
     }
@@ -73,7 +76,7 @@ impl World {
     /// The same with models of one's own.
     pub(crate) fn with(answer: impl Fn(&Value) -> Said + Send + Sync + 'static) -> Self {
         let world = Self::bare(Voices::start(answer));
-        for index in 0..12 {
+        for index in 0..TASKS {
             world.task(&format!("civil/channel-{index:03}"), "easy");
         }
         let made = world.run("evolve init workspaces/w --harness direct");

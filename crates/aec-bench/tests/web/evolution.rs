@@ -101,7 +101,7 @@ fn runs_are_listed_and_shown_with_what_was_changed_and_nothing_is_written() {
         "hill_climb",
         "+0.010",
         "0.05",
-        "that nobody had seen",
+        "that were kept for the end",
         "<svg class=\"wide scores\"",
         "Mean reward and gain by cycle of vd-1",
         "accepted above +0.010",

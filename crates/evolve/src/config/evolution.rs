@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Acceptance, AcceptanceTable, DEFAULT_CONCURRENCY, DEFAULT_EVOLVER_TEMPERATURE, DEFAULT_EVOLVER_TOKENS,
-    Generate, GenerateTable, HoldoutTable, amount, below, missing, model, own,
+    Generate, GenerateTable, HoldoutTable, amount, below, missing, model, own, tokens,
 };
 use crate::FAMILY;
 
@@ -196,6 +196,7 @@ impl Evolution {
             }
         }
         amount(file.budget.max_cost_usd, &document, "budget.max_cost_usd", &mut problems);
+        tokens(file.budget.max_tokens, &document, "budget.max_tokens", &mut problems);
         let generate =
             file.generate.as_ref().and_then(|table| table.check(&document, "generate", &mut problems));
         let acceptance = file.acceptance.check(

@@ -142,6 +142,15 @@ fn amount(value: Option<f64>, document: &Document, key: &str, problems: &mut Vec
     }
 }
 
+/// Complains about a number of tokens that allows nothing.
+fn tokens(value: Option<u64>, document: &Document, key: &str, problems: &mut Vec<Problem>) {
+    if value == Some(0) {
+        let what = format!("`{key}` must be a number of tokens above 0");
+        problems
+            .push(document.problem(Shared::BadValue, key, what).fix("write, say, 1000000, or leave it out"));
+    }
+}
+
 /// The model that a file names, its reference filled in.
 fn model(
     value: Option<&String>,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::evolution::read_solver;
 use super::{
     Acceptance, AcceptanceTable, DEFAULT_CONCURRENCY, Generate, GenerateTable, HoldoutTable, amount, below,
-    missing, model,
+    missing, model, tokens,
 };
 use crate::FAMILY;
 
@@ -261,6 +261,7 @@ impl Swarm {
 fn check_budget(budget: &SwarmBudgetTable, document: &Document, problems: &mut Vec<Problem>) -> (f64, f64) {
     amount(budget.max_cost_usd, document, "budget.max_cost_usd", problems);
     amount(budget.eval_budget_usd, document, "budget.eval_budget_usd", problems);
+    tokens(budget.max_tokens, document, "budget.max_tokens", problems);
     if let (Some(all), Some(part)) = (budget.max_cost_usd, budget.eval_budget_usd)
         && part > all
     {

@@ -97,7 +97,14 @@ fn run(world: &mut World, settings: &Settings) -> State {
             Some(open) => {
                 let cycle = open.started.cycle;
                 let measured = |purpose, tasks, arms| {
-                    Event::Measured(Measured { agent: AGENT.to_owned(), cycle, purpose, tasks, arms })
+                    Event::Measured(Measured {
+                        agent: AGENT.to_owned(),
+                        cycle,
+                        purpose,
+                        tasks,
+                        arms,
+                        taken: None,
+                    })
                 };
                 let candidate =
                     open.proposed.as_ref().map_or(open.started.parent, |proposed| proposed.candidate);

@@ -49,7 +49,14 @@ fn measure(state: &mut State, agent: &str, purpose: Purpose, tasks: Vec<TaskRef>
         })
         .collect();
     let cycle = state.lanes.get(agent).map_or(0, |lane| lane.cycle);
-    state.apply(&Event::Measured(Measured { agent: agent.to_owned(), cycle, purpose, tasks, arms }));
+    state.apply(&Event::Measured(Measured {
+        agent: agent.to_owned(),
+        cycle,
+        purpose,
+        tasks,
+        arms,
+        taken: None,
+    }));
 }
 
 const STANDING: Standing =
@@ -152,6 +159,7 @@ fn what_was_asked_and_never_answered_is_spent() {
         cycle: 1,
         role: Role::Evolver,
         cost_usd: Some(0.01),
+        unpriced_calls: 0,
         tokens: 7,
     });
     assert!((state.spend().usd - 0.01).abs() < 1e-12);
@@ -175,6 +183,7 @@ fn a_trial_counts_once_however_often_it_is_asked_for() {
             purpose: Purpose::Learn,
             tasks: tasks.clone(),
             arms: vec![arm.clone()],
+            taken: None,
         }));
     }
     let known = &state.candidates[&baseline];

@@ -32,6 +32,7 @@ pub(crate) fn started(kind: Kind, agents: &[&str], horizon: u32) -> RunStarted {
         agents: agents.iter().map(|agent| (*agent).to_owned()).collect(),
         horizon,
         settings: serde_json::Value::Null,
+        division: None,
         tool_version: "0".to_owned(),
     }
 }

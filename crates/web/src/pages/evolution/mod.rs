@@ -276,7 +276,7 @@ fn row(directory: &RunDirectory, at: Option<&Timestamp>, line: Option<&Line>) ->
         of(|line| format!("{} of {}", words::count(line.accepted), words::count(line.candidates))),
         of(|line| line.best.to_string()),
         of(|line| words::share(line.best_mean)),
-        of(|line| words::dollars(Some(line.cost_usd))),
+        of(|line| line.cost.clone()),
         at.map_or_else(|| words::UNKNOWN.to_owned(), |at| words::moment(at.as_str())).into(),
     ]
 }

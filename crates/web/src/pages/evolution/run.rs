@@ -101,7 +101,8 @@ fn numbers(html: &mut Html, view: &View) {
         (
             words::dollars(Some(view.cost.total_usd)),
             format!(
-                "trials {}, proposing {}",
+                "{}trials {}, proposing {}",
+                view.cost.left_out().map_or_else(String::new, |left_out| format!("and {left_out}; ")),
                 words::dollars(Some(view.cost.trials_usd)),
                 words::dollars(Some(view.cost.voices_usd))
             ),
@@ -123,8 +124,7 @@ fn holdout(html: &mut Html, view: &View) {
         None if view.best == view.baseline => {
             "Nothing was accepted, so the tasks that were kept for the end stay unseen.".to_owned()
         }
-        None => "The tasks that were kept for the end were not used: there were none, or no money was left."
-            .to_owned(),
+        None => "Nothing was measured on tasks that are kept for the end.".to_owned(),
     };
     html.raw("<p>").text(&said).raw("</p>\n");
 }
@@ -135,7 +135,7 @@ fn held(holdout: &HoldoutView) -> String {
         count => format!("; {} left out, without a reward on both sides", words::count(count)),
     };
     format!(
-        "On {} that nobody had seen, the best has {} instead of {}: {} (95 % interval {}){left_out}.",
+        "On {} that were kept for the end, the best has {} instead of {}: {} (95 % interval {}){left_out}.",
         text::count(holdout.pairs, "task"),
         words::share(holdout.best_mean),
         words::share(holdout.baseline_mean),

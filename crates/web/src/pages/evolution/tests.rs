@@ -46,7 +46,9 @@ impl Story {
             })
             .collect();
         let arms = json!([{ "candidate": id(candidate), "seen": seen }]);
-        self.add(json!({ "event": "measured", "agent": agent, "cycle": cycle, "purpose": purpose, "tasks": [], "arms": arms }));
+        let task = |at: usize| json!({ "task_id": format!("a/{at}"), "task_path": "a", "revision": id(&format!("{at}")), "repetition": 1 });
+        let tasks: Vec<Value> = (0..rewards.len()).map(task).collect();
+        self.add(json!({ "event": "measured", "agent": agent, "cycle": cycle, "purpose": purpose, "tasks": tasks, "arms": arms }));
     }
 
     /// A whole cycle; the candidate is accepted unless a reason is given.
@@ -134,7 +136,7 @@ fn a_run_is_told_part_by_part() {
         "aria-labelledby=\"scores-title scores-text\"",
         "After the first of 4 cycles",
         &format!("Accepted: {two} in place 2 with a gain of +0.250"),
-        "not accepted: nothing gained on fresh tasks",
+        "not accepted: nothing gained in its test",
         "<span class=\"tag\">best</span><span class=\"r-pass\">accepted</span>",
         &format!("crossover from {two} and {one}, evolve in cycle 3: adds skill three"),
         "three?",
