@@ -190,7 +190,7 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
         Event::AgentFailed { agent, error, failures } => {
             format!("{agent}: failure {failures}: {}", printable(error))
         }
-        Event::AgentRetired { agent, reason } => format!("{agent}: retired: {}", printable(reason)),
+        Event::AgentRetired { agent, reason, .. } => format!("{agent}: retired: {}", printable(reason)),
         Event::Stopped { reason } => format!("stopped: {}", printable(reason)),
         Event::Ended { reason } => format!("over: {}", reason.words()),
         Event::RunStarted(_)

@@ -129,12 +129,15 @@ pub enum Event {
         /// How often in a row.
         failures: u32,
     },
-    /// An agent of a swarm works no more.
+    /// An agent of a swarm works no more, at least until the swarm is resumed.
     AgentRetired {
         /// Which.
         agent: String,
         /// Why.
         reason: String,
+        /// Whether it gets another try when the swarm is resumed.
+        #[serde(default)]
+        retired_for: RetiredFor,
     },
     /// The tasks that were kept for the end were used, once.
     HoldoutMeasured {
@@ -287,6 +290,17 @@ impl Phase {
             Self::Exhausted => "exhausted",
         }
     }
+}
+
+/// What made an agent of a swarm retire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetiredFor {
+    /// Somebody stopped it: it stays so.
+    #[default]
+    Wish,
+    /// It failed too often: what was wrong may have passed when the swarm is resumed.
+    Failures,
 }
 
 /// Why a run is over.

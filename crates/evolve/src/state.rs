@@ -11,8 +11,8 @@ use crate::analyse::{Tally, behaviour};
 use crate::archive::{Archive, Elite};
 use crate::edit::Edit;
 use crate::event::{
-    Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, Role, RunStarted,
-    TaskRef, Way,
+    Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, RetiredFor, Role,
+    RunStarted, TaskRef, Way,
 };
 use crate::gate::{Bar, Rejection, Standing};
 
@@ -202,6 +202,8 @@ pub struct Lane {
     pub failures: u32,
     /// Why it works no more.
     pub retired: Option<String>,
+    /// Whether that lasts.
+    pub retired_for: RetiredFor,
 }
 
 /// A cycle under way.
@@ -289,8 +291,9 @@ impl State {
         match event {
             Event::RunStarted(_) => {}
             Event::Resumed { .. } => {
-                self.stopped = None;
+                (self.stopped, self.ending) = (None, None);
                 self.settle_open_calls();
+                self.revive();
             }
             Event::CycleStarted(started) => self.begin_cycle(started),
             Event::Measured(measured) => self.measured(measured),
@@ -331,9 +334,10 @@ impl State {
                     lane.failures = *failures;
                 }
             }
-            Event::AgentRetired { agent, reason } => {
+            Event::AgentRetired { agent, reason, retired_for } => {
                 if let Some(lane) = self.lanes.get_mut(agent) {
                     lane.retired = Some(reason.clone());
+                    lane.retired_for = *retired_for;
                 }
             }
             Event::HoldoutMeasured { .. } => self.holdout = Some(event.clone()),
@@ -348,6 +352,16 @@ impl State {
         for open in std::mem::take(&mut self.open_calls).into_values() {
             self.voices.usd += open.usd;
             self.voices.tokens += open.tokens;
+        }
+    }
+
+    /// Whoever resumes a run gives agents that failed another try.
+    fn revive(&mut self) {
+        for lane in self.lanes.values_mut() {
+            lane.failures = 0;
+            if lane.retired_for == RetiredFor::Failures {
+                lane.retired = None;
+            }
         }
     }
 

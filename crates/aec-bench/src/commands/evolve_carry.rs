@@ -224,16 +224,18 @@ fn conclude(
     let view = View::read(directory)?;
     let data = Data { view: &view, directory: directory.path().to_owned() };
     let outcome = Outcome::new(context.format, &data, || view_text(&view))?;
-    let resume = format!("go on with `aec-bench {} resume {}`", directory.kind.name(), directory.run);
+    let resume = format!("aec-bench {} resume {}", directory.kind.name(), directory.run);
     match ended {
         // Warnings about the tasks are told; a run that came to its end is done all the same.
         Ok(()) => Ok(outcome.problems(problems).exit(Exit::Success)),
         Err(unfinished) => {
             let stopped =
                 Problem::error(format!("the run stopped: {}", unfinished.reason)).id(FAMILY.number(60));
-            problems
-                .extend(unfinished.problems.into_iter().filter(|problem| problem.what != unfinished.reason));
-            problems.push(stopped.fix(resume));
+            problems.extend(unfinished.problems);
+            problems.push(stopped.fix(match unfinished.unpaid {
+                true => format!("go on with `{resume}` and a higher --max-cost or --max-total-tokens"),
+                false => format!("go on with `{resume}`"),
+            }));
             let outcome = outcome.problems(problems);
             Ok(if unfinished.asked { outcome.exit(Exit::Interrupted) } else { outcome })
         }
