@@ -183,6 +183,9 @@ pub struct RunStarted {
     pub kind: Kind,
     /// Where its trials are recorded.
     pub experiment: Name,
+    /// The directories that it reads tasks from and records in; absent in logs from before they were kept.
+    #[serde(default)]
+    pub roots: Option<Roots>,
     /// The workspace, below the project root where it is there.
     pub workspace: String,
     /// Its name.
@@ -199,6 +202,15 @@ pub struct RunStarted {
     pub settings: Value,
     /// Version of the program.
     pub tool_version: String,
+}
+
+/// Directories that a run keeps to in all its sessions, below the project root where they are there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roots {
+    /// Tasks.
+    pub tasks: String,
+    /// The ledger.
+    pub ledger: String,
 }
 
 /// An evolution or a swarm.

@@ -1,7 +1,7 @@
 //! Carrying out a run of `evolve` or `swarm`: everything that it needs is put together, it works until its end or until
 //! somebody stops it, and what it came to is told.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use aec_base::settings::Setting;
 use aec_evolve::FAMILY;
 use aec_evolve::arena::Arena;
 use aec_evolve::cycle::{Engine, Kept};
-use aec_evolve::event::Kind;
+use aec_evolve::event::{Event, Kind};
 use aec_evolve::evolution::{self, Unfinished};
 use aec_evolve::journal::Journal;
 use aec_evolve::log::Log;
@@ -30,6 +30,7 @@ use aec_run::session::{Beginning, Past, Session};
 use serde::Serialize;
 
 use crate::arguments::CarryArguments;
+use crate::commands::evolve::short;
 use crate::commands::evolve_report::view_text;
 use crate::commands::evolve_run::{Opened, Prepared, prepare};
 use crate::commands::models::{self, Models};
@@ -46,6 +47,15 @@ const TICK: Duration = Duration::from_millis(200);
 /// Attempts at a trial, when faults are not the agent's and may pass.
 const MAX_ATTEMPTS: u32 = 3;
 
+/// What the log of a run says so far.
+pub(super) struct Told {
+    pub(super) log: Log,
+    pub(super) state: State,
+    /// That somebody goes on with it. It is part of the state, and written down once nothing can refuse the run any more:
+    /// until then the log says why it stopped before.
+    pub(super) resumed: Option<Event>,
+}
+
 /// Carries a run out from wherever it is.
 pub(super) fn carry_out(
     context: &Context,
@@ -53,12 +63,14 @@ pub(super) fn carry_out(
     template: Option<Template>,
     arguments: &CarryArguments,
     (directory, carried): (RunDirectory, Carried),
-    (log, state): (Log, State),
+    told: Told,
 ) -> Result<Outcome, Failure> {
     let prepared =
         prepare(context, &opened, template, arguments, directory.run.as_str(), &directory.tasks())?;
     let Prepared { models, supply, plan, frame, judge } = prepared;
+    let Told { mut log, state, resumed } = told;
     let Opened { project, workspace, held, settings, kind, .. } = opened;
+    let workspace_shown = project.shown(workspace.path()).to_owned();
     let runtime = models::runtime()?;
     let signals = {
         let _entered = runtime.enter();
@@ -111,6 +123,9 @@ pub(super) fn carry_out(
         account: trial_account,
         contents: ledger.contents(),
     };
+    if let Some(resumed) = resumed {
+        log.add(resumed)?;
+    }
     let journal = Arc::new(Journal::new(log, state, directory.path(), Some(progress.of_events())));
     let engine = Arc::new(Engine {
         settings,
@@ -139,6 +154,7 @@ pub(super) fn carry_out(
         if unfinished.asked { StopReason::Asked } else { StopReason::Faults(unfinished.reason.clone()) }
     });
     engine.workspace.prune_trees().ok();
+    problems.extend(hidden_best(&engine, &workspace_shown));
     drop(engine);
     close(desk, stopped)?;
     drop((held, carried));
@@ -194,6 +210,22 @@ fn close(mut desk: Arc<Desk>, stopped: Option<StopReason>) -> Result<(), Failure
     }
     // What is recorded is safe; the next session finishes what is left.
     Ok(())
+}
+
+/// A run does not overwrite what people change by hand meanwhile, so the best may not be what lies in the workspace.
+fn hidden_best(engine: &Engine, workspace: &Path) -> Option<Problem> {
+    let (best, baseline) = engine.look(|state| (state.champion, state.started.baseline));
+    if best == baseline || engine.workspace.here().is_ok_and(|here| here.id == best) {
+        return None;
+    }
+    let problem = Problem::warning("the workspace does not hold the best").id(FAMILY.number(19));
+    let shown = workspace.display();
+    Some(
+        problem
+            .why("it was changed by hand while the run went on, and what was written there is untested")
+            .fix(format!("take the best with `aec-bench evolve rollback {shown} {}`", short(best)))
+            .in_file(workspace),
+    )
 }
 
 /// Hears what others ask for through `stop`.

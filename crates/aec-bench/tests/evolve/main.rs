@@ -13,6 +13,7 @@ mod defects;
 mod finds;
 mod hostile;
 mod kills;
+mod outages;
 mod swarms;
 mod voices;
 mod world;

@@ -188,6 +188,9 @@ fn the_money_has_phases_and_is_never_overdrawn() {
     let phases: Vec<Value> =
         world.events("swarm/w-1", "phase_changed").iter().map(|event| event["phase"].clone()).collect();
     assert_eq!(phases[..2], [json!("winding_down"), json!("final")], "{phases:?}");
+    // What was planned is done, and the tasks kept for the end are used: that is the end.
+    assert_eq!(data["holdout"]["pairs"], 2, "{data}");
+    world.refuses("swarm resume w-1 --max-cost 50", (3, "X037"), &["kept for the end", "begin a new run"]);
     // After the final threshold no cycle begins.
     let text = std::fs::read_to_string(world.directory("swarm/w-1").join("events.jsonl")).unwrap();
     let after: Vec<Value> = text
