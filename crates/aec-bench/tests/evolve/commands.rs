@@ -105,6 +105,19 @@ fn a_candidate_is_shown_compared_and_written_elsewhere() {
 }
 
 #[test]
+fn a_repository_inside_a_workspace_is_refused_before_anything_is_kept() {
+    let world = World::finished();
+    world.env.write("workspaces/w/skills/units/.git/HEAD", "ref: refs/heads/main\n");
+    world.refuses(
+        "evolve rollback workspaces/w evolve-w-1-0",
+        (3, "X015"),
+        &["skills/units/.git", "take it out"],
+    );
+    std::fs::remove_dir_all(world.env.path("workspaces/w/skills/units/.git")).unwrap();
+    world.data("evolve rollback workspaces/w evolve-w-1-0");
+}
+
+#[test]
 fn a_report_is_a_page_as_well() {
     let world = World::finished();
     let before = world.files();
