@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aec_base::text::{self, printable};
+use aec_evolve::edit::Dropped;
 use aec_evolve::event::{Entry, Event, Kind, Purpose};
 use aec_evolve::gate::Standing;
 use aec_evolve::journal::Observer;
@@ -15,6 +16,7 @@ use aec_run::desk;
 use aec_run::event::RunEvent;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::commands::evolve_report::dropped_line;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -154,19 +156,16 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
         }
         Event::Proposed(proposed) => {
             let edits: Vec<String> = proposed.edits.iter().map(aec_evolve::edit::Edit::words).collect();
-            let dropped = match proposed.dropped.len() {
-                0 => String::new(),
-                count => format!(" ({} not taken)", text::count(count, "change")),
-            };
             format!(
-                "{}: {} {}{dropped}",
+                "{}: {} {}{}",
                 of(&proposed.agent, proposed.cycle),
                 name(proposed.candidate),
-                edits.join(", ")
+                edits.join(", "),
+                not_taken(&proposed.dropped)
             )
         }
-        Event::NotProposed { agent, cycle, reason, .. } => {
-            format!("{}: no candidate: {}", of(agent, *cycle), printable(reason))
+        Event::NotProposed { agent, cycle, reason, dropped } => {
+            format!("{}: no candidate: {}{}", of(agent, *cycle), printable(reason), not_taken(dropped))
         }
         Event::Decided(decided) => {
             let what = match decided.rejection {
@@ -200,6 +199,14 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
         | Event::TestStarted { .. }
         | Event::HoldoutMeasured { .. } => return None,
     })
+}
+
+fn not_taken(dropped: &[Dropped]) -> String {
+    if dropped.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = dropped.iter().map(dropped_line).collect();
+    format!(" (not taken: {})", lines.join("; "))
 }
 
 fn stands(standing: &Standing) -> String {

@@ -9,7 +9,7 @@ use aec_report::stats::{Bounds, Cluster, Confidence, clustered_mean};
 
 use crate::analyse::{Tally, behaviour};
 use crate::archive::{Archive, Elite};
-use crate::edit::Edit;
+use crate::edit::{Dropped, Edit};
 use crate::event::{
     Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, RetiredFor, Role,
     RunStarted, TaskRef, Way,
@@ -173,6 +173,8 @@ pub struct CycleRecord {
     pub candidate: Option<Digest>,
     /// Why there was none.
     pub reason: Option<String>,
+    /// Changes that were proposed and not taken.
+    pub dropped: Vec<Dropped>,
     /// Whether it was accepted.
     pub accepted: bool,
     /// The best after it.
@@ -213,6 +215,8 @@ pub struct Open {
     pub started: CycleStarted,
     /// Rewards of the parent, task by task, once it was measured.
     pub learned: Option<Rewards>,
+    /// Changes that were proposed and not taken.
+    pub dropped: Vec<Dropped>,
     /// The new candidate.
     pub proposed: Option<Proposed>,
     /// Rewards of the new candidate on the tasks of its parent, once it was measured.
@@ -308,7 +312,10 @@ impl State {
                 self.voices.tokens += tokens;
             }
             Event::Proposed(proposed) => self.proposed(proposed),
-            Event::NotProposed { agent, reason, .. } => {
+            Event::NotProposed { agent, reason, dropped, .. } => {
+                if let Some(open) = self.open(agent) {
+                    open.dropped.clone_from(dropped);
+                }
                 self.end_cycle(agent, None, Some(reason.clone()), false);
             }
             Event::TestStarted { agent, against, bar, .. } => {
@@ -384,6 +391,7 @@ impl State {
             lane.open = Some(Open {
                 started: started.clone(),
                 learned: None,
+                dropped: Vec::new(),
                 proposed: None,
                 screened: None,
                 test: None,
@@ -505,6 +513,7 @@ impl State {
             self.notes.push(Note { agent: proposed.agent.clone(), text: note.clone() });
         }
         if let Some(open) = self.open(&proposed.agent) {
+            open.dropped.clone_from(&proposed.dropped);
             open.proposed = Some(proposed.clone());
         }
     }
@@ -563,6 +572,7 @@ impl State {
             parent: open.started.parent,
             candidate,
             reason,
+            dropped: open.dropped,
             accepted,
             champion,
             champion_mean,

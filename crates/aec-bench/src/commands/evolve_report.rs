@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use aec_base::file::write_atomic;
 use aec_base::name::Name;
 use aec_base::text;
+use aec_evolve::FAMILY;
+use aec_evolve::edit::Dropped;
 use aec_evolve::event::Kind;
 use aec_evolve::view::{CandidateView, EliteView, HoldoutView, RunState, View};
 use aec_evolve::workspace::Workspace;
@@ -183,20 +185,22 @@ pub(crate) fn view_text(view: &View) -> String {
         shown.push('\n');
         shown.push_str(&table.render());
     }
+    shown.push_str(&dropped_text(view));
     shown.push_str("\nLineage:\n");
-    for candidate in &view.candidates {
+    for (depth, candidate) in view.lineage() {
+        let indent = "  ".repeat(depth.min(40));
         let mark = match candidate {
             candidate if candidate.name == view.best => "*",
             candidate if candidate.accepted => "+",
             _ => "-",
         };
-        let also = match candidate.parents.as_slice() {
-            [_, also] => format!(" with {also}"),
-            _ => String::new(),
+        let from = match candidate.parents.as_slice() {
+            [] => String::new(),
+            [parent] => format!(", from {parent}"),
+            [parent, also, ..] => format!(", from {parent} with {also}"),
         };
         shown.push_str(&format!(
-            "{}{mark} {}  {}  {}{also}\n",
-            "  ".repeat(candidate.depth.min(40)),
+            "{indent}{mark} {}  {}  {}{from}\n",
             candidate.name,
             score(candidate),
             if candidate.summary.is_empty() {
@@ -207,7 +211,7 @@ pub(crate) fn view_text(view: &View) -> String {
         ));
         if let Some(diff) = &candidate.diff {
             for line in diff_text(diff).lines() {
-                shown.push_str(&format!("{}    {line}\n", "  ".repeat(candidate.depth.min(40))));
+                shown.push_str(&format!("{indent}    {line}\n"));
             }
         }
     }
@@ -216,6 +220,22 @@ pub(crate) fn view_text(view: &View) -> String {
         shown.push_str(&format!("\nGo on with `aec-bench {} resume {}`.\n", view.kind.name(), view.run));
     }
     shown
+}
+
+/// What models proposed that was not taken, and why: whoever writes instructions for them needs to know.
+fn dropped_text(view: &View) -> String {
+    let mut shown = String::new();
+    for cycle in view.cycles.iter().filter(|cycle| !cycle.dropped.is_empty()) {
+        for dropped in &cycle.dropped {
+            shown.push_str(&format!("{} {}: {}\n", cycle.agent, cycle.cycle, dropped_line(dropped)));
+        }
+    }
+    if shown.is_empty() { shown } else { format!("\nProposed and not taken:\n{shown}") }
+}
+
+/// A change that was not taken, in a line.
+pub(crate) fn dropped_line(dropped: &Dropped) -> String {
+    format!("{}: {}", text::printable(&dropped.what), text::printable(&dropped.why))
 }
 
 fn archive_text(archive: &[EliteView], most: usize, cells: usize) -> String {

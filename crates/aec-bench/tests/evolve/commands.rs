@@ -6,7 +6,7 @@ use aec_test::files::names_in;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::voices::cycle;
+use crate::voices::{cycle, skill};
 use crate::world::{LESSON, assert_only, assert_same, usual};
 use crate::{Said, Voices, World};
 
@@ -102,6 +102,21 @@ fn a_candidate_is_shown_compared_and_written_elsewhere() {
     assert_eq!(world.env.read("prompt.md").trim(), best["system_prompt"].as_str().unwrap().trim());
     assert_only(&before, &world.files(), &["out/", "prompt.md"]);
     world.refuses("evolve export workspaces/w --output out", (3, "X018"), &["does not exist"]);
+}
+
+#[test]
+fn changes_that_were_not_taken_are_shown_with_their_reasons() {
+    let world = World::with(|body| match body["model"].as_str() {
+        Some("solver") => usual(body),
+        _ => skill("long", &"Very long. ".repeat(500)).into(),
+    });
+    world.evolution(&["max_cycles: 1"]);
+    let run = world.run("evolve run -c evolution.yaml");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    for shown in [&run.stdout, &run.stderr, &world.run("evolve report w-1").stdout] {
+        assert!(shown.contains("nothing is cut to fit"), "{shown}");
+    }
+    assert!(run.stdout.contains("Proposed and not taken:\nevolve 1: "), "{run:?}");
 }
 
 #[test]
