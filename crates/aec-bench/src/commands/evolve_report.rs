@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use aec_base::file::write_atomic;
 use aec_base::name::Name;
+use aec_base::problem::Problem;
 use aec_base::text;
 use aec_evolve::FAMILY;
 use aec_evolve::edit::Dropped;
@@ -16,7 +17,7 @@ use crate::arguments::{EvolveReportArguments, SwarmBestArguments, SwarmStatusArg
 use crate::commands::evolve::{any_run, git, run};
 use crate::commands::evolve_workspace::{diff_text, write_files};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
@@ -27,9 +28,13 @@ pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Re
     let project = context.project(Vec::new())?;
     let directory = any_run(&project, &arguments.run)?;
     let mut view = View::read(&directory)?;
+    let mut problems = Vec::new();
     if arguments.diffs || arguments.html.is_some() {
-        let workspace = Workspace::open(git(context)?, &project.root.join(&view.workspace))?;
-        view.add_diffs(&workspace, MOST_DIFFS);
+        // Everything but the changes is in the log, so a workspace that is gone hides nothing else.
+        match git(context).and_then(|git| Ok(Workspace::open(git, &project.root.join(&view.workspace))?)) {
+            Ok(workspace) => view.add_diffs(&workspace, MOST_DIFFS),
+            Err(failure) => problems.push(without_changes(&view, &failure)),
+        }
     }
     let mut written = None;
     if let Some(path) = &arguments.html {
@@ -43,10 +48,19 @@ pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Re
         }
     }
     let outcome = Outcome::new(context.format, &view, || view_text(&view))?;
+    let outcome = outcome.problems(problems).exit(Exit::Success);
     Ok(match written {
         Some(path) => outcome.remark(format!("Wrote {}.", text::printable(&path.to_string_lossy()))),
         None => outcome,
     })
+}
+
+fn without_changes(view: &View, failure: &Failure) -> Problem {
+    let why = failure.problems.first().map_or_else(String::new, |problem| problem.what.clone());
+    Problem::warning(format!("changes are not shown: {}", text::printable(&view.workspace)))
+        .id(FAMILY.number(11))
+        .why(why)
+        .fix("put the workspace back in its place, with its repository")
 }
 
 pub(crate) fn status(context: &Context, arguments: &SwarmStatusArguments) -> Result<Outcome, Failure> {

@@ -105,6 +105,18 @@ fn a_candidate_is_shown_compared_and_written_elsewhere() {
 }
 
 #[test]
+fn a_report_needs_no_workspace() {
+    let world = World::finished();
+    std::fs::remove_dir_all(world.env.path("workspaces/w")).unwrap();
+    let page = world.run("evolve report w-1 --html page.html --diffs");
+    assert_eq!(page.code, Some(0), "{page:?}");
+    assert!(page.stderr.contains("changes are not shown: workspaces/w"), "{page:?}");
+    assert!(page.stdout.contains("adds skill units"), "{page:?}");
+    let page = world.env.read("page.html");
+    assert!(page.contains("Changes are not shown: the workspace workspaces/w is not there"), "{page}");
+}
+
+#[test]
 fn changes_that_were_not_taken_are_shown_with_their_reasons() {
     let world = World::with(|body| match body["model"].as_str() {
         Some("solver") => usual(body),
