@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use aec_author::library::Library;
 use aec_author::template::Template;
+use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::{Candidate as Override, Origin, Setting};
@@ -41,7 +42,7 @@ use crate::commands::models::{self, Models, dollars_of};
 use crate::commands::planning::{self, VERSION};
 use crate::commands::run::judge;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 
 /// A run that is to begin or to go on.
@@ -201,7 +202,13 @@ fn begin(
     let checked = prepare(context, &opened, template.clone(), arguments, "check", &PathBuf::new())?;
     drop(checked);
     let feedback = feedback(&opened.project);
-    let directory = RunDirectory::create(&feedback, opened.kind, &opened.baseline.manifest.name)?;
+    let ledger = opened.project.settings.path(Setting::Ledger);
+    let is_known = |experiment: &Name| {
+        ledger.join(experiment.as_str()).symlink_metadata().is_ok()
+            || opened.workspace.has_label(&first_label(experiment)).unwrap_or(false)
+    };
+    let name = &opened.baseline.manifest.name;
+    let directory = RunDirectory::create(&feedback, opened.kind, name, is_known)?;
     let carried = directory.carry()?;
     let started = RunStarted {
         schema_version: LOG_VERSION,
@@ -352,7 +359,7 @@ pub(super) fn prepare(
     let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
     let models = models::open(context, project, &arguments.tape, RetryPolicy::default(), unpriced)?;
     let places = planning::places(project);
-    let experiment = aec_base::name::Name::nearest(&format!("{}-{run}", kind.name()));
+    let experiment = Name::nearest(&format!("{}-{run}", kind.name()));
     let frame = Frame {
         experiment_id: experiment,
         name: Some(format!(
@@ -394,7 +401,8 @@ pub(super) fn prepare(
         Ok(_) => return Err(problems.into()),
         Err(found) => return Err(problems.into_iter().chain(found).collect::<Vec<_>>().into()),
     };
-    let mut others = RunDirectory::of_workspace(&feedback(project), &opened.baseline.manifest.name)?;
+    // What was learned over one workspace may have been carried into another, so every run counts.
+    let mut others = RunDirectory::of_both_kinds(&feedback(project))?;
     others.retain(|other| other.kind != opened.kind || other.run.as_str() != run);
     supply.compare_with(&others)?;
     Ok(Prepared { models, supply, plan, frame, judge })
@@ -405,7 +413,7 @@ struct Preview<'a> {
     dry_run: bool,
     kind: Kind,
     workspace: PathBuf,
-    baseline: aec_base::name::Name,
+    baseline: Name,
     horizon: u32,
     needed_evidence: f64,
     fewest_tasks: usize,
@@ -473,5 +481,7 @@ fn preview(
     })?;
     let mut problems = prepared.models.problems.clone();
     problems.extend(prepared.supply.remarks.iter().cloned());
-    Ok(outcome.problems(problems).remark("Nothing was run and nothing was written."))
+    // Warnings keep no run from being carried out, so they are no failure of a dry run either.
+    let outcome = outcome.problems(problems).exit(Exit::Success);
+    Ok(outcome.remark("Nothing was run and nothing was written."))
 }

@@ -132,6 +132,17 @@ fn changes_that_were_not_taken_are_shown_with_their_reasons() {
 }
 
 #[test]
+fn a_run_whose_directory_was_removed_keeps_its_number() {
+    let world = World::finished();
+    std::fs::remove_dir_all(world.env.path("artefacts/feedback")).unwrap();
+    world.evolution(&["max_cycles: 1"]);
+    assert_eq!(world.evolve()["run"], "w-2", "labels and records of w-1 are there");
+    std::fs::remove_dir_all(world.env.path("artefacts/feedback")).unwrap();
+    std::fs::remove_dir_all(world.env.path("artefacts/ledger")).unwrap();
+    assert_eq!(world.evolve()["run"], "w-3", "labels are enough");
+}
+
+#[test]
 fn a_repository_inside_a_workspace_is_refused_before_anything_is_kept() {
     let world = World::finished();
     world.env.write("workspaces/w/skills/units/.git/HEAD", "ref: refs/heads/main\n");

@@ -491,7 +491,13 @@ fn a_second_run_says_that_its_holdout_was_looked_at() {
         let again = world.json(command);
         let said = again.errors().into_iter().find(|error| error.0 == "X048").unwrap();
         assert!(said.1.contains("1 of 1 task kept for the end") && said.1.contains("w-1"), "{said:?}");
+        assert_eq!(again.code, Some(0), "a warning fails neither");
     }
+    // What was learned over one workspace may have been carried into another.
+    world.data("evolve init workspaces/other --harness direct");
+    world.evolution(&["workspace_path: workspaces/other", "holdout: { tasks: 1 }"]);
+    let other = world.json("evolve run -c evolution.yaml --dry-run");
+    assert!(other.errors().iter().any(|error| error.0 == "X048"), "{other:?}");
 }
 
 #[test]
