@@ -102,6 +102,10 @@ fn a_candidate_is_shown_compared_and_written_elsewhere() {
     assert_eq!(world.env.read("prompt.md").trim(), best["system_prompt"].as_str().unwrap().trim());
     assert_only(&before, &world.files(), &["out/", "prompt.md"]);
     world.refuses("evolve export workspaces/w --output out", (3, "X018"), &["does not exist"]);
+    world.refuses("evolve export workspaces/w --prompt prompt.md", (3, "X018"), &["does not exist"]);
+    let nowhere = world.run("evolve export workspaces/w");
+    assert_eq!(nowhere.code, Some(2), "{nowhere:?}");
+    assert!(nowhere.stderr.contains("--prompt"), "either is enough: {nowhere:?}");
 }
 
 #[test]
