@@ -194,6 +194,7 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
         Event::Ended { reason } => format!("over: {}", reason.words()),
         Event::RunStarted(_)
         | Event::Resumed { .. }
+        | Event::BudgetChanged(_)
         | Event::Asked { .. }
         | Event::Answered { .. }
         | Event::TestStarted { .. }

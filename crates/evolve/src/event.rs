@@ -37,6 +37,8 @@ pub enum Event {
         /// The program's version.
         tool_version: String,
     },
+    /// Whoever goes on with it gives it another budget.
+    BudgetChanged(BudgetChanged),
     /// A cycle begins: from which candidate, in which way, with which tasks to learn from.
     CycleStarted(CycleStarted),
     /// Candidates were measured.
@@ -202,6 +204,17 @@ pub struct RunStarted {
     pub settings: Value,
     /// Version of the program.
     pub tool_version: String,
+}
+
+/// What a run may take in all, from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetChanged {
+    /// Dollars.
+    pub max_cost_usd: Option<f64>,
+    /// Dollars for trials.
+    pub eval_budget_usd: Option<f64>,
+    /// Tokens.
+    pub max_tokens: Option<u64>,
 }
 
 /// Directories that a run keeps to in all its sessions, below the project root where they are there.

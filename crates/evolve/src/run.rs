@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::FAMILY;
 use crate::config::{Acceptance, Evolution, Generate, Strategy, Swarm, Voice};
-use crate::event::Kind;
+use crate::event::{BudgetChanged, Kind};
 use crate::log::LOG_FILE;
 use crate::workspace::manifest::Manifest;
 
@@ -166,6 +166,26 @@ impl Settings {
             nudges: told.nudges.clone(),
             classifier: None,
         }
+    }
+
+    /// What the run may take.
+    pub fn budget(&self) -> BudgetChanged {
+        BudgetChanged {
+            max_cost_usd: self.max_cost_usd,
+            eval_budget_usd: self.eval_budget_usd,
+            max_tokens: self.max_tokens,
+        }
+    }
+
+    /// The same with the budget that a later session was given, if one was.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Option<BudgetChanged>) -> Self {
+        if let Some(budget) = budget {
+            self.max_cost_usd = budget.max_cost_usd;
+            self.eval_budget_usd = budget.eval_budget_usd;
+            self.max_tokens = budget.max_tokens;
+        }
+        self
     }
 
     /// Conditions of every trial.

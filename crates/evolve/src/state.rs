@@ -11,8 +11,8 @@ use crate::analyse::{Tally, behaviour};
 use crate::archive::{Archive, Elite};
 use crate::edit::{Dropped, Edit};
 use crate::event::{
-    Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, RetiredFor, Role,
-    RunStarted, TaskRef, Way,
+    Arm, BudgetChanged, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose,
+    RetiredFor, Role, RunStarted, TaskRef, Way,
 };
 use crate::gate::{Bar, Rejection, Standing};
 
@@ -43,6 +43,8 @@ pub struct State {
     pub voices: Spend,
     /// What trials took that were measured.
     pub trials: Spend,
+    /// What the run may take, where a later session was told something else than the first.
+    pub budget: Option<BudgetChanged>,
     /// Where the money of a swarm stands.
     pub phase: Phase,
     /// Rewards on the tasks kept for the end, first candidate and best, once they were used.
@@ -266,6 +268,7 @@ impl State {
             cycles: Vec::new(),
             voices: Spend::default(),
             trials: Spend::default(),
+            budget: None,
             phase: Phase::Exploring,
             holdout_rewards: None,
             holdout: None,
@@ -299,6 +302,7 @@ impl State {
                 self.settle_open_calls();
                 self.revive();
             }
+            Event::BudgetChanged(budget) => self.budget = Some(*budget),
             Event::CycleStarted(started) => self.begin_cycle(started),
             Event::Measured(measured) => self.measured(measured),
             Event::Asked { agent, role, at_most_usd, at_most_tokens, .. } => {

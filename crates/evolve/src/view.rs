@@ -41,7 +41,7 @@ pub struct View {
     pub started_at: Timestamp,
     /// When something last happened.
     pub updated_at: Timestamp,
-    /// What it was told.
+    /// What it was told, with the budget that was given last.
     pub settings: Option<Settings>,
     /// Tests that were begun, of how many.
     pub tests: u32,
@@ -283,7 +283,9 @@ impl View {
             experiment: started.experiment.clone(),
             started_at: first.at.clone(),
             updated_at: last.at.clone(),
-            settings: serde_json::from_value(started.settings.clone()).ok(),
+            settings: serde_json::from_value(started.settings.clone())
+                .ok()
+                .map(|settings: Settings| settings.with_budget(state.budget)),
             tests: state.tests,
             horizon: started.horizon,
             baseline: name(started.baseline),

@@ -51,9 +51,9 @@ const MAX_ATTEMPTS: u32 = 3;
 pub(super) struct Told {
     pub(super) log: Log,
     pub(super) state: State,
-    /// That somebody goes on with it. It is part of the state, and written down once nothing can refuse the run any more:
-    /// until then the log says why it stopped before.
-    pub(super) resumed: Option<Event>,
+    /// That somebody goes on with it, and with which budget. They are part of the state, and written down once nothing can
+    /// refuse the run any more: until then the log says why it stopped before.
+    pub(super) resumed: Vec<Event>,
 }
 
 /// Carries a run out from wherever it is.
@@ -123,8 +123,8 @@ pub(super) fn carry_out(
         account: trial_account,
         contents: ledger.contents(),
     };
-    if let Some(resumed) = resumed {
-        log.add(resumed)?;
+    for event in resumed {
+        log.add(event)?;
     }
     let journal = Arc::new(Journal::new(log, state, directory.path(), Some(progress.of_events())));
     let engine = Arc::new(Engine {
@@ -264,9 +264,10 @@ fn conclude(
             let stopped =
                 Problem::error(format!("the run stopped: {}", unfinished.reason)).id(FAMILY.number(60));
             problems.extend(unfinished.problems);
-            problems.push(stopped.fix(match unfinished.unpaid {
-                true => format!("go on with `{resume}` and a higher --max-cost or --max-total-tokens"),
-                false => format!("go on with `{resume}`"),
+            problems.push(stopped.fix(if unfinished.unpaid {
+                format!("go on with `{resume}` and a higher --max-cost or --max-total-tokens")
+            } else {
+                format!("go on with `{resume}`")
             }));
             let outcome = outcome.problems(problems);
             Ok(if unfinished.asked { outcome.exit(Exit::Interrupted) } else { outcome })

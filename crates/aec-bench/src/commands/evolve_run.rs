@@ -229,7 +229,7 @@ fn begin(
     };
     let log =
         Log::create(directory.path(), context.redactor(), Event::RunStarted(Box::new(started.clone())))?;
-    let told = Told { log, state: State::new(started), resumed: None };
+    let told = Told { log, state: State::new(started), resumed: Vec::new() };
     carry_out(context, opened, template, arguments, (directory, carried), told)
 }
 
@@ -298,6 +298,8 @@ fn resume(context: &Context, kind: Kind, arguments: &EvolveResumeArguments) -> R
     let settings: Settings = serde_json::from_value(before.started.settings.clone()).map_err(|error| {
         Problem::error(format!("what the run was told cannot be read: {error}")).id(FAMILY.number(32))
     })?;
+    let settings = settings.with_budget(before.budget);
+    let budget = settings.budget();
     let settings = with_flags(settings, &arguments.carry)?;
     refuse_if_over(&directory, &before, &settings)?;
     let project = project_of_run(context, project, before.started.roots.as_ref(), &arguments.carry)?;
@@ -309,9 +311,14 @@ fn resume(context: &Context, kind: Kind, arguments: &EvolveResumeArguments) -> R
     let baseline = workspace.load(state.started.baseline)?;
     let opened = Opened { project, workspace, held, settings, kind, baseline };
     let template = find_template(&opened)?;
-    let resumed = Event::Resumed { tool_version: VERSION.to_owned() };
-    state.apply(&resumed);
-    let told = Told { log, state, resumed: Some(resumed) };
+    let mut resumed = vec![Event::Resumed { tool_version: VERSION.to_owned() }];
+    if opened.settings.budget() != budget {
+        resumed.push(Event::BudgetChanged(opened.settings.budget()));
+    }
+    for event in &resumed {
+        state.apply(event);
+    }
+    let told = Told { log, state, resumed };
     carry_out(context, opened, template, &arguments.carry, (directory, carried), told)
 }
 
