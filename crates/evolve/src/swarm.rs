@@ -40,7 +40,12 @@ pub async fn carry_out(engine: &Arc<Engine>) -> Result<(), Unfinished> {
 
 async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
     engine.publish()?;
-    phase_anew(engine)?;
+    // Once the tasks that were kept for the end are used, nothing may be searched for any more: they would say nothing
+    // about what is found then.
+    let is_over = engine.look(|state| state.holdout_rewards.is_some());
+    if !is_over {
+        phase_anew(engine)?;
+    }
     let agents: Vec<String> = engine.look(|state| {
         let works =
             |(name, lane): (&String, &crate::state::Lane)| lane.retired.is_none().then(|| name.clone());
@@ -55,14 +60,14 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
             (name, ended)
         })
     };
-    for agent in &agents {
+    for agent in agents.iter().filter(|_| !is_over) {
         handles.insert(agent.clone(), begin(&mut running, agent));
     }
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut halt: Option<Halt> = None;
     let mut unpaid: Option<String> = None;
-    let mut wound_down = false;
+    let mut wound_down = is_over && engine.look(|state| state.phase >= Phase::Final);
     let mut faults: Vec<Problem> = Vec::new();
     while !running.is_empty() {
         tokio::select! {

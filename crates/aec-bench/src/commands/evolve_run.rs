@@ -255,7 +255,7 @@ fn project_of_run(
         let kept = project.root.join(kept);
         if is_given && project.settings.path(setting) != kept {
             let what = format!("the run began with {}", project.shown(&kept).display());
-            let problem = Problem::error(what).id(FAMILY.number(38));
+            let problem = Problem::error(what).id(FAMILY.number(39));
             let why = "a run that reads or records elsewhere in each session adds up to nothing";
             return Err(problem.why(why).fix(format!("leave {flag} out")).into());
         }

@@ -217,7 +217,7 @@ fn a_run_records_where_it_began_to() {
     broken.store(false, Ordering::Relaxed);
     world.refuses(
         "evolve resume w-1 --ledger-root other",
-        (3, "X038"),
+        (3, "X039"),
         &["began with alt", "leave --ledger-root out"],
     );
     assert_eq!(world.data("evolve resume w-1")["state"], "ended");

@@ -191,8 +191,17 @@ fn the_money_has_phases_and_is_never_overdrawn() {
     // What was planned is done, and the tasks kept for the end are used: that is the end.
     assert_eq!(data["holdout"]["pairs"], 2, "{data}");
     world.refuses("swarm resume w-1 --max-cost 50", (3, "X037"), &["kept for the end", "begin a new run"]);
+    // That holds for one that was killed right after they were used, too.
+    let log = world.directory("swarm/w-1").join("events.jsonl");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let used = text.find("\"purpose\":\"holdout\"").unwrap();
+    let cut = used + text[used..].find('\n').unwrap() + 1;
+    std::fs::write(&log, &text[..cut]).unwrap();
+    let begun = world.events("swarm/w-1", "cycle_started").len();
+    let data = world.data("swarm resume w-1 --max-cost 50");
+    assert_eq!((&data["state"], &data["reason"]), (&json!("ended"), &json!("the budget is used up")));
+    assert_eq!(world.events("swarm/w-1", "cycle_started").len(), begun);
     // After the final threshold no cycle begins.
-    let text = std::fs::read_to_string(world.directory("swarm/w-1").join("events.jsonl")).unwrap();
     let after: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
