@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aec_base::text::{self, printable};
+use aec_evolve::edit::Dropped;
 use aec_evolve::event::{Entry, Event, Kind, Measured, Purpose};
 use aec_evolve::gate::Standing;
 use aec_evolve::journal::Observer;
@@ -16,7 +17,7 @@ use aec_run::desk;
 use aec_run::event::RunEvent;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::commands::evolve_report::signed;
+use crate::commands::evolve_report::{dropped_line, signed};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -151,19 +152,16 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
         }
         Event::Proposed(proposed) => {
             let edits: Vec<String> = proposed.edits.iter().map(aec_evolve::edit::Edit::words).collect();
-            let dropped = match proposed.dropped.len() {
-                0 => String::new(),
-                count => format!(" ({} not taken)", text::count(count, "change")),
-            };
             format!(
-                "{}: {} {}{dropped}",
+                "{}: {} {}{}",
                 of(&proposed.agent, proposed.cycle),
                 name(proposed.candidate),
-                edits.join(", ")
+                edits.join(", "),
+                not_taken(&proposed.dropped)
             )
         }
-        Event::NotProposed { agent, cycle, reason, .. } => {
-            format!("{}: no candidate: {}", of(agent, *cycle), printable(reason))
+        Event::NotProposed { agent, cycle, reason, dropped } => {
+            format!("{}: no candidate: {}{}", of(agent, *cycle), printable(reason), not_taken(dropped))
         }
         Event::Decided(decided) => {
             let what = match decided.rejection {
@@ -187,11 +185,12 @@ fn line(entry: &Entry, state: &State) -> Option<String> {
         Event::AgentFailed { agent, error, failures } => {
             format!("{agent}: failure {failures}: {}", printable(error))
         }
-        Event::AgentRetired { agent, reason } => format!("{agent}: retired: {}", printable(reason)),
+        Event::AgentRetired { agent, reason, .. } => format!("{agent}: retired: {}", printable(reason)),
         Event::Stopped { reason, .. } => format!("stopped: {}", printable(reason)),
         Event::Ended { reason, .. } => format!("over: {}", reason.words()),
         Event::RunStarted(_)
         | Event::Resumed { .. }
+        | Event::BudgetChanged(_)
         | Event::Asked { .. }
         | Event::Answered { .. }
         | Event::TestStarted { .. }
@@ -208,6 +207,14 @@ fn seen_before(measured: &Measured, state: &State) -> String {
         known if known == measured.tasks.len() => "that were seen before".to_owned(),
         known => format!("({known} seen before)"),
     }
+}
+
+fn not_taken(dropped: &[Dropped]) -> String {
+    if dropped.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = dropped.iter().map(dropped_line).collect();
+    format!(" (not taken: {})", lines.join("; "))
 }
 
 fn stands(standing: &Standing) -> String {

@@ -426,6 +426,11 @@ fn tried_before(candidate: &Candidate) -> String {
     format!("{} was tried before", candidate.name())
 }
 
+/// The label of the candidate that a run begins with.
+pub fn first_label(experiment: &Name) -> String {
+    format!("{experiment}-0")
+}
+
 /// The label of a candidate that was the best.
 pub(crate) fn label(directory: &RunDirectory, known: Option<&Known>) -> Name {
     let experiment = directory.experiment();

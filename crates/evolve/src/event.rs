@@ -38,6 +38,8 @@ pub enum Event {
         /// The program's version.
         tool_version: String,
     },
+    /// Whoever goes on with it gives it another budget.
+    BudgetChanged(BudgetChanged),
     /// A cycle begins: from which candidate, in which way, with which tasks to learn from.
     CycleStarted(CycleStarted),
     /// Candidates were measured.
@@ -133,12 +135,15 @@ pub enum Event {
         /// How often in a row.
         failures: u32,
     },
-    /// An agent of a swarm works no more.
+    /// An agent of a swarm works no more, at least until the swarm is resumed.
     AgentRetired {
         /// Which.
         agent: String,
         /// Why.
         reason: String,
+        /// Whether it gets another try when the swarm is resumed.
+        #[serde(default)]
+        retired_for: RetiredFor,
     },
     /// The tasks that were kept for the end were used, once.
     HoldoutMeasured {
@@ -190,6 +195,9 @@ pub struct RunStarted {
     pub kind: Kind,
     /// Where its trials are recorded.
     pub experiment: Name,
+    /// The directories that it reads tasks from and records in; absent in logs from before they were kept.
+    #[serde(default)]
+    pub roots: Option<Roots>,
     /// The workspace, below the project root where it is there.
     pub workspace: String,
     /// Its name.
@@ -209,6 +217,26 @@ pub struct RunStarted {
     pub division: Option<Division>,
     /// Version of the program.
     pub tool_version: String,
+}
+
+/// What a run may take in all, from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BudgetChanged {
+    /// Dollars.
+    pub max_cost_usd: Option<f64>,
+    /// Dollars for trials.
+    pub eval_budget_usd: Option<f64>,
+    /// Tokens.
+    pub max_tokens: Option<u64>,
+}
+
+/// Directories that a run keeps to in all its sessions, below the project root where they are there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roots {
+    /// Tasks.
+    pub tasks: String,
+    /// The ledger.
+    pub ledger: String,
 }
 
 /// An evolution or a swarm.
@@ -300,6 +328,17 @@ impl Phase {
             Self::Exhausted => "exhausted",
         }
     }
+}
+
+/// What made an agent of a swarm retire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RetiredFor {
+    /// Somebody stopped it: it stays so.
+    #[default]
+    Wish,
+    /// It failed too often: what was wrong may have passed when the swarm is resumed.
+    Failures,
 }
 
 /// Why a run is over.

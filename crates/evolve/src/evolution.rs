@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use aec_base::problem::Problem;
+use aec_base::text;
 use aec_report::stats::{Bounds, Cluster, Confidence, paired_difference};
 use aec_run::event::StopReason;
 use tokio::task::block_in_place;
@@ -12,7 +13,7 @@ use crate::analyse::Looked;
 use crate::arena::Halt;
 use crate::cycle::Engine;
 use crate::event::{Ending, Event, Kind, Phase, Purpose};
-use crate::run::EVOLVER;
+use crate::run::{EVOLVER, Settings};
 use crate::strategy::{Next, next};
 
 /// How an agent's work ended.
@@ -33,6 +34,8 @@ pub struct Unfinished {
     pub reason: String,
     /// Whether somebody asked for it.
     pub asked: bool,
+    /// Whether it goes on only with more money or tokens.
+    pub unpaid: bool,
     /// What is wrong.
     pub problems: Vec<Problem>,
 }
@@ -48,22 +51,36 @@ pub async fn carry_out(engine: &Engine) -> Result<(), Unfinished> {
         };
         finish(engine, ending).await
     };
-    let carried = carried.await;
-    carried.map_err(|halt| stop(engine, halt))
+    let carried: Result<(), Halt> = carried.await;
+    carried.map_err(|halt| stop(engine, halt.into()))
+}
+
+impl From<Halt> for Unfinished {
+    fn from(halt: Halt) -> Self {
+        match halt {
+            Halt::Problems(problems) => {
+                let reason = problems.first().map_or_else(String::new, in_words);
+                Self { reason, asked: false, unpaid: false, problems }
+            }
+            Halt::Stopped(reason) => {
+                let asked = matches!(reason, StopReason::Asked | StopReason::Insisted);
+                let unpaid = matches!(reason, StopReason::Budget(_));
+                Self { reason: reason_words(&reason), asked, unpaid, problems: Vec::new() }
+            }
+        }
+    }
+}
+
+/// A problem in a line, with its file: the log keeps nothing else of it.
+pub(crate) fn in_words(problem: &Problem) -> String {
+    match &problem.file {
+        Some(file) => format!("{} ({})", problem.what, text::printable(&file.to_string_lossy())),
+        None => problem.what.clone(),
+    }
 }
 
 /// Writes down why a run stops.
-pub(crate) fn stop(engine: &Engine, halt: Halt) -> Unfinished {
-    let unfinished = match halt {
-        Halt::Problems(problems) => {
-            let reason = problems.first().map_or_else(String::new, |problem| problem.what.clone());
-            Unfinished { reason, asked: false, problems }
-        }
-        Halt::Stopped(reason) => {
-            let asked = matches!(reason, StopReason::Asked | StopReason::Insisted);
-            Unfinished { reason: reason_words(&reason), asked, problems: Vec::new() }
-        }
-    };
+pub(crate) fn stop(engine: &Engine, unfinished: Unfinished) -> Unfinished {
     // Where even this cannot be written, the reason is told all the same.
     let told = Event::Stopped { reason: unfinished.reason.clone(), taken: Some(engine.taken()) };
     if let Err(Halt::Problems(problems)) = engine.tell(told) {
@@ -118,18 +135,30 @@ fn begin_or_end(engine: &Engine, agent: &str) -> Result<Option<LaneEnd>, Halt> {
     Ok(None)
 }
 
-/// Writes down when the money of a swarm reaches another phase. It never goes back.
-fn phase(engine: &Engine) -> Result<(), Halt> {
-    let settings = &engine.settings;
-    let (Kind::Swarm, Some(most)) = (engine.directory.kind, settings.max_cost_usd) else { return Ok(()) };
-    let share = engine.spent() / most;
-    let phase = match share {
+/// The phase of a run that has spent so many dollars. An evolution has no phases.
+pub fn phase_of(settings: &Settings, kind: Kind, spent: f64) -> Phase {
+    let (Kind::Swarm, Some(most)) = (kind, settings.max_cost_usd) else { return Phase::Exploring };
+    match spent / most {
         share if share >= 1.0 => Phase::Exhausted,
         share if share >= settings.final_threshold => Phase::Final,
         share if share >= settings.wind_down_threshold => Phase::WindingDown,
         _ => Phase::Exploring,
-    };
+    }
+}
+
+/// Writes down when the money of a swarm reaches another phase. While it is carried out it never goes back.
+fn phase(engine: &Engine) -> Result<(), Halt> {
+    let phase = phase_of(&engine.settings, engine.directory.kind, engine.spent());
     if phase > engine.look(|state| state.phase) {
+        engine.tell(Event::PhaseChanged { phase })?;
+    }
+    Ok(())
+}
+
+/// Writes down the phase that a swarm is in when somebody takes it up: with more money it may be an earlier one.
+pub(crate) fn phase_anew(engine: &Engine) -> Result<(), Halt> {
+    let phase = phase_of(&engine.settings, engine.directory.kind, engine.spent());
+    if phase != engine.look(|state| state.phase) {
         engine.tell(Event::PhaseChanged { phase })?;
     }
     Ok(())

@@ -71,7 +71,7 @@ impl Journal {
         // A copy of the archive for others to read; the log has it all.
         let copy = |state: &State| write_atomic(&self.archive, state.archive.to_json().as_bytes());
         if matches!(event, Event::Ended { .. }) {
-            // Nobody goes on with a run that has ended, so a copy that is missed then would stay old.
+            // Hardly anybody goes on with a run that has ended, so a copy that is missed then would stay old.
             copy(&inner.state)?;
         }
         let entry = inner.log.add(event)?;

@@ -174,6 +174,7 @@ mod tests {
             run: name("a-1"),
             kind: Kind::Evolution,
             experiment: name("evolve-a-1"),
+            roots: None,
             workspace: "workspaces/a".to_owned(),
             workspace_name: name("a"),
             baseline: Digest::of(b"a"),

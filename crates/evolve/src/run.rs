@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::FAMILY;
 use crate::config::{Acceptance, Evolution, Generate, Strategy, Swarm, Voice};
-use crate::event::Kind;
+use crate::event::{BudgetChanged, Kind};
 use crate::log::LOG_FILE;
 use crate::workspace::manifest::Manifest;
 
@@ -168,6 +168,26 @@ impl Settings {
         }
     }
 
+    /// What the run may take.
+    pub fn budget(&self) -> BudgetChanged {
+        BudgetChanged {
+            max_cost_usd: self.max_cost_usd,
+            eval_budget_usd: self.eval_budget_usd,
+            max_tokens: self.max_tokens,
+        }
+    }
+
+    /// The same with the budget that a later session was given, if one was.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Option<BudgetChanged>) -> Self {
+        if let Some(budget) = budget {
+            self.max_cost_usd = budget.max_cost_usd;
+            self.eval_budget_usd = budget.eval_budget_usd;
+            self.max_tokens = budget.max_tokens;
+        }
+        self
+    }
+
     /// Conditions of every trial.
     pub fn conditions(&self) -> Conditions {
         Conditions {
@@ -232,8 +252,14 @@ pub struct Carried {
 }
 
 impl RunDirectory {
-    /// Makes the directory of the next run over a workspace: `NAME-1`, `NAME-2` and so on.
-    pub fn create(feedback: &Path, kind: Kind, workspace: &Name) -> io::Result<Self> {
+    /// Makes the directory of the next run over a workspace: `NAME-1`, `NAME-2` and so on. A run whose directory was
+    /// removed may have left labels and records, so whoever knows of these says which experiments there were.
+    pub fn create(
+        feedback: &Path,
+        kind: Kind,
+        workspace: &Name,
+        is_known: impl Fn(&Name) -> bool,
+    ) -> io::Result<Self> {
         const MOST: u32 = 1_000_000;
         let root = feedback.join(kind.name());
         fs_err::create_dir_all(&root)?;
@@ -241,9 +267,13 @@ impl RunDirectory {
         let mut number = taken.into_iter().max().unwrap_or(0) + 1;
         loop {
             let run = Name::nearest(&format!("{workspace}-{number}"));
-            let path = root.join(run.as_str());
-            match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(Self { run, kind, path }),
+            let directory = Self { path: root.join(run.as_str()), run, kind };
+            if is_known(&directory.experiment()) && number < MOST {
+                number += 1;
+                continue;
+            }
+            match std::fs::create_dir(&directory.path) {
+                Ok(()) => return Ok(directory),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MOST => number += 1,
                 Err(error) => return Err(error),
             }
@@ -288,13 +318,10 @@ impl RunDirectory {
         Ok(runs)
     }
 
-    /// Every run over workspaces of a name, of both kinds.
-    pub fn of_workspace(feedback: &Path, workspace: &Name) -> io::Result<Vec<Self>> {
+    /// Every run of both kinds.
+    pub fn of_both_kinds(feedback: &Path) -> io::Result<Vec<Self>> {
         let mut runs = Self::all(feedback, Kind::Evolution)?;
         runs.extend(Self::all(feedback, Kind::Swarm)?);
-        runs.retain(|run| {
-            run.run.as_str().rsplit_once('-').is_some_and(|(stem, _)| stem == workspace.as_str())
-        });
         Ok(runs)
     }
 

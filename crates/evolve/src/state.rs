@@ -8,10 +8,10 @@ use aec_base::name::Name;
 
 use crate::analyse::{Tally, behaviour};
 use crate::archive::{Archive, Elite};
-use crate::edit::Edit;
+use crate::edit::{Dropped, Edit};
 use crate::event::{
-    Arm, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose, Role, RunStarted,
-    Taken, TaskRef, Way,
+    Arm, BudgetChanged, CycleStarted, Decided, Ending, Entry, Event, Measured, Phase, Proposed, Purpose,
+    RetiredFor, Role, RunStarted, Taken, TaskRef, Way,
 };
 use crate::gate::{Bar, Rejection, Standing};
 
@@ -42,6 +42,8 @@ pub struct State {
     pub voices: Spend,
     /// What trials took, those included that were cancelled or repeated.
     pub trials: Spend,
+    /// What the run may take, where a later session was told something else than the first.
+    pub budget: Option<BudgetChanged>,
     /// Where the money of a swarm stands.
     pub phase: Phase,
     /// Rewards on the tasks kept for the end, first candidate and best, once they were used.
@@ -174,6 +176,8 @@ pub struct CycleRecord {
     pub candidate: Option<Digest>,
     /// Why there was none.
     pub reason: Option<String>,
+    /// Changes that were proposed and not taken.
+    pub dropped: Vec<Dropped>,
     /// Whether it was accepted.
     pub accepted: bool,
     /// The best after it.
@@ -203,6 +207,8 @@ pub struct Lane {
     pub failures: u32,
     /// Why it works no more.
     pub retired: Option<String>,
+    /// Whether that lasts.
+    pub retired_for: RetiredFor,
 }
 
 /// A cycle under way.
@@ -212,6 +218,8 @@ pub struct Open {
     pub started: CycleStarted,
     /// Rewards of the parent, task by task, once it was measured.
     pub learned: Option<Rewards>,
+    /// Changes that were proposed and not taken.
+    pub dropped: Vec<Dropped>,
     /// The new candidate.
     pub proposed: Option<Proposed>,
     /// Rewards of the new candidate on the tasks of its parent, once it was measured.
@@ -263,6 +271,7 @@ impl State {
             cycles: Vec::new(),
             voices: Spend::default(),
             trials: Spend::default(),
+            budget: None,
             phase: Phase::Exploring,
             holdout_rewards: None,
             holdout: None,
@@ -292,9 +301,11 @@ impl State {
         match event {
             Event::RunStarted(_) => {}
             Event::Resumed { .. } => {
-                self.stopped = None;
+                (self.stopped, self.ending) = (None, None);
                 self.settle_open_calls();
+                self.revive();
             }
+            Event::BudgetChanged(budget) => self.budget = Some(*budget),
             Event::CycleStarted(started) => self.begin_cycle(started),
             Event::Measured(measured) => self.measured(measured),
             Event::Asked { agent, role, at_most_usd, at_most_tokens, .. } => {
@@ -311,7 +322,10 @@ impl State {
                 self.voices.tokens += tokens;
             }
             Event::Proposed(proposed) => self.proposed(proposed),
-            Event::NotProposed { agent, reason, .. } => {
+            Event::NotProposed { agent, reason, dropped, .. } => {
+                if let Some(open) = self.open(agent) {
+                    open.dropped.clone_from(dropped);
+                }
                 self.end_cycle(agent, None, Some(reason.clone()), false);
             }
             Event::TestStarted { agent, against, bar, .. } => {
@@ -338,9 +352,10 @@ impl State {
                     lane.failures = *failures;
                 }
             }
-            Event::AgentRetired { agent, reason } => {
+            Event::AgentRetired { agent, reason, retired_for } => {
                 if let Some(lane) = self.lanes.get_mut(agent) {
                     lane.retired = Some(reason.clone());
+                    lane.retired_for = *retired_for;
                 }
             }
             Event::HoldoutMeasured { .. } => self.holdout = Some(event.clone()),
@@ -372,6 +387,16 @@ impl State {
         }
     }
 
+    /// Whoever resumes a run gives agents that failed another try.
+    fn revive(&mut self) {
+        for lane in self.lanes.values_mut() {
+            lane.failures = 0;
+            if lane.retired_for == RetiredFor::Failures {
+                lane.retired = None;
+            }
+        }
+    }
+
     fn open(&mut self, agent: &str) -> Option<&mut Open> {
         self.lanes.get_mut(agent)?.open.as_mut()
     }
@@ -391,6 +416,7 @@ impl State {
             lane.open = Some(Open {
                 started: started.clone(),
                 learned: None,
+                dropped: Vec::new(),
                 proposed: None,
                 screened: None,
                 test: None,
@@ -512,6 +538,7 @@ impl State {
             self.notes.push(Note { agent: proposed.agent.clone(), text: note.clone() });
         }
         if let Some(open) = self.open(&proposed.agent) {
+            open.dropped.clone_from(&proposed.dropped);
             open.proposed = Some(proposed.clone());
         }
     }
@@ -570,6 +597,7 @@ impl State {
             parent: open.started.parent,
             candidate,
             reason,
+            dropped: open.dropped,
             accepted,
             champion,
             champion_mean,

@@ -1,18 +1,20 @@
 //! Many agents at once, over one archive and one budget. Each has a tree of its own and works through its own cycles;
 //! what one finds, the others go on from. An agent that fails begins its step anew, and one that fails too often is
-//! retired; neither loses what was accepted, since that is in the log before anybody goes on.
+//! retired; neither loses what was accepted, since that is in the log before anybody goes on. Where all fail, the swarm
+//! stops, and whoever resumes it gives them another try.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aec_base::problem::Problem;
 use aec_run::event::StopReason;
 use tokio::task::{AbortHandle, JoinSet};
 
 use crate::arena::Halt;
 use crate::cycle::Engine;
-use crate::event::{Ending, Event, Phase};
-use crate::evolution::{LaneEnd, Unfinished, finish, lane, stop};
+use crate::event::{Ending, Event, Phase, RetiredFor};
+use crate::evolution::{LaneEnd, Unfinished, finish, in_words, lane, phase_anew, stop};
 
 /// The pause before an agent that failed once begins anew; it doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -22,22 +24,28 @@ const TICK: Duration = Duration::from_millis(200);
 /// How an agent ended.
 enum Ended {
     Lane(LaneEnd),
-    /// The money is used up.
-    Budget,
-    /// It works no more.
-    Retired,
+    /// What it needed next could not be paid for; in words.
+    Budget(String),
+    /// It works no more, since it failed too often; the last time for this.
+    Retired(Vec<Problem>),
 }
 
 /// Carries a swarm out.
 pub async fn carry_out(engine: &Arc<Engine>) -> Result<(), Unfinished> {
     match work(engine).await {
         Ok(()) => Ok(()),
-        Err(halt) => Err(stop(engine, halt)),
+        Err(unfinished) => Err(stop(engine, unfinished)),
     }
 }
 
-async fn work(engine: &Arc<Engine>) -> Result<(), Halt> {
+async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
     engine.publish()?;
+    // Once the tasks that were kept for the end are used, nothing may be searched for any more: they would say nothing
+    // about what is found then.
+    let is_over = engine.look(|state| state.holdout_rewards.is_some());
+    if !is_over {
+        phase_anew(engine)?;
+    }
     let agents: Vec<String> = engine.look(|state| {
         let works =
             |(name, lane): (&String, &crate::state::Lane)| lane.retired.is_none().then(|| name.clone());
@@ -52,26 +60,33 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Halt> {
             (name, ended)
         })
     };
-    for agent in &agents {
+    for agent in agents.iter().filter(|_| !is_over) {
         handles.insert(agent.clone(), begin(&mut running, agent));
     }
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut halt: Option<Halt> = None;
-    let mut exhausted = false;
+    let mut unpaid: Option<String> = None;
+    let mut wound_down = is_over && engine.look(|state| state.phase >= Phase::Final);
+    let mut faults: Vec<Problem> = Vec::new();
     while !running.is_empty() {
         tokio::select! {
             Some(ended) = running.join_next_with_id() => match ended {
-                Ok((_, (_, Ok(Ended::Lane(LaneEnd::NothingNew) | Ended::Budget)))) => exhausted = true,
-                Ok((_, (_, Ok(_)))) => {}
+                Ok((_, (_, Ok(Ended::Lane(LaneEnd::NothingNew))))) => wound_down = true,
+                Ok((_, (_, Ok(Ended::Lane(_))))) => {}
+                Ok((_, (_, Ok(Ended::Budget(message))))) => unpaid = unpaid.or(Some(message)),
+                Ok((_, (_, Ok(Ended::Retired(problems))))) => faults.extend(problems),
                 Ok((_, (_, Err(found)))) => halt = halt.or(Some(found)),
                 Err(error) if error.is_cancelled() => {}
                 Err(error) => {
                     // A bug in one agent's work is that agent's failure.
                     let of = |(name, handle): (&String, &AbortHandle)| (handle.id() == error.id()).then(|| name.clone());
                     let name = handles.iter().find_map(of).unwrap_or_default();
-                    if failed(engine, &name, "it ended in a bug of this program")? {
+                    let what = "it ended in a bug of this program";
+                    if failed(engine, &name, what)? {
                         handles.insert(name.clone(), begin(&mut running, &name));
+                    } else {
+                        faults.push(Problem::error(format!("{name}: {what}")).fix("report it, then resume"));
                     }
                 }
             },
@@ -80,24 +95,47 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Halt> {
                     if engine.directory.hear_stop_of(agent) && !handle.is_finished() {
                         handle.abort();
                         let reason = "somebody stopped it".to_owned();
-                        engine.tell(Event::AgentRetired { agent: agent.clone(), reason })?;
+                        let retired_for = RetiredFor::Wish;
+                        engine.tell(Event::AgentRetired { agent: agent.clone(), reason, retired_for })?;
                     }
                 }
             }
         }
     }
     if let Some(halt) = halt {
-        return Err(halt);
+        return Err(halt.into());
     }
     engine.check()?;
-    let ending = if exhausted {
+    // Somebody could not go on for want of money: with more it can, so the swarm is not over.
+    if let Some(message) = unpaid {
+        return Err(Halt::Stopped(StopReason::Budget(message)).into());
+    }
+    let all_retired = engine.look(|state| state.lanes.values().all(|lane| lane.retired.is_some()));
+    // Faults may pass, so a swarm that nobody but faults has ended is not over either.
+    if all_retired && !faults.is_empty() {
+        return Err(all_failed(faults));
+    }
+    let ending = if wound_down {
         Ending::Budget
-    } else if engine.look(|state| state.lanes.values().all(|lane| lane.retired.is_some())) {
+    } else if all_retired {
         Ending::Retired
     } else {
         Ending::Finished
     };
-    finish(engine, ending).await
+    Ok(finish(engine, ending).await?)
+}
+
+/// What is wrong when every agent failed too often: each fault once.
+fn all_failed(faults: Vec<Problem>) -> Unfinished {
+    let mut problems: Vec<Problem> = Vec::new();
+    for fault in faults {
+        if !problems.iter().any(|known| known.what == fault.what) {
+            problems.push(fault);
+        }
+    }
+    let first = problems.first().map_or_else(String::new, in_words);
+    let reason = format!("every agent was retired: {first}");
+    Unfinished { reason, asked: false, unpaid: false, problems }
 }
 
 /// Lets an agent work, and begin anew when it fails.
@@ -105,18 +143,18 @@ async fn supervise(engine: &Engine, agent: &str) -> Result<Ended, Halt> {
     loop {
         let problems = match lane(engine, agent).await {
             Ok(end) => return Ok(Ended::Lane(end)),
-            Err(Halt::Stopped(StopReason::Budget(_))) => {
+            Err(Halt::Stopped(StopReason::Budget(message))) => {
                 if engine.look(|state| state.phase) < Phase::Exhausted {
                     engine.tell(Event::PhaseChanged { phase: Phase::Exhausted })?;
                 }
-                return Ok(Ended::Budget);
+                return Ok(Ended::Budget(message));
             }
             Err(Halt::Stopped(reason)) => return Err(Halt::Stopped(reason)),
             Err(Halt::Problems(problems)) => problems,
         };
-        let error = problems.first().map_or_else(String::new, |problem| problem.what.clone());
+        let error = problems.first().map_or_else(String::new, in_words);
         if !failed(engine, agent, &error)? {
-            return Ok(Ended::Retired);
+            return Ok(Ended::Retired(problems));
         }
         let failures = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.failures));
         let pause = FIRST_PAUSE * 2_u32.saturating_pow(failures.saturating_sub(1).min(6));
@@ -131,10 +169,12 @@ async fn supervise(engine: &Engine, agent: &str) -> Result<Ended, Halt> {
 fn failed(engine: &Engine, agent: &str, error: &str) -> Result<bool, Halt> {
     let failures = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.failures)) + 1;
     engine.tell(Event::AgentFailed { agent: agent.to_owned(), error: error.to_owned(), failures })?;
-    if failures <= engine.settings.max_restarts {
+    if failures < engine.settings.max_restarts {
         return Ok(true);
     }
-    let reason = format!("it failed {failures} times in a row, the last time: {error}");
-    engine.tell(Event::AgentRetired { agent: agent.to_owned(), reason })?;
+    let times = aec_base::text::count(failures as usize, "time");
+    let reason = format!("it failed {times} in a row, the last time: {error}");
+    let retired_for = RetiredFor::Failures;
+    engine.tell(Event::AgentRetired { agent: agent.to_owned(), reason, retired_for })?;
     Ok(false)
 }

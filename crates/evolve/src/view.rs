@@ -1,6 +1,8 @@
 //! A run as it is shown: on a terminal, as JSON, on a page. Everything here follows from its log, and differences from
 //! its workspace; nothing is computed twice in different places.
 
+use std::collections::HashMap;
+
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
@@ -10,6 +12,7 @@ use serde::Serialize;
 
 use crate::archive::{Behaviour, Cell};
 use crate::cycle::summary;
+use crate::edit::Dropped;
 use crate::event::{Ending, Entry, Event, Kind, Phase, Way};
 use crate::gate::Standing;
 use crate::log;
@@ -38,7 +41,7 @@ pub struct View {
     pub started_at: Timestamp,
     /// When something last happened.
     pub updated_at: Timestamp,
-    /// What it was told.
+    /// What it was told, with the budget that was given last.
     pub settings: Option<Settings>,
     /// Tests that were begun, of how many.
     pub tests: u32,
@@ -160,6 +163,8 @@ pub struct CycleView {
     pub summary: String,
     /// What became of it, in words.
     pub outcome: String,
+    /// Changes that were proposed and not taken, each with the rule that it breaks.
+    pub dropped: Vec<Dropped>,
     /// Whether it was accepted.
     pub accepted: bool,
     /// How its test stood; absent without a pair.
@@ -294,7 +299,9 @@ impl View {
             experiment: started.experiment.clone(),
             started_at: first.at.clone(),
             updated_at: last.at.clone(),
-            settings: serde_json::from_value(started.settings.clone()).ok(),
+            settings: serde_json::from_value(started.settings.clone())
+                .ok()
+                .map(|settings: Settings| settings.with_budget(state.budget)),
             tests: state.tests,
             horizon: started.horizon,
             baseline: name(started.baseline),
@@ -322,6 +329,27 @@ impl View {
                 .collect(),
             holdout: holdout(&state),
         })
+    }
+
+    /// Every candidate below its first parent, and how deep: depth first, siblings in the order of the candidates.
+    pub fn lineage(&self) -> Vec<(usize, &CandidateView)> {
+        let places: HashMap<&Name, usize> =
+            self.candidates.iter().enumerate().map(|(at, candidate)| (&candidate.name, at)).collect();
+        let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.candidates.len()];
+        let mut waiting: Vec<(usize, usize)> = Vec::new();
+        for (at, candidate) in self.candidates.iter().enumerate() {
+            match candidate.parents.first().and_then(|parent| places.get(parent)) {
+                Some(parent) => children[*parent].push(at),
+                None => waiting.push((0, at)),
+            }
+        }
+        waiting.reverse();
+        let mut lineage = Vec::with_capacity(self.candidates.len());
+        while let Some((depth, at)) = waiting.pop() {
+            lineage.push((depth, &self.candidates[at]));
+            waiting.extend(children[at].iter().rev().map(|child| (depth + 1, *child)));
+        }
+        lineage
     }
 
     /// Adds what tells candidates from their first parents; at most so many, the newest.
@@ -391,6 +419,7 @@ fn cycles(state: &State) -> Vec<CycleView> {
                     (None, Some(reason)) => reason.clone(),
                     (None, None) => String::new(),
                 },
+                dropped: cycle.dropped.clone(),
                 accepted: cycle.accepted,
                 standing: known.and_then(standing),
                 best: name(cycle.champion),
@@ -424,7 +453,7 @@ fn candidates(state: &State) -> Vec<CandidateView> {
             agent: known.agent.clone(),
             cycle: known.cycle,
             way: known.way,
-            status: known.status.words().to_owned(),
+            status: status(state, known).to_owned(),
             accepted: matches!(known.status, Status::Accepted | Status::Baseline),
             summary: summary(known),
             reasoning: known.reasoning.clone(),
@@ -437,6 +466,16 @@ fn candidates(state: &State) -> Vec<CandidateView> {
         });
     }
     views
+}
+
+/// What became of a candidate, in words. One whose agent works no more is not being measured any more either.
+fn status(state: &State, known: &Known) -> &'static str {
+    let is_left =
+        state.ending.is_some() || state.lanes.get(&known.agent).is_some_and(|lane| lane.retired.is_some());
+    match known.status {
+        Status::Open if is_left => "not decided: its agent works no more",
+        status => status.words(),
+    }
 }
 
 fn archive(state: &State) -> Vec<EliteView> {

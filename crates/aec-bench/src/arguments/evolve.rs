@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Subcommand, ValueHint};
+use clap::{ArgGroup, Args, Subcommand, ValueHint};
 
 use super::{
     BudgetArguments, EndpointsArgument, LedgerRootArgument, SandboxArgument, TapeArguments, TasksRootArgument,
@@ -187,6 +187,7 @@ pub(crate) struct EvolveRollbackArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("target").args(["output", "prompt"]).required(true).multiple(true)))]
 pub(crate) struct EvolveExportArguments {
     /// The workspace
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]
@@ -195,9 +196,9 @@ pub(crate) struct EvolveExportArguments {
     #[arg(value_name = "CANDIDATE")]
     pub(crate) candidate: Option<String>,
     /// Directory to write its files into, which must not exist
-    #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath, required_unless_present = "prompt")]
+    #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output: Option<PathBuf>,
-    /// File to write the whole system prompt into, for `system_prompt_file` of an experiment
+    /// File to write the whole system prompt into, which must not exist, for `system_prompt_file` of an experiment
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) prompt: Option<PathBuf>,
 }

@@ -1,7 +1,7 @@
 //! Carrying out a run of `evolve` or `swarm`: everything that it needs is put together, it works until its end or until
 //! somebody stops it, and what it came to is told.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use aec_base::settings::Setting;
 use aec_evolve::FAMILY;
 use aec_evolve::arena::Arena;
 use aec_evolve::cycle::{Engine, Kept};
-use aec_evolve::event::{Kind, Taken};
+use aec_evolve::event::{Event, Kind, Taken};
 use aec_evolve::evolution::{self, Unfinished};
 use aec_evolve::journal::Journal;
 use aec_evolve::log::Log;
@@ -30,6 +30,7 @@ use aec_run::session::{Beginning, Past, Session};
 use serde::Serialize;
 
 use crate::arguments::CarryArguments;
+use crate::commands::evolve::short;
 use crate::commands::evolve_report::view_text;
 use crate::commands::evolve_run::{Opened, Prepared, RunTasks, prepare};
 use crate::commands::models::{self, Models};
@@ -46,6 +47,15 @@ const TICK: Duration = Duration::from_millis(200);
 /// Attempts at a trial, when faults are not the agent's and may pass.
 const MAX_ATTEMPTS: u32 = 3;
 
+/// What the log of a run says so far.
+pub(super) struct Told {
+    pub(super) log: Log,
+    pub(super) state: State,
+    /// That somebody goes on with it, and with which budget. They are part of the state, and written down once nothing can
+    /// refuse the run any more: until then the log says why it stopped before.
+    pub(super) resumed: Vec<Event>,
+}
+
 /// Carries a run out from wherever it is.
 pub(super) fn carry_out(
     context: &Context,
@@ -53,17 +63,19 @@ pub(super) fn carry_out(
     template: Option<Template>,
     arguments: &CarryArguments,
     (directory, carried): (RunDirectory, Carried),
-    (log, state): (Log, State),
+    told: Told,
 ) -> Result<Outcome, Failure> {
     let tasks = RunTasks {
         template,
-        division: state.started.division.clone(),
+        division: told.state.started.division.clone(),
         run: directory.run.as_str(),
         directory: directory.tasks(),
     };
     let prepared = prepare(context, &opened, arguments, tasks)?;
     let Prepared { models, supply, plan, frame, judge } = prepared;
+    let Told { mut log, state, resumed } = told;
     let Opened { project, workspace, held, settings, kind, .. } = opened;
+    let workspace_shown = project.shown(workspace.path()).to_owned();
     let runtime = models::runtime()?;
     let signals = {
         let _entered = runtime.enter();
@@ -117,6 +129,9 @@ pub(super) fn carry_out(
         account: trial_account,
         contents: ledger.contents(),
     };
+    for event in resumed {
+        log.add(event)?;
+    }
     let journal = Arc::new(Journal::new(log, state, directory.path(), Some(progress.of_events())));
     let engine = Arc::new(Engine {
         settings,
@@ -146,6 +161,7 @@ pub(super) fn carry_out(
         if unfinished.asked { StopReason::Asked } else { StopReason::Faults(unfinished.reason.clone()) }
     });
     engine.workspace.prune_trees().ok();
+    problems.extend(hidden_best(&engine, &workspace_shown));
     drop(engine);
     close(desk, stopped)?;
     drop((held, carried));
@@ -203,6 +219,22 @@ fn close(mut desk: Arc<Desk>, stopped: Option<StopReason>) -> Result<(), Failure
     Ok(())
 }
 
+/// A run does not overwrite what people change by hand meanwhile, so the best may not be what lies in the workspace.
+fn hidden_best(engine: &Engine, workspace: &Path) -> Option<Problem> {
+    let (best, baseline) = engine.look(|state| (state.champion, state.started.baseline));
+    if best == baseline || engine.workspace.here().is_ok_and(|here| here.id == best) {
+        return None;
+    }
+    let problem = Problem::warning("the workspace does not hold the best").id(FAMILY.number(19));
+    let shown = workspace.display();
+    Some(
+        problem
+            .why("it was changed by hand while the run went on, and what was written there is untested")
+            .fix(format!("take the best with `aec-bench evolve rollback {shown} {}`", short(best)))
+            .in_file(workspace),
+    )
+}
+
 /// Hears what others ask for through `stop`.
 async fn watch(directory: RunDirectory, desk: Arc<Desk>, control: Control) {
     let desk = Arc::downgrade(&{ desk });
@@ -231,16 +263,19 @@ fn conclude(
     let view = View::read(directory)?;
     let data = Data { view: &view, directory: directory.path().to_owned() };
     let outcome = Outcome::new(context.format, &data, || view_text(&view))?;
-    let resume = format!("go on with `aec-bench {} resume {}`", directory.kind.name(), directory.run);
+    let resume = format!("aec-bench {} resume {}", directory.kind.name(), directory.run);
     match ended {
         // Warnings about the tasks are told; a run that came to its end is done all the same.
         Ok(()) => Ok(outcome.problems(problems).exit(Exit::Success)),
         Err(unfinished) => {
             let stopped =
                 Problem::error(format!("the run stopped: {}", unfinished.reason)).id(FAMILY.number(60));
-            problems
-                .extend(unfinished.problems.into_iter().filter(|problem| problem.what != unfinished.reason));
-            problems.push(stopped.fix(resume));
+            problems.extend(unfinished.problems);
+            problems.push(stopped.fix(if unfinished.unpaid {
+                format!("go on with `{resume}` and a higher --max-cost or --max-total-tokens")
+            } else {
+                format!("go on with `{resume}`")
+            }));
             let outcome = outcome.problems(problems);
             Ok(if unfinished.asked { outcome.exit(Exit::Interrupted) } else { outcome })
         }

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use aec_base::file::write_atomic;
 use aec_base::name::Name;
+use aec_base::problem::Problem;
 use aec_base::text;
+use aec_evolve::FAMILY;
+use aec_evolve::edit::Dropped;
 use aec_evolve::event::Kind;
 use aec_evolve::gate::Standing;
 use aec_evolve::view::{CandidateView, EliteView, HoldoutView, RunState, View};
@@ -15,7 +18,7 @@ use crate::arguments::{EvolveReportArguments, SwarmBestArguments, SwarmStatusArg
 use crate::commands::evolve::{any_run, git, run};
 use crate::commands::evolve_workspace::{diff_text, write_files};
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
@@ -26,9 +29,13 @@ pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Re
     let project = context.project(Vec::new())?;
     let directory = any_run(&project, &arguments.run)?;
     let mut view = View::read(&directory)?;
+    let mut problems = Vec::new();
     if arguments.diffs || arguments.html.is_some() {
-        let workspace = Workspace::open(git(context)?, &project.root.join(&view.workspace))?;
-        view.add_diffs(&workspace, MOST_DIFFS);
+        // Everything but the changes is in the log, so a workspace that is gone hides nothing else.
+        match git(context).and_then(|git| Ok(Workspace::open(git, &project.root.join(&view.workspace))?)) {
+            Ok(workspace) => view.add_diffs(&workspace, MOST_DIFFS),
+            Err(failure) => problems.push(without_changes(&view, &failure)),
+        }
     }
     let mut written = None;
     if let Some(path) = &arguments.html {
@@ -42,10 +49,19 @@ pub(crate) fn report(context: &Context, arguments: &EvolveReportArguments) -> Re
         }
     }
     let outcome = Outcome::new(context.format, &view, || view_text(&view))?;
+    let outcome = outcome.problems(problems).exit(Exit::Success);
     Ok(match written {
         Some(path) => outcome.remark(format!("Wrote {}.", text::printable(&path.to_string_lossy()))),
         None => outcome,
     })
+}
+
+fn without_changes(view: &View, failure: &Failure) -> Problem {
+    let why = failure.problems.first().map_or_else(String::new, |problem| problem.what.clone());
+    Problem::warning(format!("changes are not shown: {}", text::printable(&view.workspace)))
+        .id(FAMILY.number(11))
+        .why(why)
+        .fix("put the workspace back in its place, with its repository")
 }
 
 pub(crate) fn status(context: &Context, arguments: &SwarmStatusArguments) -> Result<Outcome, Failure> {
@@ -202,20 +218,22 @@ pub(crate) fn view_text(view: &View) -> String {
         shown.push('\n');
         shown.push_str(&table.render());
     }
+    shown.push_str(&dropped_text(view));
     shown.push_str("\nLineage:\n");
-    for candidate in &view.candidates {
+    for (depth, candidate) in view.lineage() {
+        let indent = "  ".repeat(depth.min(40));
         let mark = match candidate {
             candidate if candidate.name == view.best => "*",
             candidate if candidate.accepted => "+",
             _ => "-",
         };
-        let also = match candidate.parents.as_slice() {
-            [_, also] => format!(" with {also}"),
-            _ => String::new(),
+        let from = match candidate.parents.as_slice() {
+            [] => String::new(),
+            [parent] => format!(", from {parent}"),
+            [parent, also, ..] => format!(", from {parent} with {also}"),
         };
         shown.push_str(&format!(
-            "{}{mark} {}  {}  {}{also}\n",
-            "  ".repeat(candidate.depth.min(40)),
+            "{indent}{mark} {}  {}  {}{from}\n",
             candidate.name,
             score(candidate),
             if candidate.summary.is_empty() {
@@ -226,7 +244,7 @@ pub(crate) fn view_text(view: &View) -> String {
         ));
         if let Some(diff) = &candidate.diff {
             for line in diff_text(diff).lines() {
-                shown.push_str(&format!("{}    {line}\n", "  ".repeat(candidate.depth.min(40))));
+                shown.push_str(&format!("{indent}    {line}\n"));
             }
         }
     }
@@ -235,6 +253,22 @@ pub(crate) fn view_text(view: &View) -> String {
         shown.push_str(&format!("\nGo on with `aec-bench {} resume {}`.\n", view.kind.name(), view.run));
     }
     shown
+}
+
+/// What models proposed that was not taken, and why: whoever writes instructions for them needs to know.
+fn dropped_text(view: &View) -> String {
+    let mut shown = String::new();
+    for cycle in view.cycles.iter().filter(|cycle| !cycle.dropped.is_empty()) {
+        for dropped in &cycle.dropped {
+            shown.push_str(&format!("{} {}: {}\n", cycle.agent, cycle.cycle, dropped_line(dropped)));
+        }
+    }
+    if shown.is_empty() { shown } else { format!("\nProposed and not taken:\n{shown}") }
+}
+
+/// A change that was not taken, in a line.
+pub(crate) fn dropped_line(dropped: &Dropped) -> String {
+    format!("{}: {}", text::printable(&dropped.what), text::printable(&dropped.why))
 }
 
 fn archive_text(archive: &[EliteView], most: usize, cells: usize) -> String {

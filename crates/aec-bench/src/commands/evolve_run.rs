@@ -4,17 +4,20 @@ use std::path::{Path, PathBuf};
 
 use aec_author::library::Library;
 use aec_author::template::Template;
+use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
-use aec_base::settings::Setting;
+use aec_base::settings::{Candidate as Override, Origin, Setting};
 use aec_base::text;
 use aec_evolve::FAMILY;
 use aec_evolve::arena::planned;
 use aec_evolve::config::{Evolution, Swarm};
+use aec_evolve::cycle::first_label;
 use aec_evolve::division::{Division, selected_for};
-use aec_evolve::event::{Event, Kind, LOG_VERSION, RunStarted};
+use aec_evolve::event::{Ending, Event, Kind, LOG_VERSION, Phase, Roots, RunStarted};
+use aec_evolve::evolution::phase_of;
 use aec_evolve::gate::fewest_tasks;
-use aec_evolve::log::Log;
+use aec_evolve::log::{self, Log};
 use aec_evolve::run::{RunDirectory, Settings};
 use aec_evolve::state::State;
 use aec_evolve::supply::Supply;
@@ -34,13 +37,13 @@ use crate::arguments::{
     SwarmRunArguments,
 };
 use crate::commands::evolve::{feedback, git, run as find_run};
-use crate::commands::evolve_carry::carry_out;
+use crate::commands::evolve_carry::{Told, carry_out};
 use crate::commands::generate_task::engines;
 use crate::commands::models::{self, Models, dollars_of};
 use crate::commands::planning::{self, VERSION};
 use crate::commands::run::judge;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 
 /// A run that is to begin or to go on.
@@ -147,10 +150,14 @@ fn below_tasks(project: &Project, path: &Path) -> Result<SelectionTable, Failure
 fn with_flags(mut settings: Settings, arguments: &CarryArguments) -> Result<Settings, Failure> {
     if let Some(text) = &arguments.budget.max_cost {
         let dollars = dollars_of(text, "--max-cost")?;
+        let before = settings.max_cost_usd;
         settings.max_cost_usd = dollars.parse().ok();
-        // A part is never more than the whole.
-        let part = settings.eval_budget_usd.zip(settings.max_cost_usd).map(|(part, whole)| part.min(whole));
-        settings.eval_budget_usd = part.or(settings.eval_budget_usd);
+        // Trials keep their part of a whole that is raised; a part is never more than the whole.
+        if let (Some(part), Some(before), Some(whole)) =
+            (settings.eval_budget_usd, before, settings.max_cost_usd)
+        {
+            settings.eval_budget_usd = Some((part * (whole / before).max(1.0)).min(whole));
+        }
     }
     settings.max_tokens = arguments.budget.max_total_tokens.or(settings.max_tokens);
     settings.concurrency = arguments.concurrency.unwrap_or(settings.concurrency);
@@ -197,13 +204,20 @@ fn begin(
     let division = settings.tasks.as_ref().map(|_| checked.supply.division().clone());
     drop(checked);
     let feedback = feedback(&opened.project);
-    let directory = RunDirectory::create(&feedback, opened.kind, &opened.baseline.manifest.name)?;
+    let ledger = opened.project.settings.path(Setting::Ledger);
+    let is_known = |experiment: &Name| {
+        ledger.join(experiment.as_str()).symlink_metadata().is_ok()
+            || opened.workspace.has_label(&first_label(experiment)).unwrap_or(false)
+    };
+    let name = &opened.baseline.manifest.name;
+    let directory = RunDirectory::create(&feedback, opened.kind, name, is_known)?;
     let carried = directory.carry()?;
     let started = RunStarted {
         schema_version: LOG_VERSION,
         run: directory.run.clone(),
         kind: opened.kind,
         experiment: directory.experiment(),
+        roots: Some(roots(&opened.project)),
         workspace: opened.project.shown(opened.workspace.path()).to_string_lossy().into_owned(),
         workspace_name: opened.baseline.manifest.name.clone(),
         baseline: opened.baseline.id,
@@ -218,41 +232,103 @@ fn begin(
     };
     let log =
         Log::create(directory.path(), context.redactor(), Event::RunStarted(Box::new(started.clone())))?;
-    carry_out(context, opened, template, arguments, (directory, carried), (log, State::new(started)))
+    let told = Told { log, state: State::new(started), resumed: Vec::new() };
+    carry_out(context, opened, template, arguments, (directory, carried), told)
+}
+
+/// The directories of a run as its log keeps them.
+fn roots(project: &Project) -> Roots {
+    let shown = |setting| project.shown(&project.settings.path(setting)).to_string_lossy().into_owned();
+    Roots { tasks: shown(Setting::Tasks), ledger: shown(Setting::Ledger) }
+}
+
+/// The project with the directories that a run began with. Flags may only say the same again.
+fn project_of_run(
+    context: &Context,
+    project: Project,
+    roots: Option<&Roots>,
+    arguments: &CarryArguments,
+) -> Result<Project, Failure> {
+    let Some(roots) = roots else { return Ok(project) };
+    let mut overrides = Vec::new();
+    for (setting, flag, is_given, kept) in [
+        (Setting::Tasks, "--tasks-root", arguments.tasks_root.tasks_root.is_some(), &roots.tasks),
+        (Setting::Ledger, "--ledger-root", arguments.ledger_root.ledger_root.is_some(), &roots.ledger),
+    ] {
+        let kept = project.root.join(kept);
+        if is_given && project.settings.path(setting) != kept {
+            let what = format!("the run began with {}", project.shown(&kept).display());
+            let problem = Problem::error(what).id(FAMILY.number(39));
+            let why = "a run that reads or records elsewhere in each session adds up to nothing";
+            return Err(problem.why(why).fix(format!("leave {flag} out")).into());
+        }
+        let value = kept.to_string_lossy().into_owned();
+        overrides.push(Override { setting, value, origin: Origin::Flag { flag } });
+    }
+    let no_budget = crate::arguments::BudgetArguments::default();
+    models::project_with(context, &arguments.endpoints, &no_budget, overrides)
+}
+
+/// Refuses a run that is over. One that has used its budget as planned goes on with more, as long as the tasks that were
+/// kept for the end are unseen.
+fn refuse_if_over(directory: &RunDirectory, state: &State, settings: &Settings) -> Result<(), Failure> {
+    let Some(ending) = state.ending else { return Ok(()) };
+    let what = format!("{} is over: {}", directory.run, ending.words());
+    let problem = Problem::error(what).id(FAMILY.number(37));
+    let begin = "begin a new run; it goes on from the best";
+    if ending != Ending::Budget {
+        return Err(problem.fix(begin).into());
+    }
+    if state.holdout_rewards.is_some() {
+        let why = "the tasks that were kept for the end are used, and could not say anything about what comes after";
+        return Err(problem.why(why).fix(begin).into());
+    }
+    let spent = state.spend().usd;
+    if phase_of(settings, directory.kind, spent) < Phase::Final {
+        return Ok(());
+    }
+    let least = spent / settings.final_threshold;
+    Err(problem.fix(format!("go on with --max-cost above {least:.4}")).into())
 }
 
 fn resume(context: &Context, kind: Kind, arguments: &EvolveResumeArguments) -> Result<Outcome, Failure> {
     let project = open_project(context, &arguments.carry)?;
     let directory = find_run(&project, kind, &arguments.run)?;
     let carried = directory.carry()?;
-    let (mut log, entries) = Log::resume(directory.path(), context.redactor())?;
     let broken =
         || Problem::error("the run has no beginning").id(FAMILY.number(32)).in_file(directory.path());
-    let mut state = State::replay(&entries).ok_or_else(broken)?;
-    if let Some(ending) = state.ending {
-        let what = format!("{} is over: {}", directory.run, ending.words());
-        let problem = Problem::error(what).id(FAMILY.number(37));
-        return Err(problem.fix("begin a new run; it goes on from the best").into());
-    }
-    let settings: Settings = serde_json::from_value(state.started.settings.clone()).map_err(|error| {
+    let before = State::replay(&log::entries(directory.path())?).ok_or_else(broken)?;
+    let settings: Settings = serde_json::from_value(before.started.settings.clone()).map_err(|error| {
         Problem::error(format!("what the run was told cannot be read: {error}")).id(FAMILY.number(32))
     })?;
-    if settings.tasks.is_some() && state.started.division.is_none() {
+    if settings.tasks.is_some() && before.started.division.is_none() {
         let what = format!("{} was begun by an earlier version of this program", directory.run);
         let problem = Problem::error(what).id(FAMILY.number(38));
         let why = "its log does not say which tasks are learned from, which are for tests and which are kept for the end";
         return Err(problem.why(why).fix("begin a new run; it goes on from the best").into());
     }
-    let resumed = Event::Resumed { tool_version: VERSION.to_owned() };
-    state.apply(&resumed);
-    log.add(resumed)?;
-    let workspace = Workspace::open(git(context)?, &project.root.join(&state.started.workspace))?;
-    let held = Some(workspace.hold()?);
-    let baseline = workspace.load(state.started.baseline)?;
+    let settings = settings.with_budget(before.budget);
+    let budget = settings.budget();
     let settings = with_flags(settings, &arguments.carry)?;
+    refuse_if_over(&directory, &before, &settings)?;
+    let project = project_of_run(context, project, before.started.roots.as_ref(), &arguments.carry)?;
+    let workspace = Workspace::open(git(context)?, &project.root.join(&before.started.workspace))?;
+    // Only who holds the workspace may touch the log: the lock of the run can be removed by hand while it is carried out.
+    let held = Some(workspace.hold()?);
+    let (log, entries) = Log::resume(directory.path(), context.redactor())?;
+    let mut state = State::replay(&entries).ok_or_else(broken)?;
+    let baseline = workspace.load(state.started.baseline)?;
     let opened = Opened { project, workspace, held, settings, kind, baseline };
     let template = find_template(&opened)?;
-    carry_out(context, opened, template, &arguments.carry, (directory, carried), (log, state))
+    let mut resumed = vec![Event::Resumed { tool_version: VERSION.to_owned() }];
+    if opened.settings.budget() != budget {
+        resumed.push(Event::BudgetChanged(opened.settings.budget()));
+    }
+    for event in &resumed {
+        state.apply(event);
+    }
+    let told = Told { log, state, resumed };
+    carry_out(context, opened, template, &arguments.carry, (directory, carried), told)
 }
 
 fn find_template(opened: &Opened) -> Result<Option<Template>, Failure> {
@@ -345,7 +421,7 @@ pub(super) fn prepare(
     let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
     let models = models::open(context, project, &arguments.tape, RetryPolicy::default(), unpriced)?;
     let places = planning::places(project);
-    let experiment = aec_base::name::Name::nearest(&format!("{}-{run}", kind.name()));
+    let experiment = Name::nearest(&format!("{}-{run}", kind.name()));
     let frame = Frame {
         experiment_id: experiment,
         name: Some(format!(
@@ -387,7 +463,8 @@ pub(super) fn prepare(
         Ok(_) => return Err(problems.into()),
         Err(found) => return Err(problems.into_iter().chain(found).collect::<Vec<_>>().into()),
     };
-    let mut others = RunDirectory::of_workspace(&feedback(project), &opened.baseline.manifest.name)?;
+    // What was learned over one workspace may have been carried into another, so every run counts.
+    let mut others = RunDirectory::of_both_kinds(&feedback(project))?;
     others.retain(|other| other.kind != opened.kind || other.run.as_str() != run);
     supply.compare_with(&others);
     Ok(Prepared { models, supply, plan, frame, judge })
@@ -398,7 +475,7 @@ struct Preview<'a> {
     dry_run: bool,
     kind: Kind,
     workspace: PathBuf,
-    baseline: aec_base::name::Name,
+    baseline: Name,
     horizon: u32,
     needed_evidence: f64,
     fewest_tasks: usize,
@@ -479,7 +556,9 @@ fn preview(
     })?;
     let mut problems = prepared.models.problems.clone();
     problems.extend(prepared.supply.remarks.iter().cloned());
-    Ok(outcome.problems(problems).remark("Nothing was run and nothing was written."))
+    // Warnings keep no run from being carried out, so they are no failure of a dry run either.
+    let outcome = outcome.problems(problems).exit(Exit::Success);
+    Ok(outcome.remark("Nothing was run and nothing was written."))
 }
 
 /// What selected tasks are for. A gain of a half needs about three times as many pairs as one of 1.

@@ -1,6 +1,6 @@
 //! `aec-bench evolve init`, `show`, `diff`, `rollback` and `export`: a workspace and its candidates.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aec_base::digest::Digest;
 use aec_base::file::write_atomic;
@@ -201,6 +201,9 @@ struct Exported {
 pub(crate) fn export(context: &Context, arguments: &EvolveExportArguments) -> Result<Outcome, Failure> {
     let workspace = workspace(context, &arguments.workspace)?;
     let exported = candidate(&workspace, arguments.candidate.as_deref())?;
+    if let Some(path) = &arguments.prompt {
+        nothing_in_place(&context.absolute(path)?, "name a file that does not exist")?;
+    }
     let directory = match &arguments.output {
         Some(path) => Some(write_files(context, path, &exported)?),
         None => None,
@@ -227,17 +230,19 @@ pub(crate) fn export(context: &Context, arguments: &EvolveExportArguments) -> Re
     })
 }
 
-/// Writes the files of a candidate into a new directory.
-pub(crate) fn write_files(
-    context: &Context,
-    path: &std::path::Path,
-    candidate: &Candidate,
-) -> Result<PathBuf, Failure> {
-    let directory = context.absolute(path)?;
-    if directory.symlink_metadata().is_ok() {
+/// An export never replaces anything.
+fn nothing_in_place(path: &Path, fix: &str) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() {
         let problem = Problem::error("there is something in the place of the export").id(FAMILY.number(18));
-        return Err(problem.fix("name a directory that does not exist").in_file(directory).into());
+        return Err(problem.fix(fix).in_file(path).into());
     }
+    Ok(())
+}
+
+/// Writes the files of a candidate into a new directory.
+pub(crate) fn write_files(context: &Context, path: &Path, candidate: &Candidate) -> Result<PathBuf, Failure> {
+    let directory = context.absolute(path)?;
+    nothing_in_place(&directory, "name a directory that does not exist")?;
     for (path, content) in &candidate.files {
         let place = directory.join(path);
         if let Some(parent) = place.parent() {

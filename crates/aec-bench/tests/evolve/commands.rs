@@ -6,7 +6,7 @@ use aec_test::files::names_in;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::voices::cycle;
+use crate::voices::{cycle, skill};
 use crate::world::{LESSON, assert_only, assert_same, usual};
 use crate::{Said, Voices, World};
 
@@ -102,6 +102,61 @@ fn a_candidate_is_shown_compared_and_written_elsewhere() {
     assert_eq!(world.env.read("prompt.md").trim(), best["system_prompt"].as_str().unwrap().trim());
     assert_only(&before, &world.files(), &["out/", "prompt.md"]);
     world.refuses("evolve export workspaces/w --output out", (3, "X018"), &["does not exist"]);
+    world.refuses("evolve export workspaces/w --prompt prompt.md", (3, "X018"), &["does not exist"]);
+    let nowhere = world.run("evolve export workspaces/w");
+    assert_eq!(nowhere.code, Some(2), "{nowhere:?}");
+    assert!(nowhere.stderr.contains("--prompt"), "either is enough: {nowhere:?}");
+}
+
+#[test]
+fn a_report_needs_no_workspace() {
+    let world = World::finished();
+    std::fs::remove_dir_all(world.env.path("workspaces/w")).unwrap();
+    let page = world.run("evolve report w-1 --html page.html --diffs");
+    assert_eq!(page.code, Some(0), "{page:?}");
+    assert!(page.stderr.contains("changes are not shown: workspaces/w"), "{page:?}");
+    assert!(page.stdout.contains("adds skill units"), "{page:?}");
+    let page = world.env.read("page.html");
+    assert!(page.contains("Changes are not shown: the workspace workspaces/w is not there"), "{page}");
+}
+
+#[test]
+fn changes_that_were_not_taken_are_shown_with_their_reasons() {
+    let world = World::with(|body| match body["model"].as_str() {
+        Some("solver") => usual(body),
+        _ => skill("long", &"Very long. ".repeat(500)).into(),
+    });
+    world.evolution(&["max_cycles: 1"]);
+    let run = world.run("evolve run -c evolution.yaml");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    for shown in [&run.stdout, &run.stderr, &world.run("evolve report w-1").stdout] {
+        assert!(shown.contains("nothing is cut to fit"), "{shown}");
+    }
+    assert!(run.stdout.contains("Proposed and not taken:\nevolve 1: "), "{run:?}");
+}
+
+#[test]
+fn a_run_whose_directory_was_removed_keeps_its_number() {
+    let world = World::finished();
+    std::fs::remove_dir_all(world.env.path("artefacts/feedback")).unwrap();
+    world.evolution(&["max_cycles: 1"]);
+    assert_eq!(world.evolve()["run"], "w-2", "labels and records of w-1 are there");
+    std::fs::remove_dir_all(world.env.path("artefacts/feedback")).unwrap();
+    std::fs::remove_dir_all(world.env.path("artefacts/ledger")).unwrap();
+    assert_eq!(world.evolve()["run"], "w-3", "labels are enough");
+}
+
+#[test]
+fn a_repository_inside_a_workspace_is_refused_before_anything_is_kept() {
+    let world = World::finished();
+    world.env.write("workspaces/w/skills/units/.git/HEAD", "ref: refs/heads/main\n");
+    world.refuses(
+        "evolve rollback workspaces/w evolve-w-1-0",
+        (3, "X015"),
+        &["skills/units/.git", "take it out"],
+    );
+    std::fs::remove_dir_all(world.env.path("workspaces/w/skills/units/.git")).unwrap();
+    world.data("evolve rollback workspaces/w evolve-w-1-0");
 }
 
 #[test]

@@ -235,6 +235,7 @@ fn harness_config_fills_in_what_is_not_said() {
     world.evolution(&["harness_config: experiment.yaml", "timeout: 20"]);
     let told = preview(&world)["settings"].clone();
     assert_eq!((&told["solver"]["name"], &told["timeout_override"]), (&json!("solver-v1"), &json!(20)));
+    assert_eq!(told["memory_mb"], 700, "what is not said is still filled in");
     world.evolution(&["harness_config: ../experiment.yaml"]);
     world.refuses("evolve run -c evolution.yaml", (3, "X020"), &["harness_config"]);
     world.env.write(
@@ -496,6 +497,23 @@ fn a_second_run_says_that_its_holdout_was_looked_at() {
         let again = world.json(command);
         let said = again.errors().into_iter().find(|error| error.0 == "X048").unwrap();
         assert!(said.1.contains("1 of 1 task kept for the end") && said.1.contains("w-1"), "{said:?}");
+        assert_eq!(again.code, Some(0), "a warning fails neither");
+    }
+    // What was learned over one workspace may have been carried into another.
+    world.data("evolve init workspaces/other --harness direct");
+    world.evolution(&["workspace_path: workspaces/other", "holdout: { tasks: 1 }"]);
+    let other = world.json("evolve run -c evolution.yaml --dry-run");
+    assert!(other.errors().iter().any(|error| error.0 == "X048"), "{other:?}");
+}
+
+#[test]
+fn a_workspace_lies_in_the_project() {
+    let world = World::new();
+    for path in ["../w", "workspaces/../../w", "/tmp/w"] {
+        world.evolution(&[&format!("workspace_path: {path}")]);
+        world.refuses("evolve run -c evolution.yaml", (3, "X005"), &["leads out of the project"]);
+        world.swarm(&[&format!("task: {{ workspace: {path}, task_path: tasks }}")]);
+        world.refuses("swarm run swarm.yaml", (3, "X005"), &["leads out of the project"]);
     }
 }
 

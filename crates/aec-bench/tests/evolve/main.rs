@@ -14,6 +14,7 @@ mod division;
 mod finds;
 mod hostile;
 mod kills;
+mod outages;
 mod swarms;
 mod voices;
 mod world;

@@ -131,7 +131,7 @@ fn an_agent_that_fails_too_often_is_retired() {
         let fails = body["model"] == "evolver" && said_by(body, "user").contains("particular: the second");
         if fails { Said::Status(401) } else { different(body) }
     });
-    let agents = AGENTS.replace("count: 3", "count: 3, max_restarts: 1");
+    let agents = AGENTS.replace("count: 3", "count: 3, max_restarts: 2");
     world.swarm(&[&agents, "evolution: { batch_size: 2, max_cycles: 1, error_rate: 0.5, max_tasks: 12 }"]);
     let run = world.json("swarm run swarm.yaml");
     assert_eq!(run.envelope()["data"]["state"], "ended", "{run:?}");
@@ -188,8 +188,20 @@ fn the_money_has_phases_and_is_never_overdrawn() {
     let phases: Vec<Value> =
         world.events("swarm/w-1", "phase_changed").iter().map(|event| event["phase"].clone()).collect();
     assert_eq!(phases[..2], [json!("winding_down"), json!("final")], "{phases:?}");
+    // What was planned is done, and the tasks kept for the end are used: that is the end.
+    assert_eq!(data["holdout"]["pairs"], 2, "{data}");
+    world.refuses("swarm resume w-1 --max-cost 50", (3, "X037"), &["kept for the end", "begin a new run"]);
+    // That holds for one that was killed right after they were used, too.
+    let log = world.directory("swarm/w-1").join("events.jsonl");
+    let text = std::fs::read_to_string(&log).unwrap();
+    let used = text.find("\"purpose\":\"holdout\"").unwrap();
+    let cut = used + text[used..].find('\n').unwrap() + 1;
+    std::fs::write(&log, &text[..cut]).unwrap();
+    let begun = world.events("swarm/w-1", "cycle_started").len();
+    let data = world.data("swarm resume w-1 --max-cost 50");
+    assert_eq!((&data["state"], &data["reason"]), (&json!("ended"), &json!("the budget is used up")));
+    assert_eq!(world.events("swarm/w-1", "cycle_started").len(), begun);
     // After the final threshold no cycle begins.
-    let text = std::fs::read_to_string(world.directory("swarm/w-1").join("events.jsonl")).unwrap();
     let after: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -221,11 +233,8 @@ fn what_trials_may_take_is_a_part_of_the_whole() {
     world.swarm(&[AGENTS, solver, "budget: { max_cost_usd: 20.0, eval_budget_usd: 0.1 }"]);
     let run = world.json("swarm run swarm.yaml");
     let data = run.envelope()["data"].clone();
-    assert_eq!(
-        (&data["state"], &data["reason"]),
-        (&json!("ended"), &json!("the budget is used up")),
-        "{run:?}"
-    );
+    assert_eq!((run.code, &data["state"]), (Some(1), &json!("stopped")), "{run:?}");
+    assert!(data["reason"].as_str().unwrap().contains("the budget is used up"), "{data}");
     let trials: f64 =
         world.records("swarm-w-1").values().map(|record| record.cost.estimated_cost_usd.unwrap()).sum();
     assert!(trials > 0.0 && trials <= 0.1, "{trials}");

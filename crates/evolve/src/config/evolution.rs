@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Acceptance, AcceptanceTable, DEFAULT_CONCURRENCY, DEFAULT_EVOLVER_TEMPERATURE, DEFAULT_EVOLVER_TOKENS,
-    Generate, GenerateTable, HoldoutTable, amount, below, missing, model, own, tokens,
+    Generate, GenerateTable, HoldoutTable, amount, missing, model, own, tokens, workspace,
 };
 use crate::FAMILY;
 
@@ -205,16 +205,16 @@ impl Evolution {
             ("acceptance", "improvement_threshold"),
             &mut problems,
         );
-        let limits = file.timeout.map(|timeout| ResourceLimitsTable {
-            timeout_override: Some(timeout),
-            ..ResourceLimitsTable::default()
-        });
-        let (Some(workspace), Some(evolver), true) = (&file.workspace_path, evolver, problems.is_empty())
-        else {
+        let mut limits =
+            borrowed.as_ref().map(|experiment| experiment.resource_limits.clone()).unwrap_or_default();
+        limits.timeout_override = file.timeout.or(limits.timeout_override);
+        let workspace =
+            workspace(root, file.workspace_path.as_ref(), &document, "workspace_path", &mut problems);
+        let (Some(workspace), Some(evolver), true) = (workspace, evolver, problems.is_empty()) else {
             return Err(problems);
         };
         Ok(Self {
-            workspace: below(root, workspace),
+            workspace,
             classifier: classifier.map(|model| Voice {
                 model,
                 temperature: file.models.classifier_temperature.unwrap_or(0.0),
@@ -235,9 +235,7 @@ impl Evolution {
             batch_size: file.batch_size.map_or(10, Quantity::get),
             max_cycles: file.max_cycles.map_or(20, Quantity::get),
             stagnation_window: file.stagnation_window.map_or(5, Quantity::get),
-            limits: limits
-                .or_else(|| borrowed.as_ref().map(|experiment| experiment.resource_limits.clone()))
-                .unwrap_or_default(),
+            limits,
             strategy: file.strategy.unwrap_or_default(),
             acceptance,
             holdout: file.holdout.tasks,

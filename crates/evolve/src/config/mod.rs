@@ -3,7 +3,7 @@
 mod evolution;
 mod swarm;
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use aec_base::document::{Document, Shared};
 use aec_base::env::Env;
@@ -177,8 +177,26 @@ fn missing(document: &Document, key: &str, fix: &str) -> Problem {
 }
 
 /// A path of a file as its author means it: below the project root.
-fn below(root: &Path, path: &str) -> std::path::PathBuf {
-    root.join(path).components().filter(|part| *part != std::path::Component::CurDir).collect()
+fn below(root: &Path, path: &str) -> PathBuf {
+    root.join(path).components().filter(|part| *part != Component::CurDir).collect()
+}
+
+/// The workspace that a file names. A run versions it and writes there, so it must belong to the project.
+fn workspace(
+    root: &Path,
+    value: Option<&String>,
+    document: &Document,
+    key: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<PathBuf> {
+    let path = below(root, value?);
+    if path.starts_with(root) && !path.components().any(|part| part == Component::ParentDir) {
+        return Some(path);
+    }
+    let what = format!("`{key}` leads out of the project");
+    let problem = document.problem(Shared::BadValue, key, what);
+    problems.push(problem.why("paths are below the project root").fix("write, say, workspaces/mine"));
+    None
 }
 
 /// A problem of a file's own kind.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::evolution::read_solver;
 use super::{
     Acceptance, AcceptanceTable, DEFAULT_CONCURRENCY, Generate, GenerateTable, HoldoutTable, amount, below,
-    missing, model, tokens,
+    missing, model, tokens, workspace,
 };
 use crate::FAMILY;
 
@@ -223,14 +223,16 @@ impl Swarm {
         let threshold = Some(told.improvement_threshold.unwrap_or(0.01));
         let keys = ("evolution", "evolution.improvement_threshold");
         let acceptance = table.check(threshold, &document, keys, &mut problems);
+        let workspace =
+            workspace(root, file.task.workspace.as_ref(), &document, "task.workspace", &mut problems);
         let (Some(workspace), Some(default), Some(max_cost_usd), true) =
-            (&file.task.workspace, default, budget.max_cost_usd, problems.is_empty())
+            (workspace, default, budget.max_cost_usd, problems.is_empty())
         else {
             return Err(problems);
         };
         let seats = 0..count as usize;
         Ok(Self {
-            workspace: below(root, workspace),
+            workspace,
             task_path: file.task.task_path.as_ref().map(|path| below(root, path)),
             generate,
             models: seats

@@ -275,6 +275,11 @@ impl Workspace {
         }
     }
 
+    /// Whether there is such a label.
+    pub fn has_label(&self, label: &str) -> io::Result<bool> {
+        Ok(self.resolve(&format!("refs/tags/{label}"))?.is_some())
+    }
+
     /// Shows a candidate in the working tree: exactly its files, and nothing else. What lies there now must be kept.
     pub fn show(&self, candidate: &Candidate) -> io::Result<()> {
         write_atomic(&self.git.directory().join(TARGET_FILE), candidate.id.hex().as_bytes())?;

@@ -34,6 +34,10 @@ fn collect(root: &Path, inside: &str, depth: usize, files: &mut Files) -> io::Re
             continue;
         }
         let path = if inside.is_empty() { name.to_owned() } else { format!("{inside}/{name}") };
+        // Git keeps such a path and then refuses to read it, so a candidate with one could never be shown again.
+        if is_for_git(name) {
+            return Err(io::Error::other(format!("{path} is a repository or settings of git; take it out")));
+        }
         let kind = entry.file_type()?;
         if kind.is_dir() {
             collect(root, &path, depth + 1, files)?;
@@ -49,6 +53,13 @@ fn collect(root: &Path, inside: &str, depth: usize, files: &mut Files) -> io::Re
         files.insert(path, content);
     }
     Ok(())
+}
+
+/// Whether git takes a name for its own, as it does on every system: whatever the case, and whatever Windows ignores
+/// at its end.
+fn is_for_git(name: &str) -> bool {
+    let stem = name.split(':').next().unwrap_or(name).trim_end_matches([' ', '.']);
+    [".git", "git~1"].iter().any(|own| stem.eq_ignore_ascii_case(own))
 }
 
 /// Puts files in their places and takes those away that are not wanted, with the directories that they leave empty.

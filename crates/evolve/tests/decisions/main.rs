@@ -8,4 +8,5 @@
 
 mod simulation;
 mod state;
+mod view;
 mod world;

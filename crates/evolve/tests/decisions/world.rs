@@ -25,6 +25,7 @@ pub(crate) fn started(kind: Kind, agents: &[&str], horizon: u32) -> RunStarted {
         run: name("w-1"),
         kind,
         experiment: name("evolve-w-1"),
+        roots: None,
         workspace: "w".to_owned(),
         workspace_name: name("w"),
         baseline: Digest::of(b"baseline"),

@@ -15,7 +15,7 @@ use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
 use aec_evolve::event::Kind;
 use aec_evolve::run::RunDirectory;
-use aec_evolve::view::{RunState, View};
+use aec_evolve::view::{CandidateView, RunState, View};
 use aec_report::html::STYLE;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -80,9 +80,23 @@ pub fn standalone(view: &View) -> String {
         .raw(STYLE)
         .raw(WEB_STYLE)
         .raw("</style>\n</head>\n<body>\n<main id=\"main\">\n");
-    run::show(&mut html, view, &Place { limits: FILE, site: None, chosen: None, first: Html::default() });
+    let mut first = Html::default();
+    let made = |candidate: &&CandidateView| !candidate.parents.is_empty();
+    let mut made = view.candidates.iter().filter(made).peekable();
+    if made.peek().is_some() && made.all(|candidate| candidate.diff.is_none()) {
+        first.note(&without_workspace(view));
+    }
+    run::show(&mut html, view, &Place { limits: FILE, site: None, chosen: None, first });
     html.raw("</main>\n<footer><p>Made by aec-bench. One file, no script, no network: a policy in the page forbids both.</p></footer>\n</body>\n</html>\n");
     html.into_string()
+}
+
+/// Why a page has no changes of candidates.
+fn without_workspace(view: &View) -> String {
+    format!(
+        "Changes are not shown: the workspace {} is not there, is not versioned, or does not have these candidates.",
+        view.workspace
+    )
 }
 
 /// Nothing is loaded, nothing runs, and no style but this one counts.
@@ -156,10 +170,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     match missing {
         Missing::Nothing => {}
         Missing::Workspace => {
-            first.note(&format!(
-                "Changes are not shown: the workspace {} is not there, is not versioned, or does not have these candidates.",
-                view.workspace
-            ));
+            first.note(&without_workspace(&view));
         }
         Missing::Late => {
             first.note("Changes of some candidates are not ready yet; load the page again to see them.");
