@@ -56,6 +56,16 @@ pub(super) struct Told {
     pub(super) resumed: Vec<Event>,
 }
 
+impl Told {
+    /// The journal of the run, with what is new in it.
+    fn journal(mut self, directory: &RunDirectory, progress: &EvolveProgress) -> std::io::Result<Journal> {
+        for event in self.resumed {
+            self.log.add(event)?;
+        }
+        Ok(Journal::new(self.log, self.state, directory.path(), Some(progress.of_events())))
+    }
+}
+
 /// Carries a run out from wherever it is.
 pub(super) fn carry_out(
     context: &Context,
@@ -73,7 +83,6 @@ pub(super) fn carry_out(
     };
     let prepared = prepare(context, &opened, arguments, tasks)?;
     let Prepared { models, supply, plan, frame, judge } = prepared;
-    let Told { mut log, state, resumed } = told;
     let Opened { project, workspace, held, settings, kind, .. } = opened;
     let workspace_shown = project.shown(workspace.path()).to_owned();
     let runtime = models::runtime()?;
@@ -96,8 +105,8 @@ pub(super) fn carry_out(
         own: None,
     };
     let (session, _, past) = Session::begin(&beginning)?;
-    let (account, trial_account) = accounts(&project, &settings, &models, &past, &state);
-    let spent_before = past.cost_usd + state.voices.usd;
+    let (account, trial_account) = accounts(&project, &settings, &models, &past, &told.state);
+    let spent_before = past.cost_usd + told.state.voices.usd;
     let taken_before = Taken { cost_usd: past.cost_usd, tokens: past.tokens };
     let control = Control::default();
     let progress = EvolveProgress::new(context)?;
@@ -129,10 +138,7 @@ pub(super) fn carry_out(
         account: trial_account,
         contents: ledger.contents(),
     };
-    for event in resumed {
-        log.add(event)?;
-    }
-    let journal = Arc::new(Journal::new(log, state, directory.path(), Some(progress.of_events())));
+    let journal = Arc::new(told.journal(&directory, &progress)?);
     let engine = Arc::new(Engine {
         settings,
         directory: directory.clone(),
