@@ -1,7 +1,12 @@
 //! The same contract for Kubernetes: an indexed job, one pod for each shard. The manifest is rendered, not submitted.
 
+use std::path::Path;
+
+use aec_base::problem::Problem;
+use aec_base::text::printable;
 use serde_json::{Value, json};
 
+use crate::FAMILY;
 use crate::contract::{Contract, Folder};
 use crate::sbatch::worker_arguments;
 use crate::shell::kubernetes_argument;
@@ -30,6 +35,55 @@ const FAILURES: u32 = 3;
 
 /// Seconds that a pod has to record what it is doing when it is told to end.
 const GRACE: u32 = 60;
+
+impl Pods {
+    /// Refuses what Kubernetes would refuse, and pods that would not find the run.
+    pub fn check(&self, contract: &Contract) -> Result<(), Problem> {
+        let names = [
+            ("--volume-claim", Some(self.claim.as_str())),
+            ("--secret", self.secret.as_deref()),
+            ("--namespace", self.namespace.as_deref()),
+        ];
+        for (flag, name) in names {
+            if let Some(name) = name.filter(|name| !is_name(name)) {
+                let what = format!("`{flag} {}` is no name in Kubernetes", printable(name));
+                let fix = "write small letters, digits and dashes, a letter or digit at both ends";
+                return Err(Problem::error(what).id(FAMILY.number(21)).fix(fix));
+            }
+        }
+        if let Some(memory) = self.memory.as_deref().filter(|memory| !is_quantity(memory)) {
+            let what = format!("`--memory-per-shard {}` is no quantity in Kubernetes", printable(memory));
+            return Err(Problem::error(what).id(FAMILY.number(21)).fix("write, say, 8Gi"));
+        }
+        let roots = [&contract.project, &contract.ledger, &contract.jobs];
+        let mount = Path::new(&self.mount);
+        if !mount.is_absolute() || roots.iter().any(|root| !Path::new(root).starts_with(mount)) {
+            let what = format!("`--mount-path {}` does not hold the run", printable(&self.mount));
+            let problem = Problem::error(what).id(FAMILY.number(21));
+            let why = "pods find project, ledger and jobs by the same paths as this machine";
+            return Err(problem.why(why).fix("name a directory above all three, or leave it out"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether objects can have this name.
+fn is_name(name: &str) -> bool {
+    let plain = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let bytes = name.as_bytes();
+    bytes.len() <= 63
+        && bytes.first().is_some_and(|first| plain(*first))
+        && bytes.last().is_some_and(|last| plain(*last))
+        && bytes.iter().all(|letter| plain(*letter) || *letter == b'-')
+}
+
+/// Whether memory can be asked for in these words.
+fn is_quantity(text: &str) -> bool {
+    const UNITS: [&str; 13] = ["", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    number.parse::<f64>().is_ok_and(|number| number > 0.0) && UNITS.contains(&unit)
+}
 
 /// The manifest of the job.
 pub fn job(contract: &Contract, folder: &Folder, pods: &Pods) -> Value {

@@ -101,6 +101,28 @@ impl Resources {
         Ok(())
     }
 
+    /// Refuses amounts that Slurm does not understand.
+    pub fn check_amounts(&self) -> Result<(), Problem> {
+        let wrong = |flag: &str, value: &str, fix: &str| {
+            let what = format!("`{flag} {}` is not understood by Slurm", aec_base::text::printable(value));
+            Err(Problem::error(what).id(FAMILY.number(21)).fix(fix))
+        };
+        if let Some(memory) = self.memory.as_deref() {
+            let number = memory.strip_suffix(['K', 'M', 'G', 'T', 'k', 'm', 'g', 't']).unwrap_or(memory);
+            if number.parse::<u64>().is_err() {
+                return wrong("--memory-per-shard", memory, "write, say, 16G");
+            }
+        }
+        if let Some(time) = self.time.as_deref() {
+            let is_length = time.starts_with(|first: char| first.is_ascii_digit())
+                && time.chars().all(|letter| letter.is_ascii_digit() || letter == ':' || letter == '-');
+            if !is_length && !["UNLIMITED", "INFINITE"].contains(&time.to_ascii_uppercase().as_str()) {
+                return wrong("--time", time, "write minutes, HH:MM:SS or D-HH:MM:SS");
+            }
+        }
+        Ok(())
+    }
+
     fn directives(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let named = [("partition", &self.partition), ("account", &self.account), ("qos", &self.qos)];

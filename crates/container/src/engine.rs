@@ -528,9 +528,15 @@ pub(crate) async fn remove(docker: &Docker, id: &str) -> bool {
 }
 
 async fn connect(host: String) -> Result<(Docker, Facts), EngineError> {
-    let docker = match host.strip_prefix("unix://") {
-        Some(path) => Docker::connect_with_unix(path, PATIENCE, bollard::API_DEFAULT_VERSION)?,
-        None => Docker::connect_with_http(&host, PATIENCE, bollard::API_DEFAULT_VERSION)?,
+    let docker = match host.split_once("://") {
+        Some(("unix", path)) => Docker::connect_with_unix(path, PATIENCE, bollard::API_DEFAULT_VERSION)?,
+        None | Some(("tcp" | "http", _)) => {
+            Docker::connect_with_http(&host, PATIENCE, bollard::API_DEFAULT_VERSION)?
+        }
+        Some((other, _)) => {
+            let what = format!("engines are not reached through {other}: forward the socket of {host}");
+            return Err(EngineError::Unreachable(what));
+        }
     };
     let docker = docker.negotiate_version().await?;
     let version = docker.version().await?;

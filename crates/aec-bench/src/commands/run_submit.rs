@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use aec_base::file::write_atomic;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
-use aec_base::secret::is_secret_name;
 use aec_base::settings::{Backend, Setting};
 use aec_base::text;
 use aec_base::timestamp::Timestamp;
@@ -103,6 +102,9 @@ pub(crate) fn check(arguments: &RunArguments) -> Result<(), Failure> {
                 return Err(usage(&format!("`--engine k8s` needs {flag}"), "see docs/scale-out.md"));
             }
         }
+    }
+    if engine.engine == EngineChoice::Slurm {
+        resources(engine).check_amounts().map_err(Failure::usage)?;
     }
     resources(engine).check().map_err(Failure::usage)
 }
@@ -259,6 +261,9 @@ fn write(
         spent_before: spent(project, &past, &jobs.join(plan.experiment_id.as_str())),
         variables: variables.keys().cloned().collect(),
     };
+    if engine == Engine::K8s {
+        pods(&arguments.engine, &contract).check(&contract).map_err(Failure::usage)?;
+    }
     let directory = ledger.experiment(&plan.experiment_id);
     let folder = Folder::create(&directory).map_err(|error| {
         let problem = Problem::error(format!("the folder of the run cannot be written: {error}"));
@@ -485,16 +490,18 @@ fn rendered(
              `sbatch --dependency=afterany:JOB {place}/merge.sbatch`."
         )),
         Engine::K8s => {
-            let secrets: Vec<&str> =
-                contract.variables.iter().map(String::as_str).filter(|name| is_secret_name(name)).collect();
             let outcome = outcome.remark(format!(
                 "Written to {place}. Submit with `kubectl apply -f {place}/job.json`; when it has completed, run \
                  `aec-bench runs merge {experiment}`."
             ));
-            if secrets.is_empty() {
+            if contract.variables.is_empty() {
                 outcome
             } else {
-                outcome.remark(format!("The secret of the pods must hold {}.", secrets.join(", ")))
+                // Their values are written nowhere, and may be others there.
+                outcome.remark(format!(
+                    "The pods need {}: the secret that --secret names must hold them.",
+                    contract.variables.join(", ")
+                ))
             }
         }
     })

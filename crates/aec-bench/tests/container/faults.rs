@@ -314,4 +314,6 @@ fn no_engine_is_said_at_once() {
     let run = env.run(["--json", "run", "civil", "--harness", "nop", "--backend", "docker"]);
     assert_eq!((run.code, run.errors()[0].0.as_str()), (Some(4), "B020"), "{run:?}");
     assert!(Engine::connect(&[nowhere], EngineLimits::default()).is_err());
+    let far = Engine::connect(&["ssh://elsewhere".to_owned()], EngineLimits::default()).unwrap_err();
+    assert!(far.to_string().contains("not reached through ssh"), "{far}");
 }

@@ -26,6 +26,13 @@ fn flags_that_make_no_sense_are_refused() {
         ("--engine k8s --shards 4 --image a --volume-claim b", 2, "J021"),
         ("--engine k8s --shards 4 --render --volume-claim b", 2, "J021"),
         ("--engine k8s --shards 4 --render --image a --volume-claim b --time 5", 2, "J021"),
+        ("--engine k8s --shards 4 --render --image a --volume-claim B_b", 2, "J021"),
+        ("--engine k8s --shards 4 --render --image a --volume-claim b --namespace Bad_one", 2, "J021"),
+        ("--engine k8s --shards 4 --render --image a --volume-claim b --mount-path /other", 2, "J021"),
+        ("--engine k8s --shards 4 --render --image a --volume-claim b --mount-path here", 2, "J021"),
+        ("--engine k8s --shards 4 --render --image a --volume-claim b --memory-per-shard lots", 2, "J021"),
+        ("--engine slurm --shards 4 --render --memory-per-shard 16Gi", 2, "J021"),
+        ("--engine slurm --shards 4 --render --time forever", 2, "J021"),
     ] {
         let (found, what) = project.refusal(&format!("{LINE} {flags}"), code);
         assert_eq!(found, id, "{flags}: {what}");
