@@ -130,7 +130,18 @@ pub(crate) fn set(context: &Context, arguments: &ConfigSetArguments) -> Result<O
     config.set(setting, &arguments.value).map_err(edit_failure)?;
     let data = EditData { file, key: Some(key), value: Some(arguments.value.clone()) };
     let remark = format!("{key} = {} in {}", text::printable(&arguments.value), data.file.display());
-    Ok(Outcome::new(context.format, &data, String::new)?.remark(remark))
+    let outcome = Outcome::new(context.format, &data, String::new)?.remark(remark);
+    Ok(match stronger(context, setting) {
+        Some(place) => outcome.remark(format!("This project does not follow it: {place} says otherwise.")),
+        None => outcome,
+    })
+}
+
+/// Where the project around has a value of its own for a setting; the user's does not count there.
+fn stronger(context: &Context, setting: Setting) -> Option<String> {
+    let project = context.project(Vec::new()).ok()?;
+    let Origin::Project(place) = &project.settings.get(setting).origin else { return None };
+    Some(format!("{}:{}", project.shown(&place.file).display(), place.line))
 }
 
 pub(crate) fn reset(context: &Context, arguments: &ConfigResetArguments) -> Result<Outcome, Failure> {

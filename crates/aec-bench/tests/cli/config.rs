@@ -89,6 +89,11 @@ fn the_rungs_change_what_commands_read() {
     assert_eq!(ids(&[]), ["civil/by-user"]);
     env.write("aec-bench.toml", "[paths]\ntasks = \"by-project\"\n");
     assert_eq!(ids(&[]), ["civil/by-project"]);
+    let set = env.run(["config", "set", "tasks-root", "by-user"]);
+    assert!(
+        set.stderr.contains("This project does not follow it: aec-bench.toml:2 says otherwise."),
+        "{set:?}"
+    );
     assert_eq!(ids(&["--tasks-root", "by-flag"]), ["civil/by-flag"]);
     let absolute = env.path("by-flag");
     env.write("aec-bench.toml", format!("[paths]\ntasks = {:?}\n", absolute.to_str().unwrap()));
