@@ -37,8 +37,8 @@ const FAILURES: u32 = 3;
 const GRACE: u32 = 60;
 
 impl Pods {
-    /// Refuses what Kubernetes would refuse, and pods that would not find the run.
-    pub fn check(&self, contract: &Contract) -> Result<(), Problem> {
+    /// Refuses what Kubernetes would refuse, and pods that would not find the run: project, ledger and jobs.
+    pub fn check(&self, roots: [&str; 3]) -> Result<(), Problem> {
         let names = [
             ("--volume-claim", Some(self.claim.as_str())),
             ("--secret", self.secret.as_deref()),
@@ -55,7 +55,6 @@ impl Pods {
             let what = format!("`--memory-per-shard {}` is no quantity in Kubernetes", printable(memory));
             return Err(Problem::error(what).id(FAMILY.number(21)).fix("write, say, 8Gi"));
         }
-        let roots = [&contract.project, &contract.ledger, &contract.jobs];
         let mount = Path::new(&self.mount);
         if !mount.is_absolute() || roots.iter().any(|root| !Path::new(root).starts_with(mount)) {
             let what = format!("`--mount-path {}` does not hold the run", printable(&self.mount));

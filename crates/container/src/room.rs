@@ -291,13 +291,16 @@ fn created(
 ) -> ContainerCreateBody {
     // Podman knows no limit of their number here; what small files take counts as memory.
     let tmpfs = |megabytes: u32| format!("rw,nosuid,nodev,exec,size={megabytes}m,mode=755");
-    let own = ["/tmp", "/home/agent"].map(str::to_owned);
-    let storage = spec.limits.storage_mb;
-    let writable = spec.writable.iter().chain(&own).map(|place| (place.clone(), tmpfs(storage)));
+    let (storage_mb, memory_mb) = (spec.limits.storage_mb, spec.limits.memory_mb);
+    // Together they leave some memory: files stay when those who wrote them are killed, and would take the room with them.
+    let part = |sixteenths: u32| tmpfs(storage_mb.min(memory_mb / 16 * sixteenths).max(1));
+    let own = [("/tmp", 4), ("/home/agent", 1)].map(|(place, parts)| (place.to_owned(), part(parts)));
+    let writable = spec.writable.iter().enumerate();
+    let writable = writable.map(|(at, place)| (place.clone(), part(if at == 0 { 8 } else { 1 })));
     let sealed = spec.sealed.iter().map(|place| (place.clone(), tmpfs(SEALED_MB)));
-    // Podman makes it writable for all where nobody says otherwise.
     // What an image calls a volume would be written to the engine's disk, without bounds.
-    let volumes = volumes.iter().map(|place| (place.clone(), tmpfs(storage)));
+    let volumes = volumes.iter().map(|place| (place.clone(), tmpfs(storage_mb)));
+    // Podman makes it writable for all where nobody says otherwise.
     let closed = ("/var/tmp".to_owned(), tmpfs(1));
     let common = attended(engine, image, spec);
     ContainerCreateBody {
@@ -308,7 +311,8 @@ fn created(
         labels: Some(labels(purpose, purpose.role)),
         host_config: common.host_config.map(|host| HostConfig {
             readonly_rootfs: Some(true),
-            tmpfs: Some(volumes.chain(writable).chain(sealed).chain([closed]).collect()),
+            tmpfs: Some(volumes.chain(writable).chain(own).chain(sealed).chain([closed]).collect()),
+            shm_size: Some((i64::from(memory_mb) / 16).clamp(1, 64) << 20),
             cap_drop: Some(vec!["ALL".to_owned()]),
             cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
             extra_hosts: Some(hosts(compose)),

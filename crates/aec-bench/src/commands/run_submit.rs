@@ -235,8 +235,13 @@ fn write(
         named: &rerun.trials,
         own: None,
     };
-    let (_held, past) = prepare(&beginning)?;
     let engine = if arguments.engine.engine == EngineChoice::K8s { Engine::K8s } else { Engine::Slurm };
+    let roots = [spelled(&project.root)?, spelled(ledger.root())?, spelled(&jobs)?];
+    if engine == Engine::K8s {
+        let roots = [roots[0].as_str(), &roots[1], &roots[2]];
+        pods(&arguments.engine, roots).check(roots).map_err(Failure::usage)?;
+    }
+    let (_held, past) = prepare(&beginning)?;
     ask_for_backend(project, plan)?;
     // Kubernetes hands over its own secrets; nothing of them is written here.
     let asked = project.env.asked_of_shell();
@@ -253,17 +258,14 @@ fn write(
         created_at: Timestamp::now_in_milliseconds(),
         tool_version: VERSION.to_owned(),
         program: program(engine)?,
-        project: spelled(&project.root)?,
-        ledger: spelled(ledger.root())?,
-        jobs: spelled(&jobs)?,
+        project: roots[0].clone(),
+        ledger: roots[1].clone(),
+        jobs: roots[2].clone(),
         flags: flags(context, arguments, project)?,
         rerun: again(trials, &past, rerun),
         spent_before: spent(project, &past, &jobs.join(plan.experiment_id.as_str())),
         variables: variables.keys().cloned().collect(),
     };
-    if engine == Engine::K8s {
-        pods(&arguments.engine, &contract).check(&contract).map_err(Failure::usage)?;
-    }
     let directory = ledger.experiment(&plan.experiment_id);
     let folder = Folder::create(&directory).map_err(|error| {
         let problem = Problem::error(format!("the folder of the run cannot be written: {error}"));
@@ -315,7 +317,8 @@ fn fill(
             shards
         }
         Engine::K8s => {
-            let job = kubernetes::job(contract, folder, &pods(&arguments.engine, contract));
+            let roots = [contract.project.as_str(), &contract.ledger, &contract.jobs];
+            let job = kubernetes::job(contract, folder, &pods(&arguments.engine, roots));
             let mut text = serde_json::to_string_pretty(&job).unwrap_or_default();
             text.push('\n');
             write_atomic(&folder.manifest(), text.as_bytes())?;
@@ -327,8 +330,7 @@ fn fill(
     Ok(text)
 }
 
-fn pods(engine: &EngineArguments, contract: &Contract) -> Pods {
-    let roots = [&contract.project, &contract.ledger, &contract.jobs];
+fn pods(engine: &EngineArguments, roots: [&str; 3]) -> Pods {
     let common = roots.into_iter().map(PathBuf::from).reduce(|common, path| {
         common
             .ancestors()

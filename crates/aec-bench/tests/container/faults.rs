@@ -108,7 +108,7 @@ fn memory_that_runs_out_is_the_agents_own_doing() {
 fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
     let Some((env, _)) = project(1) else { return };
     // Files that stay are memory that no killed process gives back: in the end the room itself has none left.
-    let filling = "i=0; while [ $i -lt 200 ]; do head -c 4M /dev/zero > /tmp/$i 2>/dev/null || head -c 4M /dev/zero > /home/agent/$i; i=$((i+1)); done";
+    let filling = "echo '{}' > output.json; i=0; while [ $i -lt 200 ]; do head -c 4M /dev/zero > /tmp/$i 2>/dev/null || head -c 4M /dev/zero > /home/agent/$i; i=$((i+1)); done";
     let call = serde_json::json!({ "tool_calls": [{ "name": "bash", "arguments": { "command": filling } }] });
     let replies = serde_json::json!({ "replies": [call, call, call, { "text": "done" }] });
     env.write("script.json", replies.to_string());
@@ -123,7 +123,7 @@ fn who_fills_the_memory_of_a_room_does_not_escape_the_verdict() {
     assert_eq!(run.data()["all"]["reward_sum"], 0.0, "{run:?}");
     // What is handed in takes nothing from the verifier.
     let heavy = serde_json::json!({ "tool_calls": [{ "name": "bash", "arguments": {
-        "command": "head -c 40M /dev/zero > big; echo '{\"flow\": 3.2}' > output.json" } }] });
+        "command": "head -c 20M /dev/zero > big; echo '{\"flow\": 3.2}' > output.json" } }] });
     env.write("script.json", serde_json::json!({ "replies": [heavy, { "text": "done" }] }).to_string());
     let run = env.run(["--json", "run", "civil", "-m", model, "-e", "heavy", "--backend", "docker"]);
     assert_eq!((run.code, &run.data()["all"]["reward_sum"]), (Some(0), &0.5.into()), "{run:?}");
