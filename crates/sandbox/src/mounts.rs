@@ -64,7 +64,7 @@ pub(crate) fn build(spec: &RoomSpec, privileged: bool) -> Result<(), StepError> 
         show(root, path)?;
     }
     write_configuration(root)?;
-    link_programs(root, &spec.programs)?;
+    link_programs(root, spec)?;
     devices(root)?;
     for directory in ["/proc", WRITABLE].into_iter().chain(mount_points(spec)) {
         step(format!("make {directory}"), fs_err::create_dir_all(inside(root, directory)))?;
@@ -168,14 +168,19 @@ fn show_system(root: &Path) -> Result<(), StepError> {
 
 /// Shows a file or directory of the host, read-only, at its own place. What is not there is left out.
 fn show(root: &Path, path: &Path) -> Result<(), StepError> {
+    show_at(path, inside(root, path))
+}
+
+/// The same at another place.
+fn show_at(path: &Path, target: PathBuf) -> Result<(), StepError> {
     let Ok(metadata) = path.metadata() else { return Ok(()) };
-    let target = inside(root, path);
     let shown = path.display();
     if metadata.is_dir() {
         step(format!("make {shown}"), fs_err::create_dir_all(&target))?;
     } else {
-        let parent = target.parent().unwrap_or(root);
-        step(format!("make the parent of {shown}"), fs_err::create_dir_all(parent))?;
+        if let Some(parent) = target.parent() {
+            step(format!("make the parent of {shown}"), fs_err::create_dir_all(parent))?;
+        }
         step(format!("make {shown}"), fs_err::write(&target, ""))?;
     }
     step(format!("show {shown}"), mount_bind_recursive(path, &target))?;
@@ -237,11 +242,16 @@ fn write_configuration(root: &Path) -> Result<(), StepError> {
     Ok(())
 }
 
-fn link_programs(root: &Path, programs: &[(String, PathBuf)]) -> Result<(), StepError> {
+fn link_programs(root: &Path, spec: &RoomSpec) -> Result<(), StepError> {
     let directory = inside(root, PROGRAMS);
     step("make a place for programs", fs_err::create_dir_all(&directory))?;
-    for (name, target) in programs {
-        step(format!("link {name}"), std::os::unix::fs::symlink(target, directory.join(name)))?;
+    for (name, target) in &spec.programs {
+        if mount_points(spec).any(|place| target.starts_with(place)) {
+            // Its own place is one that is new in the room, and empty.
+            show_at(target, directory.join(name))?;
+        } else {
+            step(format!("link {name}"), std::os::unix::fs::symlink(target, directory.join(name)))?;
+        }
     }
     Ok(())
 }
