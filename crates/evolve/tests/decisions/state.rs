@@ -3,14 +3,12 @@
 use aec_base::digest::Digest;
 use aec_evolve::config::Strategy;
 use aec_evolve::edit::Scope;
-use aec_evolve::event::{
-    Arm, CycleStarted, Decided, Event, Kind, Measured, Phase, Purpose, Role, TaskRef, Way,
-};
+use aec_evolve::event::{Arm, Decided, Event, Kind, Measured, Phase, Purpose, Role, TaskRef, Way};
 use aec_evolve::gate::{Bar, Rejection, Standing};
 use aec_evolve::state::{State, Status};
 use aec_evolve::strategy::{Next, next};
 
-use crate::world::{proposed, seen, settings, started, tasks};
+use crate::world::{cycle_started, proposed, seen, settings, started, tasks};
 
 const BASELINE: &[u8] = b"baseline";
 
@@ -21,15 +19,7 @@ fn swarm() -> State {
 fn begin(state: &mut State, agent: &str, parent: Digest) -> Vec<TaskRef> {
     let cycle = state.lanes[agent].cycle + 1;
     let tasks = tasks(state, 2);
-    state.apply(&Event::CycleStarted(CycleStarted {
-        agent: agent.to_owned(),
-        cycle,
-        way: Way::Mutation,
-        parent,
-        partner: None,
-        scope: Scope::Minimal,
-        tasks: tasks.clone(),
-    }));
+    state.apply(&cycle_started(agent, cycle, parent, tasks.clone()));
     tasks
 }
 
@@ -125,17 +115,8 @@ fn tasks_of_tests_are_learned_from_once() {
     assert_eq!(state.known_tasks(baseline, 10), fresh);
     assert_eq!(state.known_tasks(baseline, 2), fresh[..2]);
     decide(&mut state, "agent-0", child, baseline, Some(Rejection::NoGain));
-    let cycle = CycleStarted {
-        agent: "agent-1".to_owned(),
-        cycle: 1,
-        way: Way::Mutation,
-        parent: baseline,
-        partner: None,
-        scope: Scope::Minimal,
-        tasks: fresh[..2].to_vec(),
-    };
     let supplied = state.used.supplied.clone();
-    state.apply(&Event::CycleStarted(cycle));
+    state.apply(&cycle_started("agent-1", 1, baseline, fresh[..2].to_vec()));
     assert_eq!(state.used.supplied, supplied, "they were not taken from those to learn from");
     assert_eq!(state.known_tasks(baseline, 10), fresh[2..]);
     assert_eq!(state.nearest_miss(), Some(child));

@@ -2,13 +2,12 @@
 
 use aec_base::digest::Digest;
 use aec_base::timestamp::Timestamp;
-use aec_evolve::edit::Scope;
-use aec_evolve::event::{CycleStarted, Decided, Ending, Entry, Event, Kind, RetiredFor, Way};
+use aec_evolve::event::{Decided, Ending, Entry, Event, Kind, RetiredFor};
 use aec_evolve::gate::{Rejection, Standing};
 use aec_evolve::view::View;
 use aec_evolve::workspace::candidate::name;
 
-use crate::world::{proposed, started};
+use crate::world::{cycle_started, proposed, started};
 
 const STANDING: Standing =
     Standing { pairs: 20, left_out: 0, difference: 0.5, low: 0.1, high: 0.8, evidence: 500.0 };
@@ -21,15 +20,7 @@ fn view(events: Vec<Event>) -> View {
 }
 
 fn begin(agent: &str, cycle: u32, parent: Digest) -> Event {
-    Event::CycleStarted(CycleStarted {
-        agent: agent.to_owned(),
-        cycle,
-        way: Way::Mutation,
-        parent,
-        partner: None,
-        scope: Scope::Minimal,
-        tasks: Vec::new(),
-    })
+    cycle_started(agent, cycle, parent, Vec::new())
 }
 
 fn decide(agent: &str, cycle: u32, candidate: Digest, rejection: Option<Rejection>) -> Event {

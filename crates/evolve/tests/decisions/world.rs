@@ -4,7 +4,8 @@ use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::settings::Backend;
 use aec_evolve::config::{Acceptance, Strategy, Voice};
-use aec_evolve::event::{Kind, LOG_VERSION, Proposed, RunStarted, Seen, TaskRef};
+use aec_evolve::edit::Scope;
+use aec_evolve::event::{CycleStarted, Event, Kind, LOG_VERSION, Proposed, RunStarted, Seen, TaskRef, Way};
 use aec_evolve::run::Settings;
 use aec_evolve::state::State;
 use aec_judge::verdict::Outcome;
@@ -52,6 +53,19 @@ pub(crate) fn seen(number: usize, reward: Option<f64>) -> Seen {
         tokens: 10,
         cost_usd: Some(0.01),
     }
+}
+
+/// A cycle that begins.
+pub(crate) fn cycle_started(agent: &str, cycle: u32, parent: Digest, tasks: Vec<TaskRef>) -> Event {
+    Event::CycleStarted(CycleStarted {
+        agent: agent.to_owned(),
+        cycle,
+        way: Way::Mutation,
+        parent,
+        partner: None,
+        scope: Scope::Minimal,
+        tasks,
+    })
 }
 
 /// A candidate that was made.
