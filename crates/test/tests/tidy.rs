@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 18] = [
+const ROOMS: [&str; 19] = [
     "aec-base",
     "aec-sandbox",
     "aec-rlm",
@@ -19,6 +19,7 @@ const ROOMS: [&str; 18] = [
     "aec-cluster",
     "aec-report",
     "aec-harbor",
+    "aec-package",
     "aec-prime",
     "aec-eval",
     "aec-evolve",

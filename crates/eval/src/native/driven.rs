@@ -9,7 +9,7 @@ use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
 use aec_model::client::Scope;
 use aec_model::gateway::Gateway;
-use aec_prime::package::manifest::PackagedTask;
+use aec_package::manifest::PackagedTask;
 use aec_run::experiment::Harness;
 use aec_run::harness::{self, End, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use aec_run::parameters::Parameters;

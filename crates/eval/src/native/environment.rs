@@ -11,9 +11,9 @@ use aec_container::Purpose;
 use aec_judge::judge::{Isolation, JudgeLimits};
 use aec_judge::scorer::Answers;
 use aec_judge::verifier::VerifierFiles;
-use aec_prime::package::lane::{HarnessMode, Lane};
-use aec_prime::package::manifest::{PackagedFile, PackagedTask};
-use aec_prime::package::select::{SMALLEST_SPLIT, place, select};
+use aec_package::lane::{HarnessMode, Lane};
+use aec_package::manifest::{PackagedFile, PackagedTask};
+use aec_package::select::{SMALLEST_SPLIT, place, select};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

@@ -7,7 +7,7 @@ use aec_model::client::{Model, Scope};
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, ToolCall, Usage};
 use aec_model::meter::Account;
-use aec_prime::package::lane::Lane;
+use aec_package::lane::Lane;
 use aec_run::harness::tool_loop::name_calls;
 use aec_run::harness::{self, Limit};
 use aec_run::room::MAX_PIDS;

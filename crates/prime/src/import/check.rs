@@ -10,10 +10,10 @@ use aec_judge::judge::Judge;
 use aec_judge::submission::Submission;
 use aec_judge::verdict::Verdict;
 use aec_judge::verifier::VerifierFiles;
+use aec_package::lane::{Lane, lane};
 use aec_task::dataset::tree::{Memory, hash};
 use aec_task::task::{Task, primary_output};
 
-use crate::package::lane::{Lane, lane};
 use crate::rollouts::rollout::Rollout;
 
 /// How far two rewards may lie apart and be the same: one of them went through text.

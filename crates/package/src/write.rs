@@ -7,8 +7,8 @@ use aec_base::digest::{Digest, Hasher};
 use aec_base::staging::{Staging, sync_all};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::assemble::Assembled;
-use super::project::{PackageName, pyproject, readme};
+use crate::assemble::Assembled;
+use crate::project::{PackageName, pyproject, readme};
 use crate::runtime;
 
 /// A package that was written.

@@ -3,7 +3,7 @@
 use aec_base::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::lane::{HarnessMode, Lane};
+use crate::lane::{HarnessMode, Lane};
 
 /// The format of the manifest.
 pub const SCHEMA_VERSION: u32 = 1;

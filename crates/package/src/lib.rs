@@ -4,12 +4,18 @@ mod assemble;
 pub mod lane;
 pub mod manifest;
 mod project;
+mod runtime;
 pub mod select;
 mod write;
 
 pub use assemble::{Assembled, assemble};
 pub use project::PackageName;
 pub use write::{WriteError, Written, write};
+
+use aec_base::document::Family;
+
+/// Problems of packages are `H…`, and so are those of the loop that packages go through.
+pub const FAMILY: Family = Family('H');
 
 /// What a package is to be.
 #[derive(Clone, Debug)]

@@ -14,13 +14,13 @@ use aec_task::dataset::tree::{Memory, hash};
 use aec_task::file::{Difficulty, Visibility};
 use aec_task::task::{Task, Tool, primary_output};
 
-use super::lane::{HarnessMode, Lane, guardrails, lane};
-use super::manifest::{
+use crate::FAMILY;
+use crate::lane::{HarnessMode, Lane, guardrails, lane};
+use crate::manifest::{
     PackageManifest, PackagedFile, PackagedSide, PackagedTask, PackagedTool, PackagedVerifier, Prompts,
     SCHEMA_VERSION, SplitRule, TaskLimits,
 };
-use super::{Audience, PackageSpec};
-use crate::FAMILY;
+use crate::{Audience, PackageSpec};
 
 /// Sides are drawn from here, as `dataset split --seed 0` would draw them.
 const SPLIT_SEED: i64 = 0;

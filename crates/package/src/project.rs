@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::lane::Lane;
-use super::manifest::{PackageManifest, PackagedSide};
-use super::select::{Ask, select};
+use crate::lane::Lane;
+use crate::manifest::{PackageManifest, PackagedSide};
+use crate::select::{Ask, select};
 
 /// Names longer than this are cut by somebody on the way.
 const LONGEST: usize = 64;
@@ -50,7 +50,7 @@ impl PackageName {
 }
 
 /// `pyproject.toml`, also beside the module: that is where `verifiers` looks for the defaults of an evaluation.
-pub(super) fn pyproject(name: &PackageName, manifest: &PackageManifest) -> String {
+pub(crate) fn pyproject(name: &PackageName, manifest: &PackageManifest) -> String {
     let module = &manifest.name;
     let examples = manifest.tasks.len().min(5);
     format!(
@@ -80,7 +80,7 @@ fn count(number: usize, what: &str) -> String {
     if number == 1 { format!("one {what}") } else { format!("{number} {what}s") }
 }
 
-pub(super) fn readme(name: &PackageName, manifest: &PackageManifest) -> String {
+pub(crate) fn readme(name: &PackageName, manifest: &PackageManifest) -> String {
     let tasks = &manifest.tasks;
     let on = |side: PackagedSide| select(manifest, &Ask { side: Some(side), ..Ask::default() }).tasks.len();
     let overlap = select(manifest, &Ask::default()).overlap;

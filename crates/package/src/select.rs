@@ -2,7 +2,7 @@
 
 use aec_base::digest::Digest;
 
-use super::manifest::{PackageManifest, PackagedSide, PackagedTask};
+use crate::manifest::{PackageManifest, PackagedSide, PackagedTask};
 
 /// A smaller slice stays whole: an environment without tasks is of no use to anybody.
 pub const SMALLEST_SPLIT: usize = 5;
