@@ -26,6 +26,5 @@ pub mod routing;
 pub mod script;
 pub mod sign;
 pub mod tape;
-pub mod test_server;
 pub mod transport;
 mod ways;

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 19] = [
+const ROOMS: [&str; 20] = [
     "aec-base",
     "aec-sandbox",
     "aec-rlm",
@@ -14,6 +14,7 @@ const ROOMS: [&str; 19] = [
     "aec-judge",
     "aec-author",
     "aec-model",
+    "aec-model-server",
     "aec-ledger",
     "aec-run",
     "aec-cluster",

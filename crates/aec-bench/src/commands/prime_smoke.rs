@@ -10,7 +10,7 @@ use aec_model::check::Checking;
 use aec_model::meter::Unpriced;
 use aec_model::retry::RetryPolicy;
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_prime::FAMILY;
 use aec_prime::service::hub::Package;
 use aec_prime::smoke::{

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aec_model::failure::FailureKind;
 use aec_model::meter::Budget;
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_run::experiment::Harness;
 use aec_run::harness::{AgentFile, End, Limit};
 use aec_run::trajectory::EventRole;

@@ -15,7 +15,7 @@ async fn on_a_server(
     bench: &mut Bench,
     answers: &[(&str, &str)],
     faults: &[&str],
-) -> aec_model::test_server::TestServer {
+) -> aec_model_server::TestServer {
     let conversation = |(when, text): &(&str, &str)| json!({"when": when, "replies": [{"text": text}]});
     let script = json!({"conversations": answers.iter().map(conversation).collect::<Vec<_>>()});
     served(bench, &script, &["mine", "wise"], faults).await
@@ -212,7 +212,7 @@ async fn texts_of_tables_keep_their_lines_and_sources_their_paths() {
 }
 
 /// The system and user messages of what a model of this name was asked, sorted.
-fn asked(server: &aec_model::test_server::TestServer, model: &str) -> Vec<(String, String)> {
+fn asked(server: &aec_model_server::TestServer, model: &str) -> Vec<(String, String)> {
     let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
     let of = bodies(server).into_iter().filter(|body| body["model"] == model);
     let mut asked: Vec<(String, String)> =

@@ -34,7 +34,7 @@ use aec_model::retry::RetryPolicy;
 use aec_model::routing::Routes;
 use aec_model::script::Script;
 use aec_model::tape::Tape;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_run::experiment::Harness;
 use aec_run::harness::{self, AgentFile, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use aec_run::parameters::Parameters;

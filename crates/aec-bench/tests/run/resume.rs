@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aec_judge::verdict::Outcome;
 use aec_model::event::CallEvent;
-use aec_model::test_server::{Options, Range};
+use aec_model_server::{Options, Range};
 use aec_run::trajectory::{self, Event, EventRole};
 use aec_test::files::names_in;
 use aec_test::wait::until;

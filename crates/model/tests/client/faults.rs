@@ -7,7 +7,7 @@ use aec_model::client::Scope;
 use aec_model::event::CallEvent;
 use aec_model::meter::Budget;
 use aec_model::retry::RetryPolicy;
-use aec_model::test_server::{Answers, Fault, FaultKind, Options};
+use aec_model_server::{Answers, Fault, FaultKind, Options};
 
 use super::{account, ask_many, client, model, plain, start};
 

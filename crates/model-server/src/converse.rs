@@ -1,15 +1,15 @@
 //! Bedrock's Converse format as it is written.
 
+use aec_model::script::Ending;
 use bytes::BytesMut;
 use serde_json::{Value, json};
 
-use super::answer::Part;
-use super::frame;
-use super::voice::{Reply, Voice, json};
-use crate::script::Ending;
+use crate::answer::Part;
+use crate::frame;
+use crate::voice::{Reply, Voice, json};
 
 /// The voice of Converse.
-pub(super) struct Converse;
+pub(crate) struct Converse;
 
 /// Real events are padded so that their lengths say nothing.
 const PADDING: &str = "abcdefghijklmnop";

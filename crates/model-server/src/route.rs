@@ -4,7 +4,7 @@ use http::Method;
 
 /// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// OpenAI chat completions.
     OpenAi,
     /// The same, below a deployment of an Azure resource.
@@ -19,7 +19,7 @@ pub(super) enum Form {
 
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Route {
+pub(crate) enum Route {
     /// To the model.
     Model {
         form: Form,
@@ -41,7 +41,7 @@ pub(super) enum Route {
 /// Kinds of paths, as they are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Chat,
     AzureChat,
     Messages,
@@ -56,7 +56,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Names in the order of the variants.
-    pub(super) const NAMES: [&str; 10] = [
+    pub(crate) const NAMES: [&str; 10] = [
         "chat_completions",
         "azure_chat_completions",
         "messages",
@@ -71,7 +71,7 @@ impl Kind {
 }
 
 impl Route {
-    pub(super) fn of(method: &Method, path: &str) -> Self {
+    pub(crate) fn of(method: &Method, path: &str) -> Self {
         let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let model = |form, kind, model: Option<&str>, stream| Self::Model {
             form,
@@ -103,7 +103,7 @@ impl Route {
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match self {
             Self::Model { kind, .. } => *kind,
             Self::Models => Kind::Models,

@@ -6,30 +6,30 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// So many requests per minute: a full bucket at first, refilled at that rate.
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     capacity: f64,
     state: Mutex<(f64, Instant)>,
 }
 
 /// What the bucket says to one request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Level {
-    pub(super) limit: u32,
-    pub(super) remaining: u32,
+pub(crate) struct Level {
+    pub(crate) limit: u32,
+    pub(crate) remaining: u32,
     /// How long until the request is let through; zero if it is.
-    pub(super) wait: Duration,
+    pub(crate) wait: Duration,
     /// How long until the bucket is full.
-    pub(super) reset: Duration,
+    pub(crate) reset: Duration,
 }
 
 impl Bucket {
-    pub(super) fn new(per_minute: u32) -> Self {
+    pub(crate) fn new(per_minute: u32) -> Self {
         let capacity = f64::from(per_minute);
         Self { capacity, state: Mutex::new((capacity, Instant::now())) }
     }
 
     /// Takes one request out, if there is one.
-    pub(super) fn take(&self) -> Level {
+    pub(crate) fn take(&self) -> Level {
         let per_second = self.capacity / 60.0;
         let now = Instant::now();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

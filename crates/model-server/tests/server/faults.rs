@@ -1,6 +1,6 @@
 //! Every fault in every format.
 
-use aec_model::test_server::{Answers, FaultKind, Options, TestServer};
+use aec_model_server::{Answers, FaultKind, Options, TestServer};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::BytesMut;

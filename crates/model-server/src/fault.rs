@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use aec_base::text;
 
-use super::draw::{mix, unit};
+use crate::draw::{mix, unit};
 
 /// A kind of fault. Each has its own form in each wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,7 +139,7 @@ impl FromStr for Fault {
 
 /// The fault that befalls a request, if any: it follows from the seed, the digest of the request's body and how
 /// often this digest came before, so the order of different requests does not matter.
-pub(super) fn draw(faults: &[Fault], seed: u64, digest: u64, repetition: u32) -> Option<FaultKind> {
+pub(crate) fn draw(faults: &[Fault], seed: u64, digest: u64, repetition: u32) -> Option<FaultKind> {
     if faults.is_empty() {
         return None;
     }

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// One number from two, such that all bits of both count.
-pub(super) fn mix(a: u64, b: u64) -> u64 {
+pub(crate) fn mix(a: u64, b: u64) -> u64 {
     let mut z = a ^ b.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -12,7 +12,7 @@ pub(super) fn mix(a: u64, b: u64) -> u64 {
 }
 
 /// One number from some bytes and a number.
-pub(super) fn mix_bytes(start: u64, bytes: &[u8]) -> u64 {
+pub(crate) fn mix_bytes(start: u64, bytes: &[u8]) -> u64 {
     let mut hash = mix(start, bytes.len() as u64);
     let mut chunks = bytes.chunks_exact(8);
     for chunk in &mut chunks {
@@ -26,37 +26,37 @@ pub(super) fn mix_bytes(start: u64, bytes: &[u8]) -> u64 {
 
 /// A sequence of numbers that follows from its seed.
 #[derive(Clone, Copy)]
-pub(super) struct Draws(u64);
+pub(crate) struct Draws(u64);
 
 impl Draws {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0, 0)
     }
 
     /// At least 0, less than 1.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         unit(self.next())
     }
 
     /// A number of a range, both ends included.
-    pub(super) fn between(&mut self, least: u64, most: u64) -> u64 {
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> u64 {
         let span = most.saturating_sub(least).saturating_add(1);
         least + self.next() % span
     }
 
     /// Letters and digits, as in the ids of providers.
-    pub(super) fn letters(&mut self, length: usize) -> String {
+    pub(crate) fn letters(&mut self, length: usize) -> String {
         const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
         (0..length).map(|_| char::from(ALPHABET[usize::try_from(self.next() % 62).unwrap_or(0)])).collect()
     }
 
     /// Hexadecimal digits in groups, as in a UUID.
-    pub(super) fn uuid(&mut self) -> String {
+    pub(crate) fn uuid(&mut self) -> String {
         let (high, low) = (self.next(), self.next());
         format!(
             "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
@@ -70,7 +70,7 @@ impl Draws {
 }
 
 /// A number as a share of all numbers: at least 0, less than 1.
-pub(super) fn unit(number: u64) -> f64 {
+pub(crate) fn unit(number: u64) -> f64 {
     const BITS: u32 = 53;
     #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
     let share = (number >> (64 - BITS)) as f64 / (1_u64 << BITS) as f64;
@@ -80,37 +80,37 @@ pub(super) fn unit(number: u64) -> f64 {
 /// How often each request came, in a table that does not grow. Requests whose digests end alike share a
 /// counter, so among very many different requests a new one may find its counter above zero; it is then drawn
 /// for like a repetition, with the same probabilities.
-pub(super) struct Repetitions(Box<[AtomicU32]>);
+pub(crate) struct Repetitions(Box<[AtomicU32]>);
 
 impl Repetitions {
     const COUNTERS: usize = 1 << 17;
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self((0..Self::COUNTERS).map(|_| AtomicU32::new(0)).collect())
     }
 
     /// How often this digest came before, counting this time.
-    pub(super) fn count(&self, digest: u64) -> u32 {
+    pub(crate) fn count(&self, digest: u64) -> u32 {
         self.0[slot(digest, Self::COUNTERS)].fetch_add(1, Ordering::Relaxed)
     }
 }
 
 /// Prompts whose beginnings a provider's cache would know, as fingerprints in a table that does not grow. A
 /// newer prompt takes the place of an older one with the same slot, as in a cache that evicts.
-pub(super) struct Prefixes(Box<[AtomicU64]>);
+pub(crate) struct Prefixes(Box<[AtomicU64]>);
 
 impl Prefixes {
     const ENTRIES: usize = 1 << 15;
 
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self((0..Self::ENTRIES).map(|_| AtomicU64::new(0)).collect())
     }
 
-    pub(super) fn knows(&self, fingerprint: u64) -> bool {
+    pub(crate) fn knows(&self, fingerprint: u64) -> bool {
         self.0[slot(fingerprint, Self::ENTRIES)].load(Ordering::Relaxed) == fingerprint
     }
 
-    pub(super) fn learn(&self, fingerprint: u64) {
+    pub(crate) fn learn(&self, fingerprint: u64) {
         self.0[slot(fingerprint, Self::ENTRIES)].store(fingerprint, Ordering::Relaxed);
     }
 }

@@ -3,33 +3,33 @@
 use bytes::BytesMut;
 use serde_json::Value;
 
-use super::answer::Answer;
-use super::prompt::InputTokens;
-use super::route::Form;
-use super::{anthropic, converse, openai};
+use crate::answer::Answer;
+use crate::prompt::InputTokens;
+use crate::route::Form;
+use crate::{anthropic, converse, openai};
 
 /// When every answer was made, in seconds: a fixed moment, so that the same request gets the same bytes.
-pub(super) const CREATED: u64 = 1_767_225_600;
+pub(crate) const CREATED: u64 = 1_767_225_600;
 
 /// An answer with all that a wire format says around it.
-pub(super) struct Reply {
-    pub(super) form: Form,
-    pub(super) model: String,
+pub(crate) struct Reply {
+    pub(crate) form: Form,
+    pub(crate) model: String,
     /// Letters and digits to make ids of.
-    pub(super) id: String,
-    pub(super) answer: Answer,
+    pub(crate) id: String,
+    pub(crate) answer: Answer,
     /// Tokens of the answer, and those of them that are thoughts.
-    pub(super) output: u64,
-    pub(super) thoughts: u64,
-    pub(super) input: InputTokens,
-    pub(super) include_usage: bool,
-    pub(super) latency_ms: u64,
+    pub(crate) output: u64,
+    pub(crate) thoughts: u64,
+    pub(crate) input: InputTokens,
+    pub(crate) include_usage: bool,
+    pub(crate) latency_ms: u64,
     /// What every event of a stream begins with, where the format has such a thing.
-    pub(super) head: String,
+    pub(crate) head: String,
 }
 
 /// A wire format as it is written. Events are appended to the given buffer.
-pub(super) trait Voice: Send + Sync {
+pub(crate) trait Voice: Send + Sync {
     /// The whole answer.
     fn whole(&self, reply: &Reply, out: &mut BytesMut);
 
@@ -65,7 +65,7 @@ pub(super) trait Voice: Send + Sync {
 }
 
 /// The voice of a wire format.
-pub(super) fn voice(form: Form) -> &'static dyn Voice {
+pub(crate) fn voice(form: Form) -> &'static dyn Voice {
     match form {
         Form::OpenAi | Form::Azure => &openai::OpenAi,
         Form::Anthropic => &anthropic::Events,
@@ -75,7 +75,7 @@ pub(super) fn voice(form: Form) -> &'static dyn Voice {
 }
 
 /// Appends JSON.
-pub(super) fn json(out: &mut BytesMut, value: &impl serde::Serialize) {
+pub(crate) fn json(out: &mut BytesMut, value: &impl serde::Serialize) {
     use bytes::BufMut as _;
     // Texts, numbers and `Value`s are always JSON, and a buffer takes everything.
     let _unused = serde_json::to_writer(out.writer(), value);

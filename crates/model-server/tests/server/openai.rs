@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options};
+use aec_model_server::{Answers, Options};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Case, Ended, Family, request, send, start};

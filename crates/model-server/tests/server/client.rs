@@ -1,6 +1,6 @@
 //! A plain client and readers of streams, written for these tests alone.
 
-use aec_model::test_server::{Options, TestServer};
+use aec_model_server::{Options, TestServer};
 use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, Response};

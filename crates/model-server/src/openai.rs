@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
+use aec_model::script::Ending;
 use bytes::BytesMut;
 use serde_json::{Value, json};
 
-use super::answer::Part;
-use super::route::Form;
-use super::voice::{CREATED, Reply, Voice, json};
-use crate::script::Ending;
+use crate::answer::Part;
+use crate::route::Form;
+use crate::voice::{CREATED, Reply, Voice, json};
 
 /// The voice of OpenAI-like servers.
-pub(super) struct OpenAi;
+pub(crate) struct OpenAi;
 
 impl Voice for OpenAi {
     fn whole(&self, reply: &Reply, out: &mut BytesMut) {
@@ -142,7 +142,7 @@ impl Voice for OpenAi {
 }
 
 /// The list of models.
-pub(super) fn models(names: &[&str]) -> Value {
+pub(crate) fn models(names: &[&str]) -> Value {
     let entry = |name: &&str| json!({"id": name, "object": "model", "created": CREATED, "owned_by": "test"});
     json!({"object": "list", "data": names.iter().map(entry).collect::<Vec<_>>()})
 }
@@ -219,7 +219,7 @@ fn finish_reason(ending: Ending) -> &'static str {
 }
 
 /// What Azure says of the four kinds of harm.
-pub(super) fn filter_results(ending: Ending) -> Value {
+pub(crate) fn filter_results(ending: Ending) -> Value {
     let hit = ending == Ending::ContentFilter;
     let safe = json!({"filtered": false, "severity": "safe"});
     let violence = json!({"filtered": hit, "severity": if hit { "high" } else { "safe" }});

@@ -2,43 +2,43 @@
 
 use serde_json::Value;
 
-use super::pairs;
-use super::prompt::Prompt;
-use super::route::Form;
+use crate::pairs;
+use crate::prompt::Prompt;
+use crate::route::Form;
 
 /// What a request asks for.
-pub(super) struct Ask {
-    pub(super) model: String,
-    pub(super) stream: bool,
+pub(crate) struct Ask {
+    pub(crate) model: String,
+    pub(crate) stream: bool,
     /// Whether an OpenAI stream ends with a count of tokens.
-    pub(super) include_usage: bool,
-    pub(super) most_tokens: Option<u64>,
+    pub(crate) include_usage: bool,
+    pub(crate) most_tokens: Option<u64>,
     /// The first message of the user.
-    pub(super) first_text: String,
+    pub(crate) first_text: String,
     /// The last text of the user.
-    pub(super) user_text: String,
+    pub(crate) user_text: String,
     /// How often the assistant spoke.
-    pub(super) turns: usize,
-    pub(super) tools: Vec<OfferedTool>,
-    pub(super) choice: Choice,
+    pub(crate) turns: usize,
+    pub(crate) tools: Vec<OfferedTool>,
+    pub(crate) choice: Choice,
     /// Texts that end the answer.
-    pub(super) stop_texts: Vec<String>,
+    pub(crate) stop_texts: Vec<String>,
     /// Whether the model is to think first.
-    pub(super) thinks: bool,
+    pub(crate) thinks: bool,
     /// The schema that the answer must satisfy.
-    pub(super) schema: Option<Value>,
-    pub(super) prompt: Prompt,
+    pub(crate) schema: Option<Value>,
+    pub(crate) prompt: Prompt,
 }
 
 /// A tool that may be called.
-pub(super) struct OfferedTool {
-    pub(super) name: String,
-    pub(super) schema: Value,
+pub(crate) struct OfferedTool {
+    pub(crate) name: String,
+    pub(crate) schema: Value,
 }
 
 /// Whether a tool must be called.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(crate) enum Choice {
     Auto,
     Never,
     Any,
@@ -47,16 +47,16 @@ pub(super) enum Choice {
 
 /// Why a request is refused, in the provider's words.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Invalid {
-    pub(super) message: String,
+pub(crate) struct Invalid {
+    pub(crate) message: String,
     /// The parameter that an OpenAI error names.
-    pub(super) param: Option<&'static str>,
+    pub(crate) param: Option<&'static str>,
     /// The code that an OpenAI error names.
-    pub(super) code: Option<&'static str>,
+    pub(crate) code: Option<&'static str>,
 }
 
 impl Invalid {
-    pub(super) fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), param: None, code: None }
     }
 
@@ -68,7 +68,7 @@ impl Invalid {
 }
 
 /// Reads the body of a request. The path names the model and the manner of the answer for some formats.
-pub(super) fn parse(
+pub(crate) fn parse(
     form: Form,
     path_model: Option<&str>,
     path_stream: bool,
@@ -210,11 +210,11 @@ fn texts(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-pub(super) fn messages(body: &Value) -> &[Value] {
+pub(crate) fn messages(body: &Value) -> &[Value] {
     body.get("messages").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-pub(super) fn role(message: &Value) -> &str {
+pub(crate) fn role(message: &Value) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 

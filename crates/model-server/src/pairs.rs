@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::ask::{Invalid, role};
-use super::route::Form;
+use crate::ask::{Invalid, role};
+use crate::route::Form;
 
 /// Whether every call has its result where the provider expects it, and every result its call.
-pub(super) fn check(form: Form, messages: &[Value]) -> Result<(), Invalid> {
+pub(crate) fn check(form: Form, messages: &[Value]) -> Result<(), Invalid> {
     match form {
         Form::OpenAi | Form::Azure => check_tool_messages(messages),
         Form::Anthropic | Form::Invoke => check_blocks(messages, anthropic_ids, &anthropic_words),

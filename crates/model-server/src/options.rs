@@ -5,8 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::fault::Fault;
-use crate::script::Script;
+use aec_model::script::Script;
+
+use crate::fault::Fault;
 
 /// How a test server behaves. The defaults answer every request at once.
 #[derive(Clone)]
@@ -37,7 +38,7 @@ pub struct Options {
     pub key: Option<String>,
     /// The keys with which Bedrock requests must be signed; any signature of the right shape when absent.
     pub aws: Option<AwsKeys>,
-    /// How many requests are kept for [`super::TestServer::requests`]; the oldest go first.
+    /// How many requests are kept for [`crate::TestServer::requests`]; the oldest go first.
     pub keep_requests: usize,
 }
 
@@ -191,8 +192,8 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fault::FaultKind;
     use super::*;
+    use crate::fault::FaultKind;
 
     #[test]
     fn durations_and_ranges_as_written() {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use aec_model::test_server::{Answers, Fault, Options, Range, TestServer};
 use aec_model::transport::allow_many_connections;
+use aec_model_server::{Answers, Fault, Options, Range, TestServer};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;

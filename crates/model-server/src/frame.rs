@@ -6,10 +6,10 @@ use bytes::BytesMut;
 use serde_json::{Value, json};
 
 /// The media type of a stream of frames.
-pub(super) const MEDIA_TYPE: &str = "application/vnd.amazon.eventstream";
+pub(crate) const MEDIA_TYPE: &str = "application/vnd.amazon.eventstream";
 
 /// Appends an event.
-pub(super) fn event(out: &mut BytesMut, name: &'static str, payload: &Value) {
+pub(crate) fn event(out: &mut BytesMut, name: &'static str, payload: &Value) {
     append(
         out,
         [(":event-type", name), (":content-type", "application/json"), (":message-type", "event")],
@@ -18,7 +18,7 @@ pub(super) fn event(out: &mut BytesMut, name: &'static str, payload: &Value) {
 }
 
 /// Appends the exception of a service that has too much to do.
-pub(super) fn overloaded(out: &mut BytesMut) {
+pub(crate) fn overloaded(out: &mut BytesMut) {
     let headers = [
         (":exception-type", "serviceUnavailableException"),
         (":content-type", "application/json"),
@@ -28,7 +28,7 @@ pub(super) fn overloaded(out: &mut BytesMut) {
 }
 
 /// Appends bytes with the length of a frame and a checksum that is not theirs.
-pub(super) fn garbage(out: &mut BytesMut) {
+pub(crate) fn garbage(out: &mut BytesMut) {
     out.extend_from_slice(&[0, 0, 0, 20, 0, 0, 0, 0, 1, 2, 3, 4, b'h', b't', b'm', b'l', 5, 6, 7, 8]);
 }
 

@@ -3,19 +3,19 @@
 use std::time::{Duration, SystemTime};
 
 use aec_base::timestamp::Timestamp;
+use aec_model::script::Ending;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 
-use super::ask::Invalid;
-use super::limits::Level;
-use super::openai::filter_results;
-use super::route::Form;
-use crate::script::Ending;
+use crate::ask::Invalid;
+use crate::limits::Level;
+use crate::openai::filter_results;
+use crate::route::Form;
 
 /// Why a request gets no answer.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// Too many requests; wait so long.
     Rate(Wait),
     Server,
@@ -38,20 +38,20 @@ pub(super) enum Refusal {
 
 /// How the wait is told.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wait {
+pub(crate) enum Wait {
     For(Duration),
     Until(SystemTime),
 }
 
 /// A status, headers and a body.
-pub(super) struct Told {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Vec<u8>,
+pub(crate) struct Told {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
 }
 
 /// Puts a refusal in a provider's form. `id` is made of letters and digits.
-pub(super) fn tell(form: Form, refusal: &Refusal, model: &str, id: &str) -> Told {
+pub(crate) fn tell(form: Form, refusal: &Refusal, model: &str, id: &str) -> Told {
     let (status, value, kind) = match form {
         Form::OpenAi | Form::Azure => {
             let (status, value) = openai(form, refusal, model);
@@ -84,7 +84,7 @@ pub(super) fn tell(form: Form, refusal: &Refusal, model: &str, id: &str) -> Told
 }
 
 /// Tells how much is left of a limit, as providers do with every answer.
-pub(super) fn tell_level(form: Form, level: &Level, headers: &mut HeaderMap) {
+pub(crate) fn tell_level(form: Form, level: &Level, headers: &mut HeaderMap) {
     let (limit, remaining) = (level.limit.to_string(), level.remaining.to_string());
     match form {
         Form::OpenAi | Form::Azure => {
@@ -102,7 +102,7 @@ pub(super) fn tell_level(form: Form, level: &Level, headers: &mut HeaderMap) {
 }
 
 /// A header made of ASCII text.
-pub(super) fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
+pub(crate) fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(HeaderName::from_static(name), value);
     }

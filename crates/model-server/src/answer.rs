@@ -1,10 +1,11 @@
 //! What the server says: drawn, echoed or scripted, cut to the tokens that the request allows.
 
-use super::ask::{Ask, Choice, OfferedTool};
-use super::draw::{Draws, mix};
-use super::example::example;
-use super::options::{Answers, Options};
-use crate::script::{Ending, ScriptedReply};
+use aec_model::script::{Ending, ScriptedReply};
+
+use crate::ask::{Ask, Choice, OfferedTool};
+use crate::draw::{Draws, mix};
+use crate::example::example;
+use crate::options::{Answers, Options};
 
 /// Words of drawn answers.
 const WORDS: [&str; 64] = [
@@ -79,16 +80,16 @@ const LONGEST_TOKEN: usize = 16;
 
 /// An answer: its parts in order, and why it ends.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
-    pub(super) parts: Vec<Part>,
-    pub(super) ending: Ending,
+pub(crate) struct Answer {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) ending: Ending,
     /// The text that ended it.
-    pub(super) stop_text: Option<String>,
+    pub(crate) stop_text: Option<String>,
 }
 
 /// A part of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Thought { text: String, signature: String },
     Text(String),
     Call { id: String, name: String, arguments: String },
@@ -96,7 +97,7 @@ pub(super) enum Part {
 
 impl Part {
     /// What a stream sends piece by piece.
-    pub(super) fn content(&self) -> &str {
+    pub(crate) fn content(&self) -> &str {
         match self {
             Self::Thought { text, .. } | Self::Text(text) => text,
             Self::Call { arguments, .. } => arguments,
@@ -104,23 +105,23 @@ impl Part {
     }
 
     /// How many tokens it takes. The name of a tool is one.
-    pub(super) fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         pieces(self.content()).count() as u64 + u64::from(matches!(self, Self::Call { .. }))
     }
 }
 
 impl Answer {
-    pub(super) fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         self.parts.iter().map(Part::tokens).sum()
     }
 
     /// Tokens of thought.
-    pub(super) fn thought_tokens(&self) -> u64 {
+    pub(crate) fn thought_tokens(&self) -> u64 {
         self.parts.iter().filter(|part| matches!(part, Part::Thought { .. })).map(Part::tokens).sum()
     }
 
     /// Ends the answer after so many tokens, if it is longer. A call is whole or not there.
-    pub(super) fn limit(&mut self, most: u64) {
+    pub(crate) fn limit(&mut self, most: u64) {
         let mut left = most;
         for index in 0..self.parts.len() {
             let tokens = self.parts[index].tokens();
@@ -146,7 +147,7 @@ impl Answer {
 }
 
 /// The tokens of a text: words with the blanks before them, in pieces of bounded length.
-pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         let piece = first_piece(rest);
@@ -156,7 +157,7 @@ pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The first token of a text.
-pub(super) fn first_piece(text: &str) -> &str {
+pub(crate) fn first_piece(text: &str) -> &str {
     let mut in_word = false;
     for (at, byte) in text.bytes().enumerate() {
         let blank = byte.is_ascii_whitespace();
@@ -169,7 +170,7 @@ pub(super) fn first_piece(text: &str) -> &str {
 }
 
 /// Composes the answer to a request; `draw` follows from the seed and the request.
-pub(super) fn compose(options: &Options, ask: &Ask, draw: u64) -> Answer {
+pub(crate) fn compose(options: &Options, ask: &Ask, draw: u64) -> Answer {
     let mut draws = Draws::new(draw);
     let scripted = match &options.answers {
         Answers::Script(script) => script.reply(&ask.first_text, ask.turns),
@@ -273,15 +274,15 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::options::Range;
-    use super::super::route::Form;
     use super::*;
-    use crate::script::Script;
+    use crate::options::Range;
+    use crate::route::Form;
+    use aec_model::script::Script;
 
     fn ask(more: &Value) -> Ask {
         let mut body = json!({"model": "m", "messages": [{"role": "user", "content": "one two three"}]});
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        super::super::ask::parse(Form::OpenAi, None, false, body.to_string().as_bytes()).unwrap()
+        crate::ask::parse(Form::OpenAi, None, false, body.to_string().as_bytes()).unwrap()
     }
 
     #[test]

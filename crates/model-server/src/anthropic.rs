@@ -1,20 +1,20 @@
 //! Anthropic messages as they are written: as server-sent events, and in the frames of Bedrock.
 
+use aec_model::script::Ending;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use bytes::BytesMut;
 use serde_json::{Value, json};
 
-use super::answer::Part;
-use super::frame;
-use super::voice::{Reply, Voice, json};
-use crate::script::Ending;
+use crate::answer::Part;
+use crate::frame;
+use crate::voice::{Reply, Voice, json};
 
 /// The voice of Anthropic itself.
-pub(super) struct Events;
+pub(crate) struct Events;
 
 /// The voice of Anthropic behind Bedrock.
-pub(super) struct Frames;
+pub(crate) struct Frames;
 
 /// Where an event goes.
 type Emit = fn(&mut BytesMut, &str, &Value);
@@ -138,7 +138,7 @@ impl Voice for Frames {
 }
 
 /// The list of models.
-pub(super) fn models(names: &[&str]) -> Value {
+pub(crate) fn models(names: &[&str]) -> Value {
     let entry = |name: &&str| json!({"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"});
     let data: Vec<Value> = names.iter().map(entry).collect();
     json!({"data": data, "has_more": false, "first_id": names.first(), "last_id": names.last()})

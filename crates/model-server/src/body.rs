@@ -10,30 +10,30 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
-use super::answer::first_piece;
-use super::stats::Passage;
-use super::voice::{Reply, Voice, voice};
+use crate::answer::first_piece;
+use crate::stats::Passage;
+use crate::voice::{Reply, Voice, voice};
 
 /// A stream is handed on in pieces of about this many bytes.
 const FRAME: usize = 16 * 1024;
 
 /// What the server knows of a connection.
 #[derive(Default)]
-pub(super) struct ConnectionState {
+pub(crate) struct ConnectionState {
     /// It is to end with a reset.
-    pub(super) reset: AtomicBool,
+    pub(crate) reset: AtomicBool,
     /// Its answer will never end by itself.
-    pub(super) hung: AtomicBool,
+    pub(crate) hung: AtomicBool,
 }
 
 /// The server breaks the connection on purpose.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is broken on purpose")]
-pub(super) struct Broken;
+pub(crate) struct Broken;
 
 /// How an answer ends that does not end as it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Midway {
+pub(crate) enum Midway {
     /// It just ends.
     Cut,
     /// The connection breaks.
@@ -49,13 +49,13 @@ pub(super) enum Midway {
 }
 
 /// The body of an answer.
-pub(super) enum Body {
+pub(crate) enum Body {
     Whole(Whole),
     Stream(Box<Stream>),
 }
 
 /// A body whose length is announced.
-pub(super) struct Whole {
+pub(crate) struct Whole {
     bytes: Bytes,
     announced: u64,
     after: After,
@@ -80,14 +80,14 @@ enum After {
 
 impl Whole {
     /// All of it.
-    pub(super) fn complete(bytes: impl Into<Bytes>, passage: Option<Passage>) -> Body {
+    pub(crate) fn complete(bytes: impl Into<Bytes>, passage: Option<Passage>) -> Body {
         let bytes = bytes.into();
         let announced = bytes.len() as u64;
         Body::Whole(Self { bytes, announced, after: After::Finish, passage, connection: None })
     }
 
     /// Half of it, and then something else.
-    pub(super) fn half(
+    pub(crate) fn half(
         bytes: &Bytes,
         midway: Midway,
         passage: Passage,
@@ -145,7 +145,7 @@ impl Whole {
 }
 
 /// A body that is written while it flows.
-pub(super) struct Stream {
+pub(crate) struct Stream {
     reply: Reply,
     voice: &'static dyn Voice,
     stage: Stage,
@@ -206,7 +206,7 @@ impl Pace {
 }
 
 impl Stream {
-    pub(super) fn begin(
+    pub(crate) fn begin(
         reply: Reply,
         tokens_per_second: Option<f64>,
         midway: Option<Midway>,

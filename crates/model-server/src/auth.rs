@@ -12,15 +12,15 @@ use aws_smithy_types::date_time::Format;
 use http::HeaderMap;
 use http::request::Parts;
 
-use super::options::{AwsKeys, Options};
-use super::refusal::Refusal;
-use super::route::Form;
+use crate::options::{AwsKeys, Options};
+use crate::refusal::Refusal;
+use crate::route::Form;
 
 /// How far the clock of a signature may be off.
 const SKEW: Duration = Duration::from_mins(5);
 
 /// Checks keys, versions and signatures.
-pub(super) fn check(form: Form, options: &Options, parts: &Parts, body: &[u8]) -> Result<(), Refusal> {
+pub(crate) fn check(form: Form, options: &Options, parts: &Parts, body: &[u8]) -> Result<(), Refusal> {
     let headers = &parts.headers;
     let bearer = text(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
     match form {

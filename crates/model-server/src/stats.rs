@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde::Serialize;
 
-use super::fault::FaultKind;
-use super::route::Kind;
+use crate::fault::FaultKind;
+use crate::route::Kind;
 
 /// Counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -40,7 +40,7 @@ pub struct Stats {
 const STATUSES: usize = 600;
 
 /// The counters themselves.
-pub(super) struct Counters {
+pub(crate) struct Counters {
     requests: [AtomicU64; Kind::NAMES.len()],
     statuses: Box<[AtomicU64]>,
     faults: [AtomicU64; FaultKind::ALL.len()],
@@ -57,7 +57,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             requests: std::array::from_fn(|_| AtomicU64::new(0)),
             statuses: (0..STATUSES).map(|_| AtomicU64::new(0)).collect(),
@@ -74,46 +74,46 @@ impl Counters {
         }
     }
 
-    pub(super) fn request(&self, kind: Kind) {
+    pub(crate) fn request(&self, kind: Kind) {
         add(&self.requests[kind as usize], 1);
     }
 
-    pub(super) fn status(&self, status: u16) {
+    pub(crate) fn status(&self, status: u16) {
         if let Some(counter) = self.statuses.get(usize::from(status)) {
             add(counter, 1);
         }
     }
 
-    pub(super) fn fault(&self, kind: FaultKind) {
+    pub(crate) fn fault(&self, kind: FaultKind) {
         add(&self.faults[kind as usize], 1);
     }
 
-    pub(super) fn limited(&self) {
+    pub(crate) fn limited(&self) {
         add(&self.limited, 1);
     }
 
-    pub(super) fn connection(&self) {
+    pub(crate) fn connection(&self) {
         add(&self.connections, 1);
     }
 
-    pub(super) fn tokens(&self, input: u64, cached: u64, output: u64) {
+    pub(crate) fn tokens(&self, input: u64, cached: u64, output: u64) {
         add(&self.input, input);
         add(&self.cached, cached);
         add(&self.output, output);
     }
 
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
     /// A request begins; it is in flight while the passage lasts.
-    pub(super) fn enter(self: &Arc<Self>) -> Passage {
+    pub(crate) fn enter(self: &Arc<Self>) -> Passage {
         let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         self.highest.fetch_max(now, Ordering::Relaxed);
         Passage { counters: Arc::clone(self), others: now - 1, finished: false }
     }
 
-    pub(super) fn snapshot(&self) -> Stats {
+    pub(crate) fn snapshot(&self) -> Stats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let some = |counters: &[AtomicU64]| -> Vec<(usize, u64)> {
             counters.iter().map(read).enumerate().filter(|(_, count)| *count > 0).collect()
@@ -145,16 +145,16 @@ fn add(counter: &AtomicU64, more: u64) {
 }
 
 /// A request on its way through the server. One that is dropped unfinished was given up by its client.
-pub(super) struct Passage {
+pub(crate) struct Passage {
     counters: Arc<Counters>,
     /// How many requests were in flight when this one came.
-    pub(super) others: u64,
+    pub(crate) others: u64,
     finished: bool,
 }
 
 impl Passage {
     /// The answer is complete, or the server itself ends it early.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.finished = true;
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aec_base::digest::Digest;
+use aec_model::script::Ending;
 use bytes::{Bytes, BytesMut};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
@@ -14,20 +15,19 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::answer::compose;
-use super::ask::{self, Ask, Invalid};
-use super::auth;
-use super::body::{Body, Broken, ConnectionState, Midway, Stream, Whole};
-use super::draw::{Draws, Prefixes, Repetitions, mix};
-use super::fault::{self, FaultKind};
-use super::limits::{Bucket, Level};
-use super::options::Options;
-use super::refusal::{Refusal, Told, Wait, put, tell, tell_level};
-use super::route::{Form, Route};
-use super::stats::{Counters, Passage};
-use super::voice::{Reply, voice};
-use super::{anthropic, openai};
-use crate::script::Ending;
+use crate::answer::compose;
+use crate::ask::{self, Ask, Invalid};
+use crate::auth;
+use crate::body::{Body, Broken, ConnectionState, Midway, Stream, Whole};
+use crate::draw::{Draws, Prefixes, Repetitions, mix};
+use crate::fault::{self, FaultKind};
+use crate::limits::{Bucket, Level};
+use crate::options::Options;
+use crate::refusal::{Refusal, Told, Wait, put, tell, tell_level};
+use crate::route::{Form, Route};
+use crate::stats::{Counters, Passage};
+use crate::voice::{Reply, voice};
+use crate::{anthropic, openai};
 
 /// Larger requests are refused.
 const LARGEST_REQUEST: usize = 64 * 1024 * 1024;
@@ -47,9 +47,9 @@ pub struct KeptRequest {
 }
 
 /// What all connections share.
-pub(super) struct Shared {
-    pub(super) options: Options,
-    pub(super) counters: Arc<Counters>,
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) counters: Arc<Counters>,
     repetitions: Repetitions,
     prefixes: Prefixes,
     bucket: Option<Bucket>,
@@ -91,7 +91,7 @@ struct Arrival<'a> {
 }
 
 /// Answers one request.
-pub(super) async fn handle(
+pub(crate) async fn handle(
     shared: Arc<Shared>,
     connection: Arc<ConnectionState>,
     request: Request<Incoming>,
@@ -130,7 +130,7 @@ pub(super) async fn handle(
 }
 
 impl Shared {
-    pub(super) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: Options) -> Self {
         Self {
             bucket: options.requests_per_minute.map(Bucket::new),
             options,
@@ -141,7 +141,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn kept(&self) -> Vec<KeptRequest> {
+    pub(crate) fn kept(&self) -> Vec<KeptRequest> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 

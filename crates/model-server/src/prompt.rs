@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::ask::{messages, role};
-use super::draw::{Prefixes, mix, mix_bytes};
-use super::route::Form;
+use crate::ask::{messages, role};
+use crate::draw::{Prefixes, mix, mix_bytes};
+use crate::route::Form;
 
 /// Bytes of text that make one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -32,7 +32,7 @@ const NO_TEXT: [&str; 10] = [
 
 /// The length of a prompt and the places at which it may be cached.
 #[derive(Debug, Default)]
-pub(super) struct Prompt {
+pub(crate) struct Prompt {
     bytes: u64,
     /// Ends of blocks; empty when nothing is to be cached.
     ends: Vec<End>,
@@ -49,23 +49,23 @@ struct End {
 
 /// Input in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct InputTokens {
+pub(crate) struct InputTokens {
     /// What the cache did not know and does not keep.
-    pub(super) fresh: u64,
+    pub(crate) fresh: u64,
     /// What it knew.
-    pub(super) read: u64,
+    pub(crate) read: u64,
     /// What it keeps from now on.
-    pub(super) written: u64,
+    pub(crate) written: u64,
 }
 
 impl InputTokens {
-    pub(super) fn all(self) -> u64 {
+    pub(crate) fn all(self) -> u64 {
         self.fresh + self.read + self.written
     }
 }
 
 impl Prompt {
-    pub(super) fn of(form: Form, model: &str, body: &Value) -> Self {
+    pub(crate) fn of(form: Form, model: &str, body: &Value) -> Self {
         let mut tally = Tally::default();
         visit(form, body, &mut |item, kind| tally.add(item, kind));
         let automatic = matches!(form, Form::OpenAi | Form::Azure);
@@ -94,12 +94,12 @@ impl Prompt {
     }
 
     /// What the prompt counts for, without looking at caches.
-    pub(super) fn tokens(&self) -> u64 {
+    pub(crate) fn tokens(&self) -> u64 {
         tokens(self.bytes)
     }
 
     /// What the prompt counts for; the cache knows it from now on.
-    pub(super) fn count(&self, cache: &Prefixes) -> InputTokens {
+    pub(crate) fn count(&self, cache: &Prefixes) -> InputTokens {
         let known = self.ends.iter().enumerate().rev().find(|(index, end)| {
             let reach = self.ends.iter().skip(*index).take(LOOK_BACK + 1);
             reach.into_iter().any(|later| later.marked) && cache.knows(end.fingerprint)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, AwsKeys, Options, TestServer};
+use aec_model_server::{Answers, AwsKeys, Options, TestServer};
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::draw::Draws;
+use crate::draw::Draws;
 
 /// Deeper schemas, such as those that contain themselves, end here.
 const DEEPEST: usize = 12;
 
 /// A value with the required keys only.
-pub(super) fn example(schema: &Value, draws: &mut Draws) -> Value {
+pub(crate) fn example(schema: &Value, draws: &mut Draws) -> Value {
     match value(schema, schema, draws, 0) {
         Value::Null if schema.get("type").is_none() => json!({}),
         value => value,
