@@ -6,6 +6,7 @@
 
 pub mod annotate;
 pub mod chain;
+pub mod design;
 #[cfg(any(test, feature = "example"))]
 pub mod example;
 pub mod export;

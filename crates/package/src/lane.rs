@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use aec_base::problem::Severity;
-use aec_rlm::settings::{LambdaSettings, RlmSettings};
-use aec_rlm::task_files::{LAMBDA_FILE, RLM_FILE};
 use aec_task::compose::COMPOSE_FILES;
+use aec_task::long_documents::files::{LAMBDA_FILE, RLM_FILE};
+use aec_task::long_documents::settings::{LambdaSettings, RlmSettings};
 use aec_task::task::Task;
 use serde::{Deserialize, Serialize};
 

@@ -11,6 +11,7 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::secret::Reference;
 use aec_base::settings::Backend;
+use aec_ledger::design::{Design, DesignedAgent};
 use aec_model::routing::ClientTable;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -281,6 +282,25 @@ mod erased {
 }
 
 impl Plan {
+    /// Which trials it has, for whoever compares them with records.
+    pub fn design(&self) -> Design {
+        Design {
+            experiment: self.experiment_id.to_string(),
+            tasks: self.tasks.iter().map(|task| (task.task_id.clone(), task.revision)).collect(),
+            agents: self
+                .agents
+                .iter()
+                .map(|agent| DesignedAgent {
+                    name: agent.name.to_string(),
+                    harness: agent.harness.name().to_owned(),
+                    model: agent.model.clone(),
+                    digest: agent.digest,
+                })
+                .collect(),
+            repetitions: self.repetitions,
+        }
+    }
+
     /// The digest that its parts give.
     pub fn compute_digest(&self) -> Digest {
         let mut hasher = Hasher::default();

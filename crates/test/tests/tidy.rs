@@ -49,7 +49,9 @@ struct Crate {
 
 impl Crate {
     fn all() -> Vec<Self> {
-        let manifests = files_below(&root().join("crates"), "toml").into_iter().filter(|path| path.ends_with("Cargo.toml"));
+        let manifests = files_below(&root().join("crates"), "toml")
+            .into_iter()
+            .filter(|path| path.ends_with("Cargo.toml"));
         let read = manifests.map(|path| Self {
             directory: path.parent().unwrap().to_owned(),
             manifest: std::fs::read_to_string(&path).unwrap().parse().unwrap(),

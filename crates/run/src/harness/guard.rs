@@ -8,7 +8,7 @@ use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Reply, Request};
 use aec_model::meter::{Account, Budget, Spending};
 use aec_model::money::MicroDollars;
-use aec_rlm::settings::Guardrails;
+use aec_task::long_documents::settings::Guardrails;
 use serde_json::{Map, Value, json};
 
 use super::tools::cut_text;

@@ -17,7 +17,7 @@ use std::time::Duration;
 use aec_model::client::Model;
 use aec_model::failure::FailureKind;
 use aec_model::message::{Message, Part, Reply, Request, Role, Tool, ToolCall, Tools};
-use aec_rlm::settings::Overrides;
+use aec_task::long_documents::settings::Overrides;
 use serde_json::{Map, Value, json};
 
 use self::desk::{Desk, Models, State, lock};

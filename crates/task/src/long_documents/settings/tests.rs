@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::*;
 
-const RLM: &str = include_str!("../../tests/data/rlm.toml");
-const LAMBDA: &str = include_str!("../../tests/data/lambda-rlm.toml");
+const RLM: &str = include_str!("../../../tests/data/long_documents/rlm.toml");
+const LAMBDA: &str = include_str!("../../../tests/data/long_documents/lambda-rlm.toml");
 
 fn rlm(text: &str) -> (Option<RlmSettings>, Vec<Problem>) {
     RlmSettings::read(Path::new("rlm.toml"), text)

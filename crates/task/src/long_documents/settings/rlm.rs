@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::check::MOST_TOKENS;
 use super::{Advisor, TemplateSettings, TemplateTable, Tier};
-use crate::number_of;
-use crate::source_file::{Checker, is_python_name, shown};
+use crate::long_documents::number_of;
+use crate::long_documents::source_file::{Checker, is_python_name, shown};
 
 /// The sub-calls that need no implementation of their own.
 pub const KNOWN_SUBCALLS: [&str; 6] = ["extract", "calculate", "verify", "summarise", "reason", "review"];
@@ -353,7 +353,8 @@ fn check_subcall(checker: &mut Checker<'_>, name: &str, subcall: &Subcall) {
     if name == "retrieve" && subcall.custom_impl.is_none() {
         let what = "the sub-call `retrieve` is not offered".to_owned();
         let fix = "remove the table and search with `grep`, or give it a `custom_impl` that really searches";
-        let problem = Problem::error(what).id(crate::FAMILY.number(number_of::SUBCALL)).fix(fix);
+        let problem =
+            Problem::error(what).id(crate::long_documents::FAMILY.number(number_of::SUBCALL)).fix(fix);
         checker.push(&key, problem.why("a model that is asked to retrieve without a search invents results"));
         return;
     }
@@ -392,5 +393,5 @@ fn implementation_fault(implementation: &str) -> Option<&'static str> {
     if !file.ends_with(".py") {
         return Some("names a file that does not end with .py");
     }
-    crate::source_file::path_fault(file)
+    crate::long_documents::source_file::path_fault(file)
 }

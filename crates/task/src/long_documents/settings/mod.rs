@@ -16,18 +16,19 @@ use aec_base::problem::Problem;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use lambda::MOST_WINDOW;
-pub use lambda::{LambdaExecution, LambdaGuardrails, LambdaSettings, PlannerSettings, Review, RunLimits};
+pub use lambda::{
+    LambdaExecution, LambdaGuardrails, LambdaSettings, MOST_WINDOW, PlannerSettings, Review, RunLimits,
+};
 pub use overrides::Overrides;
 pub use rlm::{
     Execution, Guardrails, Hints, Input, InputType, KNOWN_SUBCALLS, RESERVED_NAMES, RlmSettings, Subcall,
 };
 
-use crate::source_file::{self, Checker};
-use crate::{FAMILY, number_of};
+use crate::long_documents::source_file::{self, Checker};
+use crate::long_documents::{FAMILY, number_of};
 
 /// Most branches of a plan, and most workers at a time: beyond these a number is a typing error.
-pub(crate) const MOST_BRANCHES: u32 = 1_000;
+pub const MOST_BRANCHES: u32 = 1_000;
 
 /// How the sections of a report depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

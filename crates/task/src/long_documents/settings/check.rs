@@ -4,8 +4,8 @@ use aec_base::document::Shared;
 use aec_base::problem::Problem;
 
 use super::{Advisor, TemplateSettings};
-use crate::source_file::{Checker, path_fault, shown};
-use crate::{FAMILY, number_of};
+use crate::long_documents::source_file::{Checker, path_fault, shown};
+use crate::long_documents::{FAMILY, number_of};
 
 /// Most workers at a time.
 const MOST_WORKERS: u64 = 256;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use aec_base::problem::{Problem, Severity};
 
-use crate::settings::{LambdaSettings, RlmSettings, TemplateSettings};
-use crate::template::{ReportTemplate, SourceMapping};
-use crate::{FAMILY, number_of};
+use crate::long_documents::settings::{LambdaSettings, RlmSettings, TemplateSettings};
+use crate::long_documents::template::{ReportTemplate, SourceMapping};
+use crate::long_documents::{FAMILY, number_of};
 
 /// Settings of `rlm`.
 pub const RLM_FILE: &str = "rlm.toml";

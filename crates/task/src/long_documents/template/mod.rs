@@ -9,7 +9,6 @@
 //! rubric is for judges; it is ignored here, with a note that says so.
 
 mod order;
-mod state;
 mod written;
 
 use std::fmt;
@@ -21,11 +20,9 @@ use aec_base::text;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-pub use state::{FillError, Gap, LockedSection, ReportState, Status, Submission};
-
-use crate::settings::Tier;
-use crate::source_file::{self, Checker, shown};
-use crate::{FAMILY, number_of};
+use crate::long_documents::settings::Tier;
+use crate::long_documents::source_file::{self, Checker, shown};
+use crate::long_documents::{FAMILY, number_of};
 use written::{WrittenMapping, WrittenSection, WrittenTemplate};
 
 /// A report template that was read and checked.
@@ -207,7 +204,12 @@ impl ReportTemplate {
             let ids: Vec<String> = self.sections.iter().map(|section| section.id.clone()).collect();
             let Some(section) = self.sections.iter_mut().find(|section| section.id == id) else {
                 let what = format!("the template has no section \"{}\"", shown(&id));
-                checker.own(number_of::MAPPING, &key, what, near_or(&id, &ids, "use an id of the template"));
+                checker.own(
+                    number_of::MAPPING,
+                    &key,
+                    what,
+                    text::near_or(&id, &ids, "use an id of the template"),
+                );
                 continue;
             };
             for fault in label_faults(&mapped.sources) {
@@ -221,14 +223,6 @@ impl ReportTemplate {
             section.input_mapping = InputMapping::new(&mapped.sources, given);
         }
         checker.finish(Some(()))
-    }
-}
-
-/// `did you mean …?`, or what to do when nothing is near.
-fn near_or(typed: &str, known: &[String], otherwise: &str) -> String {
-    match text::nearest(typed, known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => otherwise.to_owned(),
     }
 }
 
@@ -307,7 +301,7 @@ fn build_section(written: WrittenSection, index: usize, checker: &mut Checker<'_
     }
     for label in mapping.priority.keys().filter(|label| !mapping.sources.contains(label)) {
         let what = format!("`input_mapping.priority` names \"{}\", which is no source of it", shown(label));
-        let fix = near_or(label, &mapping.sources, "add it to `sources`, or remove it");
+        let fix = text::near_or(label, &mapping.sources, "add it to `sources`, or remove it");
         at.note(FAMILY.number(number_of::MAPPING), what, fix);
     }
     Section {

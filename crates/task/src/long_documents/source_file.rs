@@ -7,7 +7,7 @@ use aec_base::problem::{Place, Problem, Severity};
 use aec_base::text;
 use serde::de::DeserializeOwned;
 
-use crate::{FAMILY, number_of};
+use crate::long_documents::{FAMILY, number_of};
 
 /// Text of a file as it may stand in a sentence: safe to print, and not a page long.
 pub(crate) fn shown(foreign: &str) -> String {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use aec_base::text::near_or;
+use aec_task::long_documents::settings::Tier;
+use aec_task::long_documents::template::{GenerationMode, ReportTemplate, Section};
 use serde::Serialize;
-
-use super::{GenerationMode, ReportTemplate, Section, near_or};
-use crate::settings::Tier;
 
 /// A template and what was written so far.
 #[derive(Clone, Debug, PartialEq)]
@@ -242,4 +242,64 @@ fn is_title(heading: &str, title: &str) -> bool {
     let number = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ')' | ' ');
     let (heading, title) = (folded(heading), folded(title));
     heading == title || heading.trim_start_matches(number) == title
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const TEMPLATE: &str = r#"
+[[sections]]
+id = "summary"
+title = "Summary"
+depends_on = ["loads", "site"]
+
+[[sections]]
+id = "site"
+title = "Site"
+
+[[sections]]
+id = "loads"
+title = "Loads"
+depends_on = ["site"]
+
+[[sections]]
+id = "drawings"
+title = "Drawings"
+generation_mode = "external"
+"#;
+
+    #[test]
+    fn a_report_is_filled_in_order() {
+        let (template, _) = ReportTemplate::read(Path::new("t.toml"), TEMPLATE, Tier::DependencyTree, None);
+        let mut state = ReportState::new(template.unwrap());
+        assert_eq!(state.unlocked().iter().map(|section| section.id.as_str()).collect::<Vec<_>>(), ["site"]);
+        assert!(
+            matches!(state.fill("summary", "x"), Err(FillError::Locked { waits_for, .. }) if waits_for == ["loads", "site"])
+        );
+        assert_eq!(state.order().len(), 4);
+        assert!(state.fill("sites", "x").unwrap_err().to_string().contains("did you mean `site`?"));
+        assert!(matches!(state.fill("drawings", "x"), Err(FillError::External { .. })));
+        assert!(matches!(state.fill("site", " \n"), Err(FillError::Empty { .. })));
+        state.fill("site", "# 2. SITE\n\nFlat.\n").unwrap();
+        state.fill("loads", "# Other\n\nHeavy.").unwrap();
+        let status = state.status();
+        assert_eq!(
+            (status.total, status.completed.len(), status.unlocked),
+            (3, 2, vec!["summary".to_owned()])
+        );
+        let submission = state.submit();
+        assert!(!submission.complete);
+        assert_eq!(submission.gaps[0].id, "summary");
+        assert_eq!(
+            state.assemble(),
+            "# 1. Summary\n\n_No data: this section was not written._\n\n# 2. Site\n\nFlat.\n\n\
+             # 3. Loads\n\n# Other\n\nHeavy.\n\n# 4. Drawings\n\n_External: this section is supplied separately._\n"
+        );
+        state.fill("summary", "Summary\n=======\nAll is well.").unwrap();
+        assert!(state.submit().complete);
+        assert!(state.assemble().starts_with("# 1. Summary\n\nAll is well.\n"));
+    }
 }

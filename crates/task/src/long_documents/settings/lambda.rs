@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::check::MOST_TOKENS;
 use super::{Advisor, MOST_BRANCHES, TemplateSettings, TemplateTable, Tier};
-use crate::source_file::Checker;
+use crate::long_documents::source_file::Checker;
 
 /// A smaller window has no room for instructions beside the text.
 pub(crate) const LEAST_WINDOW: u64 = 1_000;
 /// A larger window is a typing error.
-pub(crate) const MOST_WINDOW: u64 = 1_000_000_000;
+pub const MOST_WINDOW: u64 = 1_000_000_000;
 
 /// What `lambda-rlm.toml` says, defaults filled in.
 #[derive(Clone, Debug, PartialEq, Serialize)]

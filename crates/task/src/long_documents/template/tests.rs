@@ -1,4 +1,4 @@
-//! Tests of report templates and reports in the making.
+//! Tests of report templates.
 
 use std::path::Path;
 
@@ -148,34 +148,6 @@ fn what_is_not_supported_is_refused() {
     let (template, problems) = read(&(sections(&[("a", "")]) + "[rubric]\nrollup_strategy = 'x'"));
     assert!(template.is_some());
     assert_eq!(problems[0].id.as_deref(), Some("O070"));
-}
-
-#[test]
-fn a_report_is_filled_in_order() {
-    let mut state = ReportState::new(read(GOOD).0.unwrap());
-    assert_eq!(state.unlocked().iter().map(|section| section.id.as_str()).collect::<Vec<_>>(), ["site"]);
-    assert!(
-        matches!(state.fill("summary", "x"), Err(FillError::Locked { waits_for, .. }) if waits_for == ["loads", "site"])
-    );
-    assert_eq!(state.order().len(), 4);
-    assert!(state.fill("sites", "x").unwrap_err().to_string().contains("did you mean `site`?"));
-    assert!(matches!(state.fill("drawings", "x"), Err(FillError::External { .. })));
-    assert!(matches!(state.fill("site", " \n"), Err(FillError::Empty { .. })));
-    state.fill("site", "# 2. SITE\n\nFlat.\n").unwrap();
-    state.fill("loads", "# Other\n\nHeavy.").unwrap();
-    let status = state.status();
-    assert_eq!((status.total, status.completed.len(), status.unlocked), (3, 2, vec!["summary".to_owned()]));
-    let submission = state.submit();
-    assert!(!submission.complete);
-    assert_eq!(submission.gaps[0].id, "summary");
-    assert_eq!(
-        state.assemble(),
-        "# 1. Summary\n\n_No data: this section was not written._\n\n# 2. Site\n\nFlat.\n\n\
-         # 3. Loads\n\n# Other\n\nHeavy.\n\n# 4. Drawings\n\n_External: this section is supplied separately._\n"
-    );
-    state.fill("summary", "Summary\n=======\nAll is well.").unwrap();
-    assert!(state.submit().complete);
-    assert!(state.assemble().starts_with("# 1. Summary\n\nAll is well.\n"));
 }
 
 proptest! {

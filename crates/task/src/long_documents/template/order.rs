@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use aec_base::problem::Problem;
+use aec_base::text::near_or;
 
-use super::{Section, near_or};
-use crate::settings::Tier;
-use crate::source_file::{Checker, shown};
-use crate::{FAMILY, number_of};
+use super::Section;
+use crate::long_documents::settings::Tier;
+use crate::long_documents::source_file::{Checker, shown};
+use crate::long_documents::{FAMILY, number_of};
 
 /// The order of work, or nothing and the problems.
 pub(super) fn check(sections: &[Section], tier: Tier, checker: &mut Checker<'_>) -> Option<Vec<usize>> {

@@ -9,7 +9,7 @@ use std::path::Path;
 use aec_base::document::{Shared, place};
 use aec_base::problem::Problem;
 
-use crate::{FAMILY, number_of};
+use crate::long_documents::{FAMILY, number_of};
 
 const WORD: &str = "null";
 const STAND_IN: &str = "[[]]";
