@@ -21,6 +21,7 @@ pub mod record;
 pub mod repair;
 #[cfg(test)]
 mod sample;
+pub mod transcript;
 pub mod verify;
 pub mod writer;
 

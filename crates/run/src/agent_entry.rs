@@ -13,6 +13,8 @@ use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
+use aec_ledger::transcript::conversation::CONVERSATION_FILE;
+use aec_ledger::transcript::{self, EventRole, TRAJECTORY_FILE};
 use aec_model::client::{Model, Scope};
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Budget, Meter, Unpriced};
@@ -22,13 +24,12 @@ use aec_task::task::{INSTRUCTION_LIMIT, Tool};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::conversation::CONVERSATION_FILE;
 use crate::experiment::{FAMILY, Harness};
 use crate::harness::{End, PreparedAgent, Rollout, TrialContext, TrialSetup, tool_loop};
 use crate::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_MAX_TURNS, Parameters};
 use crate::room::{MAX_PIDS, RoomOpener};
 use crate::task::PreparedTask;
-use crate::trajectory::{self, TRAJECTORY_FILE, Trajectory};
+use crate::trajectory::Trajectory;
 use crate::workspace::Workspace;
 
 /// What was done, as the file of the contract.
@@ -174,15 +175,11 @@ pub async fn run(
     let mut context = context(settings, model, place, workspace.clone(), redactor)?;
     let rollout = tool_loop::run(&mut context).await;
     let finished = context.trajectory.finish()?;
-    let text = fs_err::read_to_string(&finished.path)?;
-    let (events, _) = trajectory::read(&text);
+    let events = transcript::read(&fs_err::read(&finished.path)?);
     workspace.write(CONVERSATION_FILE, finished.conversation.into_bytes()).await?;
     let output_source = publish(&workspace, context.task.output_place(), &rollout).await?;
-    let usages: Vec<_> = events
-        .iter()
-        .filter(|event| event.role == trajectory::EventRole::Assistant)
-        .map(|event| event.usage)
-        .collect();
+    let usages: Vec<_> =
+        events.iter().filter(|event| event.role == EventRole::Assistant).map(|event| event.usage).collect();
     let sum = |count: fn(&aec_model::message::Usage) -> u64| -> Option<u64> {
         usages.iter().map(|usage| usage.as_ref().map(count)).sum()
     };

@@ -16,7 +16,7 @@ use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{
     AgentStatus, Artefact, Boundary, Completeness, Cost, Fault, OutputSource, Timing, TrialRecord,
 };
-use aec_model::event::CallEvent;
+use aec_ledger::transcript::{self, Event};
 use aec_sandbox::Tree;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
@@ -26,9 +26,8 @@ use crate::harness::End;
 use crate::harness::RoomFault;
 use crate::plan::PlannedTrial;
 use crate::recording::{Known, live_name};
-use crate::salvage;
 use crate::task::PreparedTask;
-use crate::trajectory::{self, Event, EventRole, Trajectory};
+use crate::trajectory::Trajectory;
 use crate::trial::{Shared, is_judgeable, judge_end, limits, not_judged};
 
 /// How an attempt ended where it was made.
@@ -169,10 +168,9 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
     }
     let trajectory = Trajectory::create(&live, Arc::clone(&shared.redactor), None)?;
     let told = !returned.events.is_empty();
-    let cost = if told { salvage::cost(&returned.events) } else { returned.cost };
-    let system = returned.events.iter().find(|event| event.role == EventRole::System);
-    let system_prompt = system.and_then(|event| event.content.clone());
-    let resolved_model = returned.events.iter().rev().find_map(|event| event.model.clone());
+    let cost = if told { transcript::cost(&returned.events) } else { returned.cost };
+    let system_prompt = transcript::system_prompt(&returned.events).map(str::to_owned);
+    let resolved_model = transcript::model(&returned.events).map(str::to_owned);
     if !told {
         trajectory.user(&returned.task.instruction);
     }
@@ -241,12 +239,8 @@ pub fn loop_ending(report: &Map<String, Value>, events: &[Event]) -> Ending {
         });
         return Ending::Judgeable(limit);
     }
-    let failed = events.iter().rev().find_map(|event| match &event.call {
-        Some(CallEvent::Failed { failure, .. }) => Some(failure.clone()),
-        _ => None,
-    });
-    let end = match failed {
-        Some(failure) => End::Model(failure),
+    let end = match events.iter().rev().find_map(Event::failed_call) {
+        Some((_, failure, _)) => End::Model(failure.clone()),
         None => End::Agent(text("error").unwrap_or("the loop failed and does not say why").to_owned()),
     };
     if is_judgeable(&end) {
@@ -255,11 +249,6 @@ pub fn loop_ending(report: &Map<String, Value>, events: &[Event]) -> Ending {
     let (outcome, found, _, _) = not_judged(&end);
     let unknown = || fault(Boundary::Internal, None, "the loop failed".to_owned(), true);
     Ending::Lost(outcome, found.unwrap_or_else(unknown))
-}
-
-/// The events of a file that this program's loop wrote elsewhere.
-pub fn read_events(text: &str) -> Vec<Event> {
-    trajectory::read(text).0
 }
 
 fn judgement(bench: Bench<'_>, returned: &Returned<'_>) -> Judgement {

@@ -5,7 +5,6 @@ pub mod agents;
 mod answer;
 mod clock;
 pub mod control;
-pub mod conversation;
 pub mod demand;
 pub mod desk;
 pub mod dispatch;

@@ -15,16 +15,17 @@ use aec_ledger::record::{
     Evaluation, Fault, Inputs, OutputSource, Outputs, SCHEMA_VERSION, SubmissionFacts, TaskFacts, Timing,
     TrialRecord, Validity,
 };
+use aec_ledger::transcript::TRAJECTORY_FILE;
+use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use aec_model::meter::Spending;
 use aec_sandbox::{Held, Level, Limits};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use crate::conversation::CONVERSATION_FILE;
 use crate::harness::snapshot;
 use crate::plan::{Plan, PlannedTrial};
 use crate::task::PreparedTask;
-use crate::trajectory::{Finished, TRAJECTORY_FILE};
+use crate::trajectory::Finished;
 
 /// The workspace in a trial's directory of `jobs`.
 const WORKSPACE: &str = "workspace";

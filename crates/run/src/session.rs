@@ -18,13 +18,12 @@ use aec_ledger::jobs::LIVE;
 use aec_ledger::journal;
 use aec_ledger::layout::{ExperimentDirectory, Ledger, parse_record_name};
 use aec_ledger::package::kept_elsewhere;
+use aec_ledger::transcript::{self, TRAJECTORY_FILE};
 use serde::{Deserialize, Serialize};
 
 use crate::control::Wish;
 use crate::experiment::FAMILY;
 use crate::plan::{Plan, PlannedTrial, differences};
-use crate::salvage;
-use crate::trajectory::{self, TRAJECTORY_FILE};
 
 /// The part of a plan that a process carries out: every `count`-th trial, beginning with `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,8 +124,7 @@ impl Past {
                 continue;
             }
             let text = fs_err::read(entry.path().join(TRAJECTORY_FILE)).unwrap_or_default();
-            let (events, _) = trajectory::read(&String::from_utf8_lossy(&text));
-            let cost = salvage::cost(&events);
+            let cost = transcript::cost(&transcript::read(&text));
             self.cost_usd += cost.estimated_cost_usd.unwrap_or(0.0);
             self.tokens +=
                 cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens;

@@ -7,12 +7,12 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{Ledger, parse_record_name};
+use aec_ledger::transcript::TRAJECTORY_FILE;
 use serde::Serialize;
 
 use crate::plan::{Plan, PlannedTrial};
 use crate::session::{Past, SessionFile, current_plan, look_back, sessions};
 use crate::tally::{AgentTally, tallies};
-use crate::trajectory::TRAJECTORY_FILE;
 
 /// Where an experiment stands.
 #[derive(Debug, Serialize)]

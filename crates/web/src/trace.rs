@@ -6,9 +6,9 @@ use std::path::Path;
 
 use aec_base::digest::Digest;
 use aec_base::file::{Links, open_regular};
+use aec_ledger::transcript::Event;
 use aec_report::html::TraceEntry;
 use aec_report::shown::entry;
-use aec_run::trajectory::Event;
 
 /// Events of one part.
 pub(crate) const PART: usize = 200;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use aec_base::secret::Redactor;
+use aec_ledger::transcript::{Event, EventRole};
 use aec_model::event::CallEvent;
 use aec_model::message::Usage;
-use aec_run::trajectory::{Event, EventRole};
 
 use super::figures::{grouped, money, span};
 use super::text::{clean, clean_line, clip};

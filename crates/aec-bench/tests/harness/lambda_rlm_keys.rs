@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use aec_ledger::transcript::EventRole;
 use aec_model::retry::RetryPolicy;
 use aec_run::harness::{End, Limit};
-use aec_run::trajectory::EventRole;
 use serde_json::{Value, json};
 
 use super::lambda_rlm::{ANSWERS, bench, section};

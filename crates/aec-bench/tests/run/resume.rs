@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aec_judge::verdict::Outcome;
+use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::event::CallEvent;
 use aec_model_server::{Options, Range};
-use aec_run::trajectory::{self, Event, EventRole};
 use aec_test::files::names_in;
 use aec_test::wait::until;
 use rustix::process::Signal;
@@ -398,7 +398,7 @@ fn what_a_killed_session_spent_is_spent() {
     let live = project.jobs("x").join("_live");
     let events = |name: &String| {
         let text = std::fs::read_to_string(live.join(name).join("trajectory.jsonl")).unwrap_or_default();
-        trajectory::read(&text).0
+        transcript::read(text.as_bytes())
     };
     let at_work = |name: &&String| events(name).iter().any(|event| event.role == EventRole::ToolCall);
     until("trials at work", || names_in(&live).iter().filter(at_work).count() >= TRIALS);

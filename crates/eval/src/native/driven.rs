@@ -7,6 +7,8 @@ use std::sync::{Arc, LazyLock};
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
+use aec_ledger::transcript::chat::Message;
+use aec_ledger::transcript::{messages, read};
 use aec_model::client::Scope;
 use aec_model::gateway::Gateway;
 use aec_package::manifest::PackagedTask;
@@ -16,7 +18,7 @@ use aec_run::parameters::Parameters;
 use aec_run::plan::Conditions;
 use aec_run::room::RoomOpener;
 use aec_run::task::PreparedTask;
-use aec_run::trajectory::{Event, EventRole, Trajectory, read};
+use aec_run::trajectory::Trajectory;
 use aec_sandbox::python::{Python, find};
 use aec_sandbox::{Limits, SandboxError};
 use aec_task::task::Task;
@@ -44,7 +46,8 @@ pub(super) struct Driver {
 
 /// What a driven rollout left.
 pub(super) struct Driven {
-    pub(super) events: Vec<Event>,
+    /// What was said; the prompts are in the row already.
+    pub(super) said: Vec<Message>,
     pub(super) end: End,
     pub(super) source: Source,
     pub(super) answer: Option<Vec<u8>>,
@@ -152,9 +155,9 @@ impl Driver {
             },
         });
         let rollout = harness::run(&mut context).await;
-        trajectory.finish().map_err(|error| error.to_string())?;
-        let text = std::fs::read_to_string(directory.path().join("trajectory.jsonl"))
-            .map_err(|error| error.to_string())?;
+        let finished = trajectory.finish().map_err(|error| error.to_string())?;
+        let mut events = read(&std::fs::read(&finished.path).map_err(|error| error.to_string())?);
+        events.retain(|event| event.step > 0);
         let (source, answer) = answer(&context, task, &rollout).await?;
         if let Some(workspace) = context.opened() {
             workspace.stop();
@@ -164,7 +167,7 @@ impl Driver {
         };
         let whole = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Driven {
-            events: read(&text).0,
+            said: messages(&events),
             source,
             answer,
             usage: (count("total", "calls"), count("total", "input_tokens"), count("total", "output_tokens")),
@@ -195,13 +198,4 @@ async fn answer(
         (None, Some(text)) => (Source::Message, Some(text.clone().into_bytes())),
         (None, None) => (Source::None, None),
     })
-}
-
-/// Whether an event is part of the conversation that a row shows: prompts stand in the row already.
-pub(super) fn is_said(event: &Event) -> bool {
-    event.step > 0
-        && matches!(
-            event.role,
-            EventRole::User | EventRole::Assistant | EventRole::ToolCall | EventRole::ToolResult
-        )
 }

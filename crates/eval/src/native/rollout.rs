@@ -3,6 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use aec_ledger::transcript::chat::{Message as Said, Role as Speaker};
 use aec_model::client::{Model, Scope};
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, ToolCall, Usage};
@@ -11,18 +12,14 @@ use aec_package::lane::Lane;
 use aec_run::harness::tool_loop::name_calls;
 use aec_run::harness::{self, Limit};
 use aec_run::room::MAX_PIDS;
-use aec_run::trajectory::{Event, EventRole};
 use aec_sandbox::Limits;
 
-use super::driven::{Driver, is_said};
+use super::driven::Driver;
 use super::environment::{Example, NativeEnvironment, Ready};
 use super::tools;
 use super::verdict::{RolloutVerdict, Source};
 use super::workspace::Workspace;
-use crate::results::{
-    Finite, Message as Said, Role as Speaker, RolloutRow, RowError, Span, Timing, TokenUsage,
-    ToolCall as SaidCall,
-};
+use crate::results::{Finite, RolloutRow, RowError, Span, Timing, TokenUsage};
 
 /// What a rollout is generated with.
 #[derive(Clone, Debug)]
@@ -268,7 +265,7 @@ impl Generated {
             self.turns += 1;
             name_calls(&mut reply, self.turns);
             let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
-            self.say(&reply, &calls);
+            self.say(&reply);
             if example.lane == Lane::SingleTurn {
                 return End::Stop("max_turns_reached");
             }
@@ -316,9 +313,7 @@ impl Generated {
             Err(fault) => return End::Machine(fault),
         };
         self.env_spans.push(self.clock.since(begun));
-        for event in driven.events.iter().filter(|event| is_said(event)) {
-            self.tell(event);
-        }
+        self.completion = driven.said;
         // Work by plan is no conversation: what is shown of it is its answer.
         if let (true, Some(answer)) = (self.completion.is_empty(), &driven.answer) {
             self.completion.push(Said::text(Speaker::Assistant, String::from_utf8_lossy(answer)));
@@ -341,57 +336,15 @@ impl Generated {
         }
     }
 
-    /// An event of a driven rollout as a message of the row.
-    fn tell(&mut self, event: &Event) {
-        let text = event.content.clone().unwrap_or_default();
-        match event.role {
-            EventRole::Assistant => {
-                let mut said = Said::text(Speaker::Assistant, text);
-                said.reasoning_content.clone_from(&event.reasoning);
-                self.completion.push(said);
-            }
-            EventRole::ToolCall => {
-                let call = SaidCall {
-                    id: event.tool_call_id.clone().unwrap_or_default(),
-                    name: event.tool_name.clone().unwrap_or_default(),
-                    arguments: event.arguments.as_ref().map(ToString::to_string).unwrap_or_default(),
-                };
-                if let Some(last) = self.completion.last_mut() {
-                    last.tool_calls.push(call);
-                }
-            }
-            EventRole::ToolResult => {
-                let id = event.tool_call_id.clone().unwrap_or_default();
-                self.completion.push(Said::tool(id, event.stdout.clone().unwrap_or_default()));
-            }
-            _ => self.completion.push(Said::text(Speaker::User, text)),
-        }
-    }
-
     /// Takes in what the model said.
-    fn say(&mut self, reply: &Reply, calls: &[ToolCall]) {
+    fn say(&mut self, reply: &Reply) {
         if let Some(usage) = &reply.usage {
             self.usage.add(usage);
         }
         self.is_truncated |= reply.stop == Stop::Length;
-        let text = reply.text();
-        let thoughts = reply.parts.iter().filter_map(|part| match part {
-            Part::Reasoning { text, .. } if !text.is_empty() => Some(text.as_str()),
-            _ => None,
-        });
-        let thoughts: Vec<&str> = thoughts.collect();
-        let mut said = Said::text(Speaker::Assistant, text.clone());
-        said.reasoning_content = (!thoughts.is_empty()).then(|| thoughts.join("\n"));
-        said.tool_calls = calls
-            .iter()
-            .map(|call| SaidCall {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                arguments: call.arguments.clone(),
-            })
-            .collect();
+        let said = Said::from(reply);
+        self.last_text.clone_from(&said.text);
         self.completion.push(said);
-        self.last_text = text;
     }
 
     /// Carries out the calls of a turn, in order.

@@ -10,7 +10,7 @@ pub mod directory;
 pub mod facts;
 mod json;
 pub mod lock;
-pub mod message;
+mod message;
 pub mod metadata;
 pub mod moments;
 pub mod number;
@@ -29,7 +29,6 @@ pub mod writer;
 use crate::FAMILY;
 
 pub use facts::RowFacts;
-pub use message::{Message, Role, ToolCall};
 pub use number::Finite;
 pub use row::{RolloutRow, RowError, TokenUsage, ToolDefs};
 pub use timing::{Span, Timing};

@@ -13,6 +13,8 @@ use aec_ledger::record::{
     Evaluation, Fault, Inputs, OutputSource, Outputs, SCHEMA_VERSION, SubmissionFacts, TaskFacts, Timing,
     TrialRecord, Validity,
 };
+use aec_ledger::transcript::conversation::CONVERSATION_FILE as CONVERSATION;
+use aec_ledger::transcript::{self, TRAJECTORY_FILE as TRAJECTORY};
 use aec_run::plan::trial_key;
 use aec_run::recording::evaluation_of;
 use indexmap::IndexMap;
@@ -20,7 +22,7 @@ use serde_json::{Value, json};
 
 use super::check::{Answer, KnownTask, KnownTasks, Verification, answer, check};
 use super::{Case, ImportSetup};
-use crate::rollouts::conversation::{conversation_lines, event_lines, events};
+use crate::rollouts::conversation::{conversation_lines, events};
 use crate::rollouts::outcome;
 use crate::rollouts::rollout::{IdSource, Rollout};
 use crate::rollouts::run::Run;
@@ -28,8 +30,6 @@ use crate::rollouts::stop::StopKind;
 
 /// The directory of a trial's files, as in records of runs.
 const WORKSPACE: &str = "workspace";
-const CONVERSATION: &str = "conversation.jsonl";
-const TRAJECTORY: &str = "trajectory.jsonl";
 const SAMPLE: &str = "prime_sample.json";
 
 /// Makes records.
@@ -288,7 +288,7 @@ impl Maker<'_, '_> {
         let timed = vec![
             self.put(own(CONVERSATION), &conversation_lines(&rollout.messages))?,
             self.put(own(SAMPLE), &String::from_utf8_lossy(&case.sample.raw))?,
-            self.put(own(TRAJECTORY), &event_lines(&events(rollout)))?,
+            self.put(own(TRAJECTORY), &transcript::lines(&events(rollout)))?,
         ];
         Ok((artefacts, timed))
     }

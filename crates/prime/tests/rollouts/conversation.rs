@@ -1,6 +1,7 @@
 //! A rollout as events and as lines of a conversation.
 
-use aec_prime::rollouts::conversation::{conversation_lines, event_lines, events};
+use aec_ledger::transcript::lines as event_lines;
+use aec_prime::rollouts::conversation::{conversation_lines, events};
 use aec_prime::rollouts::json;
 use aec_prime::rollouts::rollout::Rollout;
 use aec_prime::rollouts::rows::rollouts;

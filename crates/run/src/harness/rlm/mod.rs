@@ -321,7 +321,8 @@ impl Work {
             Some(code) if call.name == REPL => code,
             _ => {
                 let complaint = format!("there is one tool, `{REPL}`, and its argument `code` is a text");
-                let outcome = ToolOutcome { stderr: complaint.clone(), ..ToolOutcome::default() };
+                let (stderr, told) = (complaint.clone(), complaint.clone());
+                let outcome = ToolOutcome { stderr, told, ..ToolOutcome::default() };
                 context.trajectory.tool_result(call, &outcome);
                 return Ok((complaint, false));
             }
@@ -346,6 +347,7 @@ impl Work {
             stderr: cell.error.as_ref().map(|error| error.kind.clone()).unwrap_or_default(),
             exit_code: Some(i32::from(cell.error.is_some())),
             duration: cell.duration,
+            told: observed.clone(),
             ..ToolOutcome::default()
         };
         context.trajectory.tool_result(call, &outcome);

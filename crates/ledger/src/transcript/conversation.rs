@@ -5,7 +5,7 @@ use aec_model::message::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::trajectory::{Event, EventRole};
+use super::{Event, EventRole};
 
 /// The file of messages.
 pub const CONVERSATION_FILE: &str = "conversation.jsonl";
@@ -77,8 +77,11 @@ fn entry(event: &Event) -> Option<Entry> {
     })
 }
 
-/// What a tool returned, in one text.
-pub fn returned(event: &Event) -> String {
+/// What the model was told of a tool's result.
+pub(super) fn returned(event: &Event) -> String {
+    if let Some(told) = &event.content {
+        return told.clone();
+    }
     let mut text = event.stdout.clone().unwrap_or_default();
     if let Some(stderr) = event.stderr.as_deref().filter(|stderr| !stderr.is_empty()) {
         text.push_str(&format!("\nSTDERR: {stderr}"));
@@ -90,7 +93,7 @@ pub fn returned(event: &Event) -> String {
 }
 
 /// The conversation of some events, one entry a line.
-pub(crate) fn lines<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
+pub fn lines<'a>(events: impl IntoIterator<Item = &'a Event>) -> String {
     let lines = events.into_iter().filter_map(entry).filter_map(|entry| serde_json::to_string(&entry).ok());
     lines.flat_map(|line| [line, "\n".to_owned()]).collect()
 }
