@@ -28,4 +28,3 @@ pub mod sign;
 pub mod tape;
 pub mod test_server;
 pub mod transport;
-mod ways;

@@ -1,7 +1,6 @@
 //! The loop through Prime: tasks leave as environment packages, are evaluated and trained elsewhere, and their rollouts
 //! come back into the ledger.
 
-pub mod connections;
 pub mod import;
 pub mod package;
 pub mod rollouts;

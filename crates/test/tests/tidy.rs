@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 18] = [
+const ROOMS: [&str; 19] = [
     "aec-base",
+    "aec-http",
     "aec-sandbox",
     "aec-rlm",
     "aec-task",

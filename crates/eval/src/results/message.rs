@@ -1,8 +1,9 @@
 //! Messages of a completion, as rows hold them.
 
+use aec_base::json::{push_ascii, push_text};
 use serde_json::value::RawValue;
 
-use crate::results::json::{push_ascii, push_key, push_raw, push_text};
+use crate::results::json::{push_key, push_raw};
 
 /// Who says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
