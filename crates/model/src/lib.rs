@@ -27,4 +27,3 @@ pub mod script;
 pub mod sign;
 pub mod tape;
 pub mod transport;
-mod ways;

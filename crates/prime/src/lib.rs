@@ -1,7 +1,6 @@
 //! The loop through Prime: environment packages are pushed, evaluated and trained elsewhere, and their rollouts come back
 //! into the ledger.
 
-pub mod connections;
 pub mod import;
 pub mod rollouts;
 pub mod service;

@@ -10,11 +10,11 @@ use aec_eval::config::EvalSettings;
 use aec_eval::evaluation::Ended;
 use aec_eval::hub::{Account, HubOptions, Publication, Published, Visibility, publish};
 use aec_eval::results::{METADATA_FILE, RESULTS_FILE};
+use aec_http::Proxies;
 use aec_prime::import::Origin;
 use tokio::runtime::Runtime;
 
 use super::import::{ImportDesk, open_source, run_id};
-use super::prime::proxy;
 use crate::arguments::{EvalRunArguments, ImportInto};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -112,7 +112,7 @@ pub(super) fn push(
         visibility,
         secrets: Arc::new(context.redactor()),
     };
-    let options = HubOptions { proxy: proxy(project), ..HubOptions::default() };
+    let options = HubOptions { proxies: Proxies::of(&project.env), ..HubOptions::default() };
     let published = runtime.block_on(publish(account, &publication, &options));
     published.map_err(|error| Failure::environment(error.problem()))
 }

@@ -15,6 +15,7 @@ use aec_eval::evaluation::{Ended, run_all};
 use aec_eval::event::EvalEvent;
 use aec_eval::heartbeat::{Heartbeat, HeartbeatOptions};
 use aec_eval::model_choice::choose;
+use aec_http::Proxies;
 use aec_model::meter::Unpriced;
 use aec_model::retry::RetryPolicy;
 use aec_run::control::Control;
@@ -25,7 +26,6 @@ use tokio::runtime::Runtime;
 use super::eval_after::After;
 use super::eval_environment::{Desk, Door, Prepared, prepare};
 use super::models::{self, Models};
-use super::prime::proxy;
 use super::verify::judge_later;
 use crate::arguments::{EndpointsArgument, EvalRunArguments};
 use crate::context::Context;
@@ -140,7 +140,7 @@ fn start_heart(
         return Ok(None);
     };
     let _entered = runtime.enter();
-    let options = HeartbeatOptions { proxy: proxy(project), ..HeartbeatOptions::default() };
+    let options = HeartbeatOptions { proxies: Proxies::of(&project.env), ..HeartbeatOptions::default() };
     let heart = Heartbeat::start(url, options, progress.warn())?;
     progress.beat(heart.pulse());
     Ok(Some(heart))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aec_http::pause::Rule;
 use aec_ledger::transcript::EventRole;
 use aec_model::retry::RetryPolicy;
 use aec_run::harness::{End, Limit};
@@ -166,7 +167,9 @@ async fn execution_guardrails_and_advisor() {
 async fn provider_faults_are_retried_and_cost_no_section() {
     let mut flaky = bench(json!({}), &ANSWERS);
     let server = on_a_server(&mut flaky, &ANSWERS, &["unavailable=0.2", "reset=0.1"]).await;
-    flaky.retry = RetryPolicy { attempts: 20, base: Duration::from_millis(5), ..RetryPolicy::default() };
+    let usual = RetryPolicy::default();
+    let pauses = Rule { first: Duration::from_millis(5), ..usual.pauses };
+    flaky.retry = RetryPolicy { attempts: 20, pauses, ..usual };
     let left = flaky.run().await;
     assert_eq!(
         (left.result("stop_reason"), left.result("sections")),

@@ -1,9 +1,10 @@
 //! Messages of a completion as rows hold them, written straight into bytes.
 
+use aec_base::json::{push_ascii, push_text};
 use aec_ledger::transcript::chat::Message;
 use aec_model::message::ToolCall;
 
-use crate::results::json::{push_ascii, push_key, push_text};
+use crate::results::json::push_key;
 
 /// Writes a message as JSON.
 pub(crate) fn write(message: &Message, out: &mut Vec<u8>) {

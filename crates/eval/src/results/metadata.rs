@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use aec_base::file::{Links, read_text, write_atomic};
+use aec_base::json::repaired;
 use aec_base::problem::{Place, Problem};
 use aec_base::timestamp::Timestamp;
 use indexmap::IndexMap;
@@ -14,7 +15,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::results::problems;
-use crate::results::python;
 use crate::results::summary::{Summary, TimingSummary, Usage};
 
 /// The version of our own fields.
@@ -267,7 +267,7 @@ impl Metadata {
                 .in_file(path)
                 .fix(error.fix())
         })?;
-        let json = python::to_json(&text);
+        let json = repaired(&text).text;
         let wrong = |reason: &str, line: usize, column: usize| {
             let place = Place {
                 file: path.to_owned(),

@@ -17,7 +17,6 @@ pub mod number;
 pub mod passes;
 pub mod present;
 mod problems;
-mod python;
 pub mod resume;
 pub mod row;
 pub mod scan;

@@ -8,12 +8,13 @@
 
 use std::sync::Arc;
 
+use aec_base::json::{push_line, push_text};
 use aec_base::problem::Problem;
 use aec_ledger::transcript::chat::Message;
 use serde_json::value::RawValue;
 
 use crate::results::facts::{RowFacts, tool_names};
-use crate::results::json::{push_key, push_line, push_number, push_raw, push_text, push_whole};
+use crate::results::json::{push_key, push_number, push_raw, push_whole};
 use crate::results::message;
 use crate::results::number::Finite;
 use crate::results::timing::Timing;

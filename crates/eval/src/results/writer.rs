@@ -3,9 +3,6 @@
 //! One thread appends them in groups, each with one write and one sync, and replaces `metadata.json` at most once a
 //! second. `results.jsonl` is only ever appended to. The first error of the disk stops everything.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
@@ -13,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use aec_base::jsonl::Appender;
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
 
@@ -94,7 +92,7 @@ impl ResultsWriter {
     pub fn create(run: &Path, description: Description) -> Result<Self, Problem> {
         let lock = RunLock::take(run)?;
         let path = run.join(RESULTS_FILE);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = Appender::create(&path);
         let file = file.map_err(|error| problems::refused(36, "begin the results", &path, &error))?;
         let aggregate = Aggregate::new(description.rollouts_per_example, description.pass_threshold);
         Self::start(run, description, Begin { lock, file, aggregate, seconds: 0.0 })
@@ -105,7 +103,7 @@ impl ResultsWriter {
         let begun = run.metadata.date.clone().and_then(|date| Timestamp::try_from(date).ok());
         description.date = begun.unwrap_or(description.date);
         let path = run.path.join(RESULTS_FILE);
-        let file = OpenOptions::new().append(true).open(&path);
+        let file = Appender::open(&path);
         let file = file.map_err(|error| problems::refused(36, "continue the results", &path, &error))?;
         let seconds = run.metadata.time.unwrap_or_default().max(0.0);
         let begin = Begin { lock: run.lock, file, aggregate: run.aggregate, seconds };
@@ -232,7 +230,7 @@ impl Drop for ResultsWriter {
 /// What a run begins or continues with.
 struct Begin {
     lock: RunLock,
-    file: File,
+    file: Appender,
     aggregate: Aggregate,
     seconds: f64,
 }
@@ -240,7 +238,7 @@ struct Begin {
 /// What the thread works with.
 struct Work {
     path: PathBuf,
-    file: File,
+    file: Appender,
     description: Description,
     aggregate: Aggregate,
     shared: Arc<Shared>,
@@ -338,7 +336,7 @@ impl Work {
         if facts.is_empty() {
             return Ok(());
         }
-        self.append_whole(lines).map_err(|error| {
+        self.file.append_durably(lines).map_err(|error| {
             let path = self.path.join(RESULTS_FILE);
             problems::refused(38, "write the results", &path, &error)
                 .why("rows that are not on the disk would be lost, so the run was stopped")
@@ -350,21 +348,6 @@ impl Work {
         self.is_told = false;
         self.shared.synced.fetch_add(facts.len() as u64, Ordering::Release);
         Ok(())
-    }
-
-    /// Appends all lines or none, as far as the disk lets.
-    fn append_whole(&mut self, lines: &[u8]) -> io::Result<()> {
-        let file = self.file.metadata()?;
-        // Rows in a file that has no name any more are lost when it is closed.
-        if file.nlink() == 0 {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the file was removed"));
-        }
-        let written = self.file.write_all(lines).and_then(|()| self.file.sync_data());
-        if written.is_err() {
-            // What cannot be taken back now is put right when the run is resumed.
-            drop(self.file.set_len(file.len()));
-        }
-        written
     }
 
     fn write_metadata(&mut self) -> Result<Metadata, Problem> {

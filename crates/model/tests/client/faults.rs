@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use aec_http::pause::Rule;
 use aec_model::client::Scope;
 use aec_model::event::CallEvent;
 use aec_model::meter::Budget;
@@ -42,8 +43,11 @@ async fn every_call_is_accounted_for_exactly_once() {
     .await;
     let policy = RetryPolicy {
         attempts: 10,
-        base: Duration::from_millis(1),
-        longest: Duration::from_millis(10),
+        pauses: Rule {
+            first: Duration::from_millis(1),
+            longest: Duration::from_millis(10),
+            ..RetryPolicy::default().pauses
+        },
         ..RetryPolicy::default()
     };
     let client =
