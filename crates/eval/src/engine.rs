@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use aec_http::pause::{Rule, chance};
 use aec_model::failure::{Failure, FailureKind};
+use aec_run::campaign::faults::{Meaning, meaning};
 use aec_run::control::{Control, Wish};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -69,22 +70,20 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Whether another try can help.
+    /// Whether another try can help. What the model said is no answer at all, so it counts for nothing here.
     fn is_passing(&self) -> bool {
         match self {
             Self::Infra(_) => true,
             Self::Model(failure) => {
-                failure.retryable || matches!(failure.kind, FailureKind::Empty | FailureKind::Protocol)
+                meaning(failure) == Meaning::Passing
+                    || matches!(failure.kind, FailureKind::Empty | FailureKind::Protocol)
             }
         }
     }
 
     /// Whether every other rollout would fail in the same way.
     fn is_fatal(&self) -> bool {
-        matches!(
-            self,
-            Self::Model(Failure { kind: FailureKind::Auth | FailureKind::Budget | FailureKind::Replay, .. })
-        )
+        matches!(self, Self::Model(failure) if meaning(failure) == Meaning::Fatal)
     }
 
     fn message(&self) -> String {

@@ -24,6 +24,7 @@ use aec_task::task::Task;
 use tokio::time::Instant;
 
 use crate::answer::{self, AnswerError, Frozen};
+use crate::campaign::faults::{Meaning, meaning};
 use crate::control::{Control, Wish};
 use crate::event::Stage;
 use crate::harness::{self, End, Limit, PreparedAgent, Rollout, RoomFault, TrialContext, TrialSetup};
@@ -319,12 +320,7 @@ pub(crate) fn is_judgeable(end: &End) -> bool {
 /// Whether a model's failure is what this agent makes of this model: another attempt is no better.
 fn is_agents(failure: &Failure) -> bool {
     let own_budget = || failure.message.starts_with(&format!("the budget of {ACCOUNT}"));
-    match failure.kind {
-        FailureKind::Overlong | FailureKind::ContentFilter | FailureKind::Empty => true,
-        FailureKind::Truncated => !failure.retryable,
-        FailureKind::Budget => own_budget(),
-        _ => false,
-    }
+    meaning(failure) == Meaning::Agents || failure.kind == FailureKind::Budget && own_budget()
 }
 
 pub(crate) type Decision = (Outcome, Option<Fault>, AgentStatus, Option<Verdict>);

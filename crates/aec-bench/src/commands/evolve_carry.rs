@@ -2,7 +2,7 @@
 //! somebody stops it, and what it came to is told.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use aec_author::template::Template;
@@ -23,10 +23,10 @@ use aec_evolve::view::View;
 use aec_ledger::layout::Ledger;
 use aec_model::meter::{Account, Budget};
 use aec_model::money::MicroDollars;
+use aec_run::campaign::{Campaign, StepRunner, StepSetup};
 use aec_run::control::{Control, Wish};
-use aec_run::desk::{Desk, DeskSetup};
 use aec_run::event::StopReason;
-use aec_run::session::{Beginning, Past, Session};
+use aec_run::session::{Beginning, Past};
 use serde::Serialize;
 
 use crate::arguments::CarryArguments;
@@ -104,7 +104,7 @@ pub(super) fn carry_out(
         named: &std::collections::BTreeSet::new(),
         own: None,
     };
-    let (session, _, past) = Session::begin(&beginning)?;
+    let (campaign, past) = Campaign::begin(&beginning)?;
     let (account, trial_account) = accounts(&project, &settings, &models, &past, &told.state);
     let spent_before = past.cost_usd + told.state.voices.usd;
     let taken_before = Taken { cost_usd: past.cost_usd, tokens: past.tokens };
@@ -118,19 +118,16 @@ pub(super) fn carry_out(
         (judge, Vec::new()),
         control.clone(),
     );
-    let desk = Desk::open(DeskSetup {
+    let steps = Arc::new(StepRunner::new(StepSetup {
+        campaign,
         shared,
-        ledger: ledger.clone(),
-        jobs,
-        session,
         past,
         concurrency: settings.concurrency as usize,
         max_attempts: MAX_ATTEMPTS,
         observer: Some(progress.of_trials()),
-    })?;
-    let desk = Arc::new(desk);
+    }));
     let arena = Arena {
-        desk: Arc::clone(&desk),
+        steps: Arc::clone(&steps),
         places: planning::places(&project),
         frame,
         solver: settings.solver.clone(),
@@ -155,7 +152,7 @@ pub(super) fn carry_out(
     });
     let ended = runtime.block_on(async {
         tokio::spawn(listen(signals, control.clone()));
-        tokio::spawn(watch(directory.clone(), Arc::clone(&desk), control));
+        tokio::spawn(watch(directory.clone(), Arc::downgrade(&steps), control));
         match kind {
             Kind::Evolution => evolution::carry_out(&engine).await,
             Kind::Swarm => swarm::carry_out(&engine).await,
@@ -169,7 +166,7 @@ pub(super) fn carry_out(
     engine.workspace.prune_trees().ok();
     problems.extend(hidden_best(&engine, &workspace_shown));
     drop(engine);
-    close(desk, stopped)?;
+    close(steps, stopped)?;
     drop((held, carried));
     conclude(context, &directory, ended, problems)
 }
@@ -210,13 +207,13 @@ fn least_of<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// Attempts that were cancelled may take a moment to let go of the desk.
-fn close(mut desk: Arc<Desk>, stopped: Option<StopReason>) -> Result<(), Failure> {
+/// Attempts that were cancelled may take a moment to let go of the steps.
+fn close(mut steps: Arc<StepRunner>, stopped: Option<StopReason>) -> Result<(), Failure> {
     for _ in 0..100 {
-        match Arc::try_unwrap(desk) {
-            Ok(only) => return Ok(Arc::new(only).close(stopped)?),
+        match Arc::try_unwrap(steps) {
+            Ok(only) => return Ok(only.close(stopped)?),
             Err(shared) => {
-                desk = shared;
+                steps = shared;
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -242,10 +239,9 @@ fn hidden_best(engine: &Engine, workspace: &Path) -> Option<Problem> {
 }
 
 /// Hears what others ask for through `stop`.
-async fn watch(directory: RunDirectory, desk: Arc<Desk>, control: Control) {
-    let desk = Arc::downgrade(&{ desk });
+async fn watch(directory: RunDirectory, steps: Weak<StepRunner>, control: Control) {
     loop {
-        let wish = directory.wish().max(desk.upgrade().map_or(Wish::GoOn, |desk| desk.wish()));
+        let wish = directory.wish().max(steps.upgrade().map_or(Wish::GoOn, |steps| steps.wish()));
         if wish > Wish::GoOn {
             control.wish_for(wish);
         }

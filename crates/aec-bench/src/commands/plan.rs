@@ -16,7 +16,7 @@ use aec_report::selection::Selection;
 use aec_report::sizing::{self, Sizing};
 use aec_report::stats::Goal;
 use aec_run::agents;
-use aec_run::dispatch::{Rerun, to_do};
+use aec_run::campaign::{Rerun, Waiting, to_do};
 use aec_run::estimate::{Ceiling, ceilings};
 use aec_run::forecast::{AgentForecast, forecasts};
 use aec_run::plan::{Plan, PlannedTrial};
@@ -181,7 +181,8 @@ impl Preview {
     ) -> Result<Self, Failure> {
         let ledger = Ledger::new(project.settings.path(Setting::Ledger));
         let past = past(&ledger, &plan.experiment_id, &rerun.trials)?;
-        let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().collect();
+        let number = |Waiting { trial, attempt }| (trial, attempt);
+        let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().map(number).collect();
         let wanted: Vec<&PlannedTrial> = next.keys().map(|index| &trials[*index]).collect();
         let (ceilings, forecasts) = expected(context, project, plan, tasks, &wanted)?;
         let cap = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens).money;

@@ -10,7 +10,7 @@ use aec_base::project::Project;
 use aec_base::settings::{Backend, Setting};
 use aec_base::text;
 use aec_container::Containers;
-use aec_harbor::carry::{self, Carry};
+use aec_harbor::run::{Harbor, HarborRun};
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::pool::Pool;
 use aec_judge::verdict::Outcome as TrialOutcome;
@@ -21,15 +21,15 @@ use aec_model::meter::{Account, Budget, Meter, Unpriced};
 use aec_model::money::MicroDollars;
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
+use aec_run::campaign::{self, Campaign, InProcess, Options, Rerun, Work};
 use aec_run::control::Control;
 use aec_run::demand::demand;
-use aec_run::dispatch::{self, Options, Rerun, Run};
 use aec_run::event::{RunEnded, RunEvent, StopReason};
 use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
 use aec_run::planning::load;
 use aec_run::salvage::pending_cost;
-use aec_run::session::{Beginning, Past, Session, Shard, current_plan};
+use aec_run::session::{Beginning, Past, Shard, current_plan};
 use aec_run::trial::Shared;
 use aec_sandbox::python;
 use aec_task::task::Task;
@@ -205,7 +205,7 @@ pub(crate) fn trials_of(plan: &Plan, shard: Option<Shard>) -> Vec<PlannedTrial> 
 struct Begun {
     runtime: tokio::runtime::Runtime,
     signals: Signals,
-    session: Session,
+    campaign: Campaign,
     past: Past,
     progress: Progress,
     shared: Arc<Shared>,
@@ -239,7 +239,7 @@ fn begin(
     let models = tape.name();
     let own = worker.map(|_| trials);
     let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named, own };
-    let (session, _, mut past) = Session::begin(&beginning)?;
+    let (campaign, mut past) = Campaign::begin(&beginning)?;
     let account = match worker {
         Some(worker) => worker.account(project, &opened)?,
         None => {
@@ -252,7 +252,7 @@ fn begin(
     let (client, meter) = (opened.client, opened.meter);
     let who = (judge, agents);
     let shared = Arc::new(shared_with(context, project, plan, (meter, account), who, control.clone()));
-    Ok(Begun { runtime, signals, session, past, progress, shared, control, client, problems })
+    Ok(Begun { runtime, signals, campaign, past, progress, shared, control, client, problems })
 }
 
 fn carry_out(
@@ -271,7 +271,7 @@ fn carry_out(
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let begun = begin(context, &project, &plan, &trials, how, mode, &options.rerun.trials)?;
-    let Begun { runtime, signals, session, past, mut progress, shared, control, client, problems: noticed } =
+    let Begun { runtime, signals, campaign, past, mut progress, shared, control, client, problems: noticed } =
         begun;
     problems.extend(noticed);
     options.traces = progress.wants_traces();
@@ -280,10 +280,9 @@ fn carry_out(
         options.rerun.trials = worker.again(&past);
         teller = Some(worker.teller(control.clone())?);
     }
-    let directory = ledger.experiment(&plan.experiment_id);
-    let digest = plan.digest;
-    let id = session.id.clone();
-    let (ledger_root, jobs_root) = (ledger.clone(), jobs.clone());
+    let directory = campaign.directory().clone();
+    let session = campaign.session().to_owned();
+    let work = Work { shared, tasks, trials, options };
     let ended = runtime.block_on(async {
         match how.worker {
             Some(worker) => {
@@ -298,17 +297,7 @@ fn carry_out(
                 teller.on(event);
             }
         };
-        let (ledger, jobs) = (ledger_root, jobs_root);
-        match harbor {
-            Some(harbor) => {
-                let carry = Carry { shared, tasks, trials, ledger, jobs, session, past, options, harbor };
-                carry::execute(carry, &mut observe).await
-            }
-            None => {
-                let run = Run { shared, tasks, trials, ledger, jobs, session, past, options };
-                dispatch::execute(run, &mut observe).await.map(|ended| (ended, Vec::new()))
-            }
-        }
+        execute(campaign, &past, work, harbor, &mut observe).await
     });
     drop(teller);
     progress.finish();
@@ -320,8 +309,8 @@ fn carry_out(
     problems.extend(more);
     problems.extend(found);
     let data = Data {
-        plan: digest,
-        session: id,
+        plan: plan.digest,
+        session,
         duration_seconds: ended.duration.as_secs_f64(),
         jobs: project.shown(&jobs).to_path_buf(),
         ledger: project.shown(ledger.root()).to_path_buf(),
@@ -336,6 +325,23 @@ fn carry_out(
         Some(StopReason::Asked | StopReason::Insisted) => outcome.exit(Exit::Interrupted),
         _ => outcome,
     })
+}
+
+/// Carries out a plan: Harbor makes the attempts, or this process does.
+async fn execute(
+    campaign: Campaign,
+    past: &Past,
+    work: Work,
+    harbor: Option<Harbor>,
+    observe: &mut (dyn FnMut(&RunEvent) + Send),
+) -> Result<(RunEnded, Vec<Problem>), Vec<Problem>> {
+    match harbor {
+        Some(harbor) => campaign::execute(campaign, past, work, HarborRun::new(harbor), observe).await,
+        None => {
+            let executor = InProcess::new(&work.options);
+            campaign::execute(campaign, past, work, executor, observe).await
+        }
+    }
 }
 
 /// A worker has done its part when every trial of it has a result, whatever the results are: the merge tells of them.
@@ -354,7 +360,6 @@ pub(crate) fn offline(
 ) -> Result<(RunEnded, Ledger, Vec<Problem>), Failure> {
     let Prepared { project, plan, tasks, problems, .. } = prepared;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    let jobs = project.settings.path(Setting::Jobs);
     let trials = plan.trials();
     let options = Options {
         concurrency: 4,
@@ -370,17 +375,17 @@ pub(crate) fn offline(
     let how = How { tape: &tape, shard: None, extend: false, unpriced: Unpriced::Refuse, worker: None };
     let quiet = Mode::choose(Wanted { quiet: true, ..Wanted::default() });
     let begun = begin(context, &project, &plan, &trials, &how, quiet, &BTreeSet::new())?;
-    let Begun { runtime, signals, session, past, mut progress, shared, control, .. } = begun;
-    let run = Run { shared, tasks, trials, ledger: ledger.clone(), jobs, session, past, options };
+    let Begun { runtime, signals, campaign, past, mut progress, shared, control, .. } = begun;
+    let work = Work { shared, tasks, trials, options };
     let ended = runtime.block_on(async {
         tokio::spawn(listen(signals, control));
-        dispatch::execute(run, &mut |event: &RunEvent| progress.on(event)).await
+        execute(campaign, &past, work, None, &mut |event: &RunEvent| progress.on(event)).await
     });
     progress.finish();
     // A judge that nobody waits for any more ends with the program.
     runtime.shutdown_background();
-    let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
-    let problems = problems.into_iter().chain(found(&ended)).collect();
+    let (ended, more) = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
+    let problems = problems.into_iter().chain(more).chain(found(&ended)).collect();
     Ok((ended, ledger, problems))
 }
 

@@ -19,8 +19,8 @@ use aec_ledger::layout::{ExperimentDirectory, Ledger};
 use aec_model::meter::{Budget, Unpriced};
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
+use aec_run::campaign::{Rerun, Waiting, to_do};
 use aec_run::demand::demand;
-use aec_run::dispatch::{Rerun, to_do};
 use aec_run::plan::{Plan, PlannedTrial};
 use aec_run::salvage::pending_cost;
 use aec_run::session::{Beginning, Past, prepare};
@@ -403,8 +403,8 @@ fn flags(context: &Context, arguments: &RunArguments, project: &Project) -> Resu
 /// Trials that are run again, each with the attempt that is not enough.
 fn again(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<Again> {
     let wanted = to_do(trials, past, rerun);
-    let chosen = wanted.into_iter().filter_map(|(index, attempt)| {
-        let id = &trials[index].id;
+    let chosen = wanted.into_iter().filter_map(|Waiting { trial, attempt }| {
+        let id = &trials[trial].id;
         let cancelled = past.trials.get(id).is_some_and(|past| !past.outcome.is_settled());
         (attempt > 1 && !cancelled).then(|| Again { trial: id.clone(), attempt: attempt - 1 })
     });

@@ -19,8 +19,8 @@ use aec_model::client::Client;
 use aec_model::day::DayBook;
 use aec_model::meter::{Account, Budget};
 use aec_model::money::MicroDollars;
+use aec_run::campaign::ClusterOptions;
 use aec_run::control::{Control, Wish};
-use aec_run::dispatch::ClusterOptions;
 use aec_run::event::RunEvent;
 use aec_run::plan::Plan;
 use aec_run::session::{Past, Shard, live_shards};
@@ -91,7 +91,7 @@ impl Worker {
         vec![Problem::warning(what).fix("use one version on all nodes")]
     }
 
-    /// What the dispatcher does differently.
+    /// What the campaign does differently.
     pub(crate) fn options(&self) -> ClusterOptions {
         ClusterOptions { doubt: DOUBT }
     }

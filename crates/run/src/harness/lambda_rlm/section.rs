@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 
 use super::given::{Given, Source};
 use super::prompts::{self, Manner};
+use crate::campaign::faults::{Meaning, meaning};
 use crate::harness::advisor::Advisor;
 use crate::harness::guard::{Guard, Plane};
 use crate::harness::{End, Limit, TrialContext};
@@ -309,10 +310,7 @@ impl Shared<'_> {
 }
 
 fn ends_all(failure: &Failure) -> bool {
-    matches!(
-        failure.kind,
-        FailureKind::Auth | FailureKind::Budget | FailureKind::Replay | FailureKind::Cancelled
-    )
+    failure.kind == FailureKind::Cancelled || meaning(failure) == Meaning::Fatal
 }
 
 fn merged(found: &[(&Source, Vec<Fact>)], authority: &Authority) -> Vec<MergedFact> {

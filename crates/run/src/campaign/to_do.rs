@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use aec_base::name::Name;
 use aec_judge::verdict::Outcome;
 
+use super::Waiting;
+use super::faults::is_infra;
 use crate::plan::PlannedTrial;
 use crate::session::{Past, PastTrial};
 
@@ -21,7 +23,7 @@ pub struct Rerun {
 
 impl Rerun {
     fn takes(&self, id: &Name, past: &PastTrial) -> bool {
-        let infra = matches!(past.outcome, Outcome::InfraFault | Outcome::VerifierFault);
+        let infra = is_infra(past.outcome);
         let failed = infra || past.outcome == Outcome::AgentFault;
         // What was cancelled never had its chance.
         past.outcome == Outcome::Cancelled
@@ -29,13 +31,24 @@ impl Rerun {
             || self.failed && failed
             || self.trials.contains(id)
     }
+
+    /// Which of these trials are to be done, and from which attempt on, by the latest attempt of each.
+    pub(super) fn choose<'a>(
+        &self,
+        trials: &'a [PlannedTrial],
+        latest: impl Fn(usize, &'a PlannedTrial) -> Option<PastTrial>,
+    ) -> Vec<Waiting> {
+        let next = |(trial, planned): (usize, &'a PlannedTrial)| match latest(trial, planned) {
+            None => Some(Waiting { trial, attempt: 1 }),
+            Some(past) => {
+                self.takes(&planned.id, &past).then_some(Waiting { trial, attempt: past.attempt + 1 })
+            }
+        };
+        trials.iter().enumerate().filter_map(next).collect()
+    }
 }
 
 /// Which trials of a run are still to be done, and from which attempt on.
-pub fn to_do(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<(usize, u32)> {
-    let next = |trial: &PlannedTrial| match past.trials.get(&trial.id) {
-        None => Some(1),
-        Some(found) => rerun.takes(&trial.id, found).then_some(found.attempt + 1),
-    };
-    trials.iter().enumerate().filter_map(|(index, trial)| Some((index, next(trial)?))).collect()
+pub fn to_do(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<Waiting> {
+    rerun.choose(trials, |_, trial| past.trials.get(&trial.id).copied())
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// Attempts that wait, agent by agent.
 #[derive(Debug)]
-pub(crate) struct Queue {
+pub(super) struct Queue {
     agents: Vec<VecDeque<Waiting>>,
     /// The model of each agent; agents without one are never held back.
     models: Vec<Option<String>>,
@@ -15,32 +15,32 @@ pub(crate) struct Queue {
 
 /// An attempt that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
-    /// Which trial of the run.
-    pub(crate) trial: usize,
+pub struct Waiting {
+    /// Its place among the trials of the run.
+    pub trial: usize,
     /// Which attempt.
-    pub(crate) attempt: u32,
+    pub attempt: u32,
 }
 
 impl Queue {
     /// An empty queue for agents with these models, each of which may be used by so many trials at once.
-    pub(crate) fn new(models: Vec<Option<String>>, per_model: usize) -> Self {
+    pub(super) fn new(models: Vec<Option<String>>, per_model: usize) -> Self {
         let agents = models.iter().map(|_| VecDeque::new()).collect();
         Self { agents, models, running: HashMap::new(), per_model, next: 0 }
     }
 
     /// Adds an attempt behind the others of its agent.
-    pub(crate) fn push(&mut self, agent: usize, waiting: Waiting) {
+    pub(super) fn push(&mut self, agent: usize, waiting: Waiting) {
         self.agents[agent].push_back(waiting);
     }
 
     /// Adds an attempt before the others of its agent.
-    pub(crate) fn push_first(&mut self, agent: usize, waiting: Waiting) {
+    pub(super) fn push_first(&mut self, agent: usize, waiting: Waiting) {
         self.agents[agent].push_front(waiting);
     }
 
     /// The next attempt: of the agent whose turn it is and whose model is free.
-    pub(crate) fn pop(&mut self) -> Option<(usize, Waiting)> {
+    pub(super) fn pop(&mut self) -> Option<(usize, Waiting)> {
         for offset in 0..self.agents.len() {
             let agent = (self.next + offset) % self.agents.len();
             let free = self.models[agent]
@@ -61,14 +61,19 @@ impl Queue {
     }
 
     /// An attempt of this agent has ended.
-    pub(crate) fn done(&mut self, agent: usize) {
+    pub(super) fn done(&mut self, agent: usize) {
         if let Some(count) = self.models[agent].as_ref().and_then(|model| self.running.get_mut(model)) {
             *count = count.saturating_sub(1);
         }
     }
 
-    /// Attempts that wait.
-    pub(crate) fn len(&self) -> usize {
+    /// All attempts that wait, whatever the limits of models are.
+    pub(super) fn drain(&mut self) -> Vec<Waiting> {
+        self.agents.iter_mut().flat_map(|waiting| waiting.drain(..)).collect()
+    }
+
+    /// How many attempts wait.
+    pub(super) fn len(&self) -> usize {
         self.agents.iter().map(VecDeque::len).sum()
     }
 }
