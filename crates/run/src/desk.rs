@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_judge::settle::outcome::{Boundary, Fault};
 use aec_judge::verdict::Outcome;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::Ledger;
 use aec_ledger::read::RecordFile;
-use aec_ledger::record::{Boundary, Fault, TrialRecord};
+use aec_ledger::record::TrialRecord;
 use aec_ledger::writer::{Writer, WriterSetup};
 use aec_model::failure::FailureKind;
 use aec_model::meter::Account;

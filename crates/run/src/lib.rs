@@ -2,7 +2,6 @@
 
 pub mod agent_entry;
 pub mod agents;
-mod answer;
 mod clock;
 pub mod control;
 pub mod conversation;

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_judge::settle::outcome::{Boundary, Fault};
 use aec_judge::verdict::Outcome;
 use aec_ledger::index::Index;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{Ledger, parse_record_name};
-use aec_ledger::record::{Boundary, Fault, TrialRecord};
+use aec_ledger::record::TrialRecord;
 use aec_ledger::writer::{GroupListener, Writer, WriterSetup};
 use aec_model::failure::FailureKind;
 use aec_task::task::Task;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aec_base::problem::Problem;
+use aec_judge::settle::outcome::{Boundary, Fault};
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{Boundary, Completeness, Fault, TrialRecord};
+use aec_ledger::record::{Completeness, TrialRecord};
 use aec_ledger::writer::{CommitError, Writer};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
