@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aec_base::digest::Digest;
 use aec_base::parallel;
 use aec_base::problem::Problem;
+use aec_judge::settle::order::AnswerOrder;
 use aec_judge::verifier::VerifierFiles;
 use aec_run::harness::{direct, tool_loop};
 use aec_task::compose::Compose;
@@ -78,6 +79,7 @@ pub fn assemble(spec: &PackageSpec, tasks: &[Task]) -> Result<Assembled, Vec<Pro
         tool_version: spec.tool_version.clone(),
         harness: spec.harness,
         dataset: spec.dataset.clone(),
+        answer_order: AnswerOrder::PRESENT,
         split: SplitRule { seed: SPLIT_SEED, train_share: TrainShare::default().get() },
         tasks: packaged,
     };

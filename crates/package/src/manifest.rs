@@ -1,6 +1,7 @@
 //! `tasks.json` of an environment package: what its tasks are, and which contents belong to them.
 
 use aec_base::digest::Digest;
+use aec_judge::settle::order::AnswerOrder;
 use serde::{Deserialize, Serialize};
 
 use crate::lane::{HarnessMode, Lane};
@@ -23,10 +24,17 @@ pub struct PackageManifest {
     pub harness: HarnessMode,
     /// The dataset that the tasks come from.
     pub dataset: Option<String>,
+    /// Which of several answers counts. Packages that do not say so take what was submitted first.
+    #[serde(default = "present_order")]
+    pub answer_order: AnswerOrder,
     /// How the sides came to be.
     pub split: SplitRule,
     /// The tasks, sorted by id.
     pub tasks: Vec<PackagedTask>,
+}
+
+fn present_order() -> AnswerOrder {
+    AnswerOrder::SubmittedFirst
 }
 
 /// How tasks were dealt to the sides.

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use aec_base::content::ContentStore;
 use aec_base::name::Name;
+use aec_judge::settle::order::Source;
 use aec_judge::verdict::Outcome;
 use aec_ledger::layout::stem;
-use aec_ledger::record::{OutputSource, TrialRecord};
+use aec_ledger::record::TrialRecord;
 use aec_ledger::transcript::{self, Event};
 use serde::Serialize;
 use serde_json::Value;
@@ -98,7 +99,7 @@ pub struct TraceFacts {
     /// On whose side a fault lies and of which kind it is.
     pub error_type: Option<String>,
     /// Where the answer came from.
-    pub output_source: Option<OutputSource>,
+    pub output_source: Option<Source>,
     /// Parts of the answer that are right.
     pub fields_correct: usize,
     /// Parts of the answer.

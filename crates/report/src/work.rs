@@ -1,6 +1,7 @@
 //! A trial as the analysis of behaviour reads it: turns, from the events of its trajectory.
 
-use aec_ledger::record::{OutputSource, TrialRecord};
+use aec_judge::settle::order::Source;
+use aec_ledger::record::TrialRecord;
 use aec_ledger::transcript::{Event, turns};
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ pub fn trace_of(record: &TrialRecord, events: Vec<Event>, tools: Vec<DeclaredToo
             .outputs
             .submission
             .is_some()
-            .then_some(record.outputs.output_source == Some(OutputSource::File)),
+            .then_some(record.outputs.output_source == Some(Source::File)),
         empty_replies: usize::from(empty),
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aec_base::name::Name;
+use aec_judge::settle::outcome::Fault;
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{Fault, TrialRecord};
+use aec_ledger::record::TrialRecord;
 use aec_ledger::transcript::Event;
 use aec_model::money::MicroDollars;
 use serde::{Deserialize, Serialize};

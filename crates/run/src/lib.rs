@@ -2,7 +2,6 @@
 
 pub mod agent_entry;
 pub mod agents;
-mod answer;
 pub mod campaign;
 mod clock;
 pub mod control;

@@ -11,6 +11,7 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::secret::Reference;
 use aec_base::settings::Backend;
+use aec_judge::settle::order::AnswerOrder;
 use aec_ledger::design::{Design, DesignedAgent};
 use aec_model::routing::ClientTable;
 use indexmap::IndexMap;
@@ -178,6 +179,9 @@ pub struct Conditions {
     /// What Harbor runs trials in; absent on every other backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harbor_environment: Option<String>,
+    /// Which of several answers counts.
+    #[serde(default = "AnswerOrder::unnamed", skip_serializing_if = "AnswerOrder::is_unnamed")]
+    pub answer_order: AnswerOrder,
 }
 
 impl Default for Conditions {
@@ -193,6 +197,7 @@ impl Default for Conditions {
             instruction: None,
             tools: None,
             harbor_environment: None,
+            answer_order: AnswerOrder::PRESENT,
         }
     }
 }

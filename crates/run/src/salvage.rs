@@ -5,9 +5,10 @@ use std::io;
 use std::path::Path;
 
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::outcome::{AgentStatus, Fault};
 use aec_judge::verdict::Outcome;
 use aec_ledger::jobs::LIVE;
-use aec_ledger::record::{AgentStatus, Completeness, Fault, Timing, TrialRecord};
+use aec_ledger::record::{Completeness, Timing, TrialRecord};
 use aec_ledger::transcript::{self, TRAJECTORY_FILE};
 use indexmap::IndexMap;
 

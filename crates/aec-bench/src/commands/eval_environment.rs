@@ -331,6 +331,7 @@ impl Desk<'_> {
             shuffle: settings.shuffle.then_some(settings.shuffle_seed),
             judge: LazyJudge::clone(&self.judge),
             contents: ContentStore::new(self.scratch),
+            redactor: Arc::new(self.context.redactor()),
             isolation: isolation(&self.arguments.sandbox),
             timeout: settings.timeout.map(|timeout| timeout.as_secs_f64()),
             details: columns.iter().any(|name| &**name == "details"),

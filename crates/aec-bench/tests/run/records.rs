@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use aec_judge::settle::order::Source;
+use aec_judge::settle::outcome::Boundary;
 use aec_judge::verdict::{Judged, Outcome};
-use aec_ledger::record::{Boundary, Completeness, OutputSource};
+use aec_ledger::record::Completeness;
 use aec_sandbox::Level;
 use aec_test::files::{files_below, names_in};
 use serde_json::{Value, json};
@@ -167,9 +169,13 @@ fn successes_and_failures_are_recorded_alike_and_answers_have_a_source() {
     let said: Vec<String> = seen.iter().map(|row| format!("{row:?}")).collect();
     insta::assert_snapshot!("outcomes", said.join("\n"));
     let find = |task: &str| seen.iter().find(|row| row.0 == task).unwrap().clone();
-    assert_eq!((find("000").2, find("000").3), (Some(OutputSource::File), Some(1.0)), "a file comes first");
-    assert_eq!((find("001").2, find("001").3), (Some(OutputSource::Submitted), Some(0.5)));
-    assert_eq!((find("002").2, find("002").3), (Some(OutputSource::FinalText), Some(1.0)));
+    assert_eq!(
+        (find("000").2, find("000").3),
+        (Some(Source::Submitted), Some(0.0)),
+        "what is submitted comes first, although the file was right"
+    );
+    assert_eq!((find("001").2, find("001").3), (Some(Source::Submitted), Some(0.5)));
+    assert_eq!((find("002").2, find("002").3), (Some(Source::FinalText), Some(1.0)));
     assert_eq!(
         find("003").5,
         Some((Boundary::Provider, Some("empty".to_owned()))),

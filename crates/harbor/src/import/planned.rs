@@ -6,12 +6,13 @@ use std::io;
 use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::outcome::{Boundary, Ending, Fault};
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{Boundary, Cost, Fault, Timing, TrialRecord};
+use aec_ledger::record::{Cost, Timing, TrialRecord};
 use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use aec_ledger::transcript::{self, Event, TRAJECTORY_FILE};
-use aec_run::agent_entry::RESULT_FILE;
-use aec_run::elsewhere::{Ending, Returned, loop_ending, record};
+use aec_run::agent_entry::{RESULT_FILE, source_of_word};
+use aec_run::elsewhere::{Returned, loop_ending, record};
 use aec_run::experiment::Harness;
 use aec_run::plan::PlannedTrial;
 use aec_run::task::PreparedTask;
@@ -73,6 +74,7 @@ pub(crate) fn record_of(
         ending,
         workspace: workspace.as_deref(),
         ours: if is_loop { &OURS } else { &[] },
+        published: report.get("output_source").and_then(Value::as_str).and_then(source_of_word),
         events,
         note: note(trial),
         timeout_sec: own.map_or(timeout, |own| own.min(timeout)),

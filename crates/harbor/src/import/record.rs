@@ -7,12 +7,14 @@ use std::sync::Arc;
 use aec_base::digest::{Digest, Hasher};
 use aec_base::name::Name;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::order::AnswerOrder;
+use aec_judge::settle::outcome::{AgentStatus, Boundary, Ending, Fault};
 use aec_judge::verdict::{Judged, Outcome};
 use aec_ledger::record::{
-    AgentFacts, AgentOutput, AgentStatus, Artefact, Boundary, Completeness, EnvironmentFacts, Evaluation,
-    Fault, Inputs, Outputs, SCHEMA_VERSION, SubmissionFacts, TaskFacts, TrialRecord, Validity,
+    AgentFacts, AgentOutput, Artefact, Completeness, EnvironmentFacts, Evaluation, Inputs, Outputs,
+    SCHEMA_VERSION, SubmissionFacts, TaskFacts, TrialRecord, Validity,
 };
-use aec_run::elsewhere::{Bench, Ending, Judgement, judge};
+use aec_run::elsewhere::{Bench, Judgement, Workspace, judge};
 use aec_run::plan::trial_key;
 use aec_run::recording::evaluation_of;
 use aec_run::task::PreparedTask;
@@ -127,6 +129,7 @@ impl Maker<'_> {
             outputs: Outputs {
                 agent_output: Some(agent_output(trial, &found, outcome)),
                 output_source: source,
+                answer_order: AnswerOrder::PRESENT,
                 raw_output_path: None,
                 conversation_path: None,
                 trajectory_path: None,
@@ -178,18 +181,21 @@ impl Maker<'_> {
             Found::Named(_) => return unverified("the task here has other files"),
             Found::Nothing => return unverified("the task is not here"),
         };
-        if let Ending::Lost(..) = ending {
-            return unverified("it failed where it was made");
-        }
+        let Ending::Judgeable(own) = ending else { return unverified("it failed where it was made") };
         if trial.has_steps {
             return unverified("it has several steps");
         }
         let Some(workspace) = trial.workspace() else {
             return unverified("what the agent left in /workspace is not among the artifacts");
         };
-        let bench =
-            Bench { judge: self.setup.judge, contents: &self.contents, redactor: self.setup.redactor };
-        let judgement = judge(bench, task, &workspace, &[]);
+        let bench = Bench {
+            judge: self.setup.judge,
+            contents: &self.contents,
+            redactor: self.setup.redactor,
+            order: AnswerOrder::PRESENT,
+        };
+        let workspace = Workspace { path: &workspace, ours: &[], published: None };
+        let judgement = judge(bench, task, workspace, own.clone());
         let local = judgement.verdict.as_ref().and_then(|verdict| verdict.reward);
         let verification = match (local, trial.reward()) {
             (Some(local), Some(hosted)) if (local - hosted).abs() <= SAME => Verification::Agrees,
@@ -198,7 +204,8 @@ impl Maker<'_> {
                 Verification::Unverified("nobody asked for it".to_owned())
             }
             (None, _) => {
-                let reason = judgement.fault.as_ref().map(|fault| fault.message.clone()).unwrap_or_default();
+                let reason =
+                    judgement.settled.fault.as_ref().map(|fault| fault.message.clone()).unwrap_or_default();
                 Verification::Unverified(format!("it could not be judged here: {reason}"))
             }
         };
@@ -267,8 +274,8 @@ fn outcome(trial: &Trial, ending: &Ending, judgement: Option<&Judgement>) -> (Ou
         Ending::Judgeable(fault) => fault.clone(),
         Ending::Lost(outcome, fault) => return (*outcome, Some(fault.clone())),
     };
-    if let Some(judgement) = judgement.filter(|judgement| judgement.outcome == Outcome::Scored) {
-        return (judgement.outcome, own);
+    if judgement.is_some_and(|judgement| judgement.settled.outcome == Outcome::Scored) {
+        return (Outcome::Scored, own);
     }
     match trial.reward() {
         Some(reward) if (0.0..=1.0).contains(&reward) => (Outcome::Scored, own),
@@ -278,7 +285,7 @@ fn outcome(trial: &Trial, ending: &Ending, judgement: Option<&Judgement>) -> (Ou
             (Outcome::VerifierFault, Some(fault))
         }
         None => match judgement {
-            Some(judgement) => (judgement.outcome, judgement.fault.clone().or(own)),
+            Some(Judgement { settled, .. }) => (settled.outcome, settled.fault.clone()),
             None => match own {
                 Some(fault) => (Outcome::AgentFault, Some(fault)),
                 None => (Outcome::Unverified, None),

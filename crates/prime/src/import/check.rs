@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_judge::judge::Judge;
+use aec_judge::settle::order::{AnswerOrder, Source, last_word};
 use aec_judge::submission::Submission;
 use aec_judge::verdict::Verdict;
 use aec_judge::verifier::VerifierFiles;
@@ -134,21 +135,42 @@ pub(super) struct Answer {
     /// Where it goes below the workspace.
     pub(super) path: String,
     pub(super) text: String,
-    /// Whether it was handed in, or is what the model said at the end.
-    pub(super) submitted: bool,
+    /// Where it came from.
+    pub(super) source: Source,
 }
 
-/// The answer of a rollout: what was handed in, else what the model said at the end.
+/// Whether the package that a rollout was made in measured something.
+pub(super) fn measured(rollout: &Rollout, metric: &str) -> bool {
+    rollout.metrics.get(metric).is_some_and(|value| *value > 0.0)
+}
+
+/// Where the answer of a rollout came from: what the package measured, else what the conversation shows.
+pub(super) fn source(rollout: &Rollout) -> Option<Source> {
+    let order = AnswerOrder::PRESENT;
+    if rollout.metrics.contains_key("submitted") {
+        let [submitted, written, said] =
+            ["submitted", "source_workspace", "source_message"].map(|metric| measured(rollout, metric));
+        return order.choose(submitted, written, said);
+    }
+    let said = rollout.final_text.as_deref().and_then(|text| last_word(text, false));
+    order.choose(rollout.submitted().is_some(), false, said.is_some())
+}
+
+/// The answer of a rollout, if the conversation holds it.
 pub(super) fn answer(rollout: &Rollout, known: Option<&KnownTask>) -> Option<Answer> {
     let place = |given: Option<String>| given.or_else(|| known.map(|known| known.output.clone()));
-    if let Some(submission) = rollout.submitted() {
-        let named = submission.path.as_ref().and_then(|_| submission.file());
-        let path = place(named.map(|path| path.to_string_lossy().into_owned()));
-        let path = path.or_else(|| submission.file().map(|path| path.to_string_lossy().into_owned()))?;
-        return Some(Answer { path, text: submission.text.clone()?, submitted: true });
+    let source = source(rollout)?;
+    match source {
+        Source::Submitted => {
+            let submission = rollout.submitted()?;
+            let named = submission.path.as_ref().and_then(|_| submission.file());
+            let path = place(named.map(|path| path.to_string_lossy().into_owned()));
+            let path = path.or_else(|| submission.file().map(|path| path.to_string_lossy().into_owned()))?;
+            Some(Answer { path, text: submission.text.clone()?, source })
+        }
+        Source::FinalText => Some(Answer { path: place(None)?, text: rollout.final_text.clone()?, source }),
+        Source::File => None,
     }
-    let text = rollout.final_text.as_ref().filter(|text| !text.trim().is_empty())?;
-    Some(Answer { path: place(None)?, text: text.clone(), submitted: false })
 }
 
 /// Judges an answer again, if everything that the verifier read elsewhere is here.
@@ -170,12 +192,15 @@ pub(super) fn check(
     if super::record::failed_elsewhere(rollout) {
         return unverified("it failed where it was made, before there was an answer");
     }
+    if measured(rollout, "agent_fault") {
+        return unverified("what the agent left was refused where it was made");
+    }
     // What an agent left in the workspace and did not hand in was judged where the workspace was.
     let wrote = rollout
         .calls_by_name
         .keys()
         .any(|tool| tool != "submit_answer" && tool != "read_file" && tool != "list_files");
-    if wrote && answer.is_none_or(|answer| !answer.submitted) {
+    if wrote && answer.is_none_or(|answer| answer.source != Source::Submitted) {
         return unverified("the answer may be a file of the workspace, which is not in the sample");
     }
     if wrote && !known.answer_is_all {

@@ -7,11 +7,12 @@ use aec_base::content::ContentStore;
 use aec_base::digest::{Digest, Hasher};
 use aec_base::name::Name;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::order::AnswerOrder;
+use aec_judge::settle::outcome::{AgentStatus, Boundary, Fault};
 use aec_judge::verdict::{Judged, Outcome};
 use aec_ledger::record::{
-    AgentFacts, AgentOutput, AgentStatus, Artefact, Boundary, Completeness, Cost, EnvironmentFacts,
-    Evaluation, Fault, Inputs, OutputSource, Outputs, SCHEMA_VERSION, SubmissionFacts, TaskFacts, Timing,
-    TrialRecord, Validity,
+    AgentFacts, AgentOutput, Artefact, Completeness, Cost, EnvironmentFacts, Evaluation, Inputs, Outputs,
+    SCHEMA_VERSION, SubmissionFacts, TaskFacts, Timing, TrialRecord, Validity,
 };
 use aec_ledger::transcript::conversation::CONVERSATION_FILE as CONVERSATION;
 use aec_ledger::transcript::{self, TRAJECTORY_FILE as TRAJECTORY};
@@ -20,7 +21,7 @@ use aec_run::recording::evaluation_of;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use super::check::{Answer, KnownTask, KnownTasks, Verification, answer, check};
+use super::check::{Answer, KnownTask, KnownTasks, Verification, answer, check, measured, source};
 use super::{Case, ImportSetup};
 use crate::rollouts::conversation::{conversation_lines, events};
 use crate::rollouts::outcome;
@@ -73,7 +74,7 @@ impl Maker<'_, '_> {
         let key = trial_key(&task.task_id, task.task_revision, agent.digest, case.repetition);
         let (artefacts, timed) = self.keep(case, answer.as_ref())?;
         let evaluation = match &judged {
-            Some((verdict, _)) => Some(evaluation_of(verdict, source(rollout, answer.as_ref()))),
+            Some((verdict, _)) => Some(evaluation_of(verdict, source(rollout))),
             None => self.evaluation(rollout, outcome),
         };
         let record = TrialRecord {
@@ -98,7 +99,8 @@ impl Maker<'_, '_> {
             },
             outputs: Outputs {
                 agent_output: Some(agent_output(rollout, answer.as_ref())),
-                output_source: source(rollout, answer.as_ref()),
+                output_source: source(rollout),
+                answer_order: AnswerOrder::PRESENT,
                 raw_output_path: answer.as_ref().map(Answer::artefact),
                 conversation_path: Some(format!("{WORKSPACE}/{CONVERSATION}")),
                 trajectory_path: Some(format!("{WORKSPACE}/{TRAJECTORY}")),
@@ -141,7 +143,6 @@ impl Maker<'_, '_> {
 
     /// What became of it. A reward counts whatever went wrong on the way to it; so does a verdict of this judge.
     fn outcome(&self, rollout: &Rollout, judged: bool) -> (Outcome, Option<Fault>) {
-        let verifier_failed = rollout.metrics.get("verifier_fault").is_some_and(|fault| *fault > 0.0);
         let fault = outcome::fault(rollout).map(|fault| Fault {
             boundary: boundary(fault.boundary),
             kind: fault.kind.map(str::to_owned),
@@ -154,7 +155,11 @@ impl Maker<'_, '_> {
         if failed_elsewhere(rollout) {
             return (Outcome::InfraFault, fault);
         }
-        if verifier_failed {
+        if measured(rollout, "agent_fault") {
+            let message = "what the agent left was refused where the rollout was made";
+            return (Outcome::AgentFault, Some(Fault::lasting(Boundary::Harness, None, message)));
+        }
+        if measured(rollout, "verifier_fault") {
             let message = "the verifier failed where the rollout was made".to_owned();
             let failed = Fault { boundary: Boundary::Verifier, kind: None, message, retryable: true };
             return (Outcome::VerifierFault, Some(failed));
@@ -362,15 +367,6 @@ fn agent_output(rollout: &Rollout, answer: Option<&Answer>) -> AgentOutput {
         output_path: path,
         error_message: rollout.error.as_ref().map(|error| error.kind.clone()),
     }
-}
-
-/// Where the answer came from: what the package measured, else what the conversation shows.
-fn source(rollout: &Rollout, answer: Option<&Answer>) -> Option<OutputSource> {
-    let measured = |name: &str| rollout.metrics.get(name).is_some_and(|value| *value > 0.0);
-    if measured("source_workspace") {
-        return Some(OutputSource::File);
-    }
-    answer.map(|answer| if answer.submitted { OutputSource::Submitted } else { OutputSource::FinalText })
 }
 
 fn boundary(name: &str) -> Boundary {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use aec_base::problem::Problem;
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{Fault, TrialRecord};
+use aec_judge::settle::outcome::Fault;
+use aec_ledger::record::TrialRecord;
 use aec_ledger::writer::CommitError;
 use aec_model::money::MicroDollars;
 use tokio::time::Instant;

@@ -2,7 +2,7 @@
 //! when going on makes no sense. Runs of plans, steps, Harbor's jobs and evaluations ask here.
 
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{Boundary, Fault};
+use aec_judge::settle::outcome::{Boundary, Fault};
 use aec_model::failure::{Failure, FailureKind};
 
 use crate::event::StopReason;

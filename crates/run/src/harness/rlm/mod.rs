@@ -14,6 +14,7 @@ mod wire;
 
 use std::time::Duration;
 
+use aec_judge::settle::order::last_word;
 use aec_model::client::Model;
 use aec_model::failure::FailureKind;
 use aec_model::message::{Message, Part, Reply, Request, Role, Tool, ToolCall, Tools};
@@ -185,7 +186,8 @@ impl Work {
         rollout
     }
 
-    /// What is handed in beside the output file: the report, else the value of `FINAL`, else what was said with it.
+    /// What is handed over beside the output file: the report is submitted; the value of `FINAL`, or else what was said
+    /// with it, is the last word.
     fn handed_in(&self, output_path: &str) -> (Option<String>, Option<String>) {
         if let Some(report) = &self.state.report
             && *lock(&self.state.submitted)
@@ -201,7 +203,7 @@ impl Work {
             }
             other => serde_json::to_string_pretty(other).ok(),
         };
-        (value, (!finale.text.trim().is_empty()).then(|| finale.text.clone()))
+        (None, value.or_else(|| last_word(&finale.text, false).map(str::to_owned)))
     }
 
     async fn turns(&mut self, context: &mut TrialContext) -> End {
