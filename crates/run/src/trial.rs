@@ -18,7 +18,7 @@ use aec_ledger::record::{AgentStatus, Boundary, Completeness, Fault, Timing, Tri
 use aec_model::client::Scope;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::Gateway;
-use aec_model::meter::{Account, Budget, Meter};
+use aec_model::meter::{Account, AccountKind, Budget, Meter};
 use aec_sandbox::{Limits, SandboxError};
 use aec_task::task::Task;
 use tokio::time::Instant;
@@ -38,9 +38,6 @@ use crate::workspace::{Workspace, blocking};
 /// How long after its deadline a harness may take to end by itself.
 const GRACE: Duration = Duration::from_secs(15);
 const TOO_MUCH_MEMORY: &str = "the agent's commands took more memory than the room has";
-
-/// The name of a trial's account, which tells its own budget from that of the run.
-const ACCOUNT: &str = "the trial";
 
 /// What all attempts of a run share.
 #[derive(Clone)]
@@ -113,7 +110,7 @@ pub(crate) async fn attempt(
     let live = shared.jobs.join(LIVE).join(live_name(&attempt.trial.id, attempt.number));
     fs_err::create_dir_all(&live)?;
     let trajectory = Trajectory::create(&live, Arc::clone(&shared.redactor), listener)?;
-    let account = shared.meter.open(Some(&shared.account), ACCOUNT, shared.trial_budget);
+    let account = shared.meter.open(Some(&shared.account), AccountKind::Trial, shared.trial_budget);
     stage(Stage::Running);
     let ended = run_agent(shared, attempt, &trajectory, &account, stage).await;
     let judged_at = Instant::now();
@@ -318,11 +315,10 @@ pub(crate) fn is_judgeable(end: &End) -> bool {
 
 /// Whether a model's failure is what this agent makes of this model: another attempt is no better.
 fn is_agents(failure: &Failure) -> bool {
-    let own_budget = || failure.message.starts_with(&format!("the budget of {ACCOUNT}"));
     match failure.kind {
         FailureKind::Overlong | FailureKind::ContentFilter | FailureKind::Empty => true,
         FailureKind::Truncated => !failure.retryable,
-        FailureKind::Budget => own_budget(),
+        FailureKind::Budget => failure.account == Some(AccountKind::Trial),
         _ => false,
     }
 }
@@ -493,16 +489,17 @@ mod tests {
 
     use super::*;
 
-    fn refused(account: &str) -> Failure {
+    fn refused(account: AccountKind) -> Failure {
         let shortage = Shortage::Tokens { cap: 1, spent: 1, asked: 1 };
-        Refusal::Short { account: account.to_owned(), shortage }.into()
+        Refusal::Short { account, shortage }.into()
     }
 
     #[test]
     fn a_trial_that_used_up_its_own_budget_is_judged_and_one_that_the_run_stopped_is_not() {
-        assert!(is_judgeable(&End::Model(refused(ACCOUNT))));
-        for account in ["the run", "the day", "the experiment"] {
-            let end = End::Model(refused(account));
+        assert!(is_judgeable(&End::Model(refused(AccountKind::Trial))));
+        let named = AccountKind::from("the trial");
+        for account in [AccountKind::Run, AccountKind::Day, AccountKind::Experiment, named] {
+            let end = End::Model(refused(account.clone()));
             assert!(!is_judgeable(&end));
             assert_eq!(not_judged(&end).0, Outcome::Cancelled, "{account}");
         }

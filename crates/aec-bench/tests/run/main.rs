@@ -15,6 +15,7 @@ mod plan;
 mod records;
 mod replay;
 mod resume;
+mod terms;
 mod world;
 
 use world::{Project, Server};

@@ -210,7 +210,7 @@ impl Desk {
             interrupted: 0,
             to_run,
             agents: plan.agents.iter().map(|agent| agent.name.clone()).collect(),
-            concurrency: self.carry.options.concurrency,
+            concurrency: self.carry.options.terms.concurrency(),
             max_cost: None,
             forecasts: forecasts(plan, &self.carry.tasks, &self.carry.shared.agents, &wanted),
         }
@@ -223,8 +223,8 @@ impl Desk {
             agents: &self.carry.harbor.agents,
             trials: &self.carry.trials,
             environment: &self.carry.harbor.environment,
-            concurrency: self.carry.options.concurrency,
-            model_concurrency: self.carry.options.model_concurrency,
+            concurrency: self.carry.options.terms.concurrency(),
+            model_concurrency: self.carry.options.terms.model_concurrency(),
         }
     }
 
@@ -302,7 +302,7 @@ impl Desk {
             Wish::Finish => self.stop_for(StopReason::Asked, observe),
             Wish::GiveUp => self.stop_for(StopReason::Insisted, observe),
         }
-        if self.carry.options.max_time.is_some_and(|limit| self.begun.elapsed() >= limit) {
+        if self.carry.options.terms.max_time().is_some_and(|limit| self.begun.elapsed() >= limit) {
             self.stop_for(StopReason::Time, observe);
         }
     }

@@ -141,13 +141,13 @@ impl Desk {
         ended.retried = self.stop.is_none()
             && infra
             && passing
-            && wanted.attempt - before < self.carry.options.max_attempts;
+            && wanted.attempt - before < self.carry.options.terms.max_attempts();
         if ended.retried {
             self.again.push(Wanted { attempt: wanted.attempt + 1, ..wanted });
         }
         self.faults_in_a_row = if infra { self.faults_in_a_row + 1 } else { 0 };
         observe(&RunEvent::TrialEnded(Box::new(ended)));
-        if self.faults_in_a_row >= self.carry.options.max_faults.max(1) {
+        if self.faults_in_a_row >= self.carry.options.terms.max_faults() {
             let last = record.fault.map(|fault| fault.message).unwrap_or_default();
             let message = format!("{} faults in a row, the last: {last}", self.faults_in_a_row);
             self.stop_for(StopReason::Faults(message), observe);

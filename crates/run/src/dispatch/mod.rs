@@ -32,6 +32,7 @@ use crate::queue::{Queue, Waiting};
 use crate::salvage::salvage;
 use crate::session::{Past, PastTrial, Session};
 use crate::tally::tallies;
+use crate::terms::Terms;
 use crate::trial::Shared;
 
 pub use prepared::unchanged;
@@ -47,16 +48,8 @@ const TICK: Duration = Duration::from_millis(200);
 /// How a run is carried out. Nothing here changes what the trials are.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Trials at once.
-    pub concurrency: usize,
-    /// Trials at once that use the same model.
-    pub model_concurrency: usize,
-    /// No trial is started after so long.
-    pub max_time: Option<Duration>,
-    /// Attempts at a trial in one session, when faults are not the agent's and may pass.
-    pub max_attempts: u32,
-    /// Faults in a row that are not the agents', after which the run stops.
-    pub max_faults: usize,
+    /// What the user said.
+    pub terms: Terms,
     /// Trials that are run again although they have a record.
     pub rerun: Rerun,
     /// Whether somebody wants to see traces as they are written.
@@ -175,7 +168,7 @@ impl Dispatcher {
             .collect();
         Self {
             prepared: Arc::default(),
-            queue: Queue::new(models, run.options.model_concurrency.max(1)),
+            queue: Queue::new(models, run.options.terms.model_concurrency()),
             running: JoinSet::new(),
             at_work: 0,
             slots: mpsc::unbounded_channel(),
@@ -266,7 +259,7 @@ impl Dispatcher {
             interrupted: self.interrupted,
             to_run: self.to_run,
             agents: self.run.shared.plan.agents.iter().map(|agent| agent.name.clone()).collect(),
-            concurrency: self.run.options.concurrency,
+            concurrency: self.run.options.terms.concurrency(),
             max_cost: self.run.shared.account.totals().remaining,
             forecasts: self.forecasts(),
         }
@@ -308,7 +301,7 @@ impl Dispatcher {
                 Some(ended) = self.running.join_next_with_id() => self.finished(ended, observe),
                 _ = ticks.tick() => {
                     observe(&RunEvent::Tick(self.tick()));
-                    if self.run.options.max_time.is_some_and(|limit| self.begun.elapsed() >= limit) {
+                    if self.run.options.terms.max_time().is_some_and(|limit| self.begun.elapsed() >= limit) {
                         self.stop_for(StopReason::Time, observe);
                     }
                     match self.run.session.wish() {
@@ -331,7 +324,7 @@ impl Dispatcher {
     }
 
     fn start_trials(&mut self) {
-        let allowed = self.run.options.concurrency.max(1);
+        let allowed = self.run.options.terms.concurrency();
         // As many again may wait for the disk: rooms and models need not wait with them.
         // A wish may be there before it is heard: places that cancelled attempts give back are not taken again.
         let goes_on = self.stop.is_none() && self.run.shared.control.wish() == Wish::GoOn;
@@ -447,7 +440,7 @@ impl Dispatcher {
         let retried = self.stop.is_none()
             && infra
             && passing
-            && waiting.attempt - before < self.run.options.max_attempts;
+            && waiting.attempt - before < self.run.options.terms.max_attempts();
         if retried {
             self.queue.push_first(agent, Waiting { attempt: waiting.attempt + 1, ..waiting });
         }
@@ -467,7 +460,7 @@ impl Dispatcher {
         if fault.boundary == Boundary::Cancelled && fault.kind.as_deref() == Some(FailureKind::Budget.name())
         {
             self.stop_for(StopReason::Budget(fault.message.clone()), observe);
-        } else if self.faults_in_a_row >= self.run.options.max_faults.max(1) {
+        } else if self.faults_in_a_row >= self.run.options.terms.max_faults() {
             let message = format!("{} faults in a row, the last: {}", self.faults_in_a_row, fault.message);
             self.stop_for(StopReason::Faults(message), observe);
         }
