@@ -10,6 +10,7 @@ use crate::config::{EvalSettings, Limit, ModelChoice};
 use crate::evaluation::now;
 use crate::native::NativeEnvironment;
 use crate::results::metadata::{Description, VersionInfo};
+use crate::results::till::Till;
 use crate::worker::Loaded;
 
 /// What an environment says of itself once it is loaded.
@@ -126,7 +127,7 @@ pub fn describe(
         name: settings.name.clone(),
         shuffle: settings.shuffle,
         shuffle_seed: settings.shuffle.then_some(settings.shuffle_seed),
-        cost: None,
+        till: Till::default(),
         date: now(),
         configuration: configuration.as_object().cloned().unwrap_or_default(),
     }

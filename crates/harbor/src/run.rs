@@ -108,8 +108,8 @@ impl HarborRun {
             agents: &self.harbor.agents,
             trials: &course.trials,
             environment: &self.harbor.environment,
-            concurrency: course.options.concurrency,
-            model_concurrency: course.options.model_concurrency,
+            concurrency: course.options.terms.concurrency(),
+            model_concurrency: course.options.terms.model_concurrency(),
         };
         let staged = setup.stage(&directory, name, wanted)?;
         let Harbor { program, env, variables, .. } = &self.harbor;

@@ -25,6 +25,7 @@ pub mod session;
 pub mod status;
 pub mod tally;
 pub mod task;
+pub mod terms;
 pub mod trajectory;
 pub mod trial;
 pub mod workspace;

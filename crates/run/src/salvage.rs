@@ -7,7 +7,6 @@ use std::path::Path;
 use aec_base::timestamp::Timestamp;
 use aec_judge::settle::outcome::{AgentStatus, Fault};
 use aec_judge::verdict::Outcome;
-use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{Completeness, Timing, TrialRecord};
 use aec_ledger::transcript::{self, TRAJECTORY_FILE};
 use indexmap::IndexMap;
@@ -70,16 +69,4 @@ pub(crate) fn salvage(
         redactor: &shared.redactor,
     };
     record.record()
-}
-
-/// Dollars of the attempts that a killed session left in the middle of their work: they are spent, though no record
-/// says so yet.
-pub fn pending_cost(jobs: &Path) -> f64 {
-    let Ok(entries) = fs_err::read_dir(jobs.join(LIVE)) else { return 0.0 };
-    let text = |entry: fs_err::DirEntry| fs_err::read(entry.path().join(TRAJECTORY_FILE)).ok();
-    entries
-        .filter_map(Result::ok)
-        .filter_map(text)
-        .filter_map(|bytes| transcript::cost(&transcript::read(&bytes)).estimated_cost_usd)
-        .sum()
 }

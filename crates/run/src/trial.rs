@@ -20,7 +20,7 @@ use aec_ledger::record::{Completeness, Timing, TrialRecord};
 use aec_model::client::Scope;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::gateway::Gateway;
-use aec_model::meter::{Account, Budget, Meter};
+use aec_model::meter::{Account, AccountKind, Budget, Meter};
 use aec_sandbox::{Limits, SandboxError};
 use aec_task::task::Task;
 use tokio::time::Instant;
@@ -39,9 +39,6 @@ use crate::workspace::{Workspace, blocking};
 
 /// How long after its deadline a harness may take to end by itself.
 const GRACE: Duration = Duration::from_secs(15);
-
-/// The name of a trial's account, which tells its own budget from that of the run.
-const ACCOUNT: &str = "the trial";
 
 /// What all attempts of a run share.
 #[derive(Clone)]
@@ -112,7 +109,7 @@ pub(crate) async fn attempt(
     let live = shared.jobs.join(LIVE).join(live_name(&attempt.trial.id, attempt.number));
     fs_err::create_dir_all(&live)?;
     let trajectory = Trajectory::create(&live, Arc::clone(&shared.redactor), listener)?;
-    let account = shared.meter.open(Some(&shared.account), ACCOUNT, shared.trial_budget);
+    let account = shared.meter.open(Some(&shared.account), AccountKind::Trial, shared.trial_budget);
     stage(Stage::Running);
     let ended = run_agent(shared, attempt, &trajectory, &account, stage).await;
     let judged_at = Instant::now();
@@ -302,12 +299,6 @@ pub(crate) fn runtime_image(shared: &Shared, task: &Task) -> String {
     containers.image_name(&image_of(task)).unwrap_or_else(|| containers.version().0)
 }
 
-/// Whether a model's failure is what this agent makes of this model: another attempt is no better.
-fn is_agents(failure: &Failure) -> bool {
-    let own_budget = || failure.message.starts_with(&format!("the budget of {ACCOUNT}"));
-    meaning(failure) == Meaning::Agents || failure.kind == FailureKind::Budget && own_budget()
-}
-
 /// How an agent's work ended, as every way of running one says it.
 pub fn ending(end: &End) -> Ending {
     match end {
@@ -322,7 +313,7 @@ pub fn ending(end: &End) -> Ending {
             let fault =
                 |boundary| Fault::lasting(boundary, Some(failure.kind.name()), failure.message.clone());
             match failure.kind {
-                _ if is_agents(failure) => Ending::Judgeable(Some(fault(Boundary::Provider))),
+                _ if meaning(failure) == Meaning::Agents => Ending::Judgeable(Some(fault(Boundary::Provider))),
                 FailureKind::Budget | FailureKind::Cancelled => {
                     let fault = Fault { retryable: true, ..fault(Boundary::Cancelled) };
                     Ending::Lost(Outcome::Cancelled, fault)
@@ -423,16 +414,17 @@ mod tests {
 
     use super::*;
 
-    fn refused(account: &str) -> Failure {
+    fn refused(account: AccountKind) -> Failure {
         let shortage = Shortage::Tokens { cap: 1, spent: 1, asked: 1 };
-        Refusal::Short { account: account.to_owned(), shortage }.into()
+        Refusal::Short { account, shortage }.into()
     }
 
     #[test]
     fn a_trial_that_used_up_its_own_budget_is_judged_and_one_that_the_run_stopped_is_not() {
-        assert!(matches!(ending(&End::Model(refused(ACCOUNT))), Ending::Judgeable(Some(_))));
-        for account in ["the run", "the day", "the experiment"] {
-            let end = ending(&End::Model(refused(account)));
+        assert!(matches!(ending(&End::Model(refused(AccountKind::Trial))), Ending::Judgeable(Some(_))));
+        let named = AccountKind::from("the trial");
+        for account in [AccountKind::Run, AccountKind::Day, AccountKind::Experiment, named] {
+            let end = ending(&End::Model(refused(account.clone())));
             assert!(matches!(end, Ending::Lost(Outcome::Cancelled, _)), "{account}");
         }
     }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use aec_run::terms::Caps;
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{BudgetArguments, SandboxArgument, SelectionArguments, TapeArguments, TasksRootArgument};
+use super::{SandboxArgument, SelectionArguments, TapeArguments, TasksRootArgument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
@@ -60,7 +61,7 @@ pub(crate) struct EvalRunArguments {
     #[command(flatten)]
     pub(crate) tape: TapeArguments,
     #[command(flatten)]
-    pub(crate) budget: BudgetArguments,
+    pub(crate) budget: Caps,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,
 }

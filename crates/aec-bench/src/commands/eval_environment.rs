@@ -305,6 +305,7 @@ impl Desk<'_> {
             rerun_errors: self.arguments.results.rerun_errors,
             model,
             account,
+            caps: self.arguments.budget.clone(),
             redactor: Arc::new(self.context.redactor()),
             observer: progress.observer(),
             wants_rows: progress.wants_rows(),

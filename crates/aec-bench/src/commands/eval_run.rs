@@ -11,14 +11,15 @@ use aec_eval::config::{
     EvalOptions, EvalSettings, ModelChoice, Workers, parse_headers, parse_json_object, read_eval_file,
 };
 use aec_eval::engine::Stopped;
-use aec_eval::evaluation::{Ended, run_all};
+use aec_eval::evaluation::{Ended, Evaluation, run_all};
 use aec_eval::event::EvalEvent;
 use aec_eval::heartbeat::{Heartbeat, HeartbeatOptions};
 use aec_eval::model_choice::choose;
 use aec_http::Proxies;
-use aec_model::meter::Unpriced;
+use aec_model::meter::{Amount, Budget};
 use aec_model::retry::RetryPolicy;
 use aec_run::control::Control;
+use aec_run::terms::{Caps, over};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
@@ -52,7 +53,10 @@ struct EvaluationData<'a> {
     stopped: Option<String>,
     #[serde(flatten)]
     summary: &'a aec_eval::results::summary::Summary,
+    /// Dollars of all sessions.
     cost_usd: Option<f64>,
+    /// Dollars of this one.
+    session_cost_usd: Option<f64>,
 }
 
 pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Outcome, Failure> {
@@ -66,8 +70,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
         problems.extend(noticed);
         prepared.push(one);
     }
-    let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
-    let (opened, names) = open_models(context, arguments, &project, &prepared, unpriced)?;
+    let (opened, names) = open_models(context, arguments, &project, &prepared)?;
     problems.extend(opened.problems.iter().cloned());
     let after =
         prepared.iter().map(|one| After::of(&project, &one.settings)).collect::<Result<Vec<_>, _>>()?;
@@ -99,6 +102,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
         problems.extend(evaluation.notes.iter().cloned());
         evaluations.push(evaluation);
     }
+    limit(&opened, models::experiment_budget(&project), &arguments.budget, &evaluations);
     progress.on(&EvalEvent::Started(evaluations.iter().map(|one| one.started.clone()).collect()));
     let ended = runtime.block_on(async {
         tokio::spawn(super::run::listen(signals, control.clone()));
@@ -127,6 +131,15 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
         Some(Stopped::Fatal(_) | Stopped::Storage(_)) => outcome.exit(Exit::Environment),
         None => outcome,
     })
+}
+
+/// Bounds what the evaluations may cost together, with what earlier sessions of them spent.
+fn limit(opened: &Models, settings: Budget, said: &Caps, evaluations: &[Evaluation]) {
+    let tills = || evaluations.iter().map(Evaluation::till);
+    let caps = tills().fold(said.clone(), |caps, till| over(&caps, &till.budget.caps));
+    let spent = tills().fold(Amount::default(), |sum, till| sum.plus(till.spent_before()));
+    opened.meter.decide_on_unpriced(caps.unpriced());
+    opened.run.limit(caps.budget(settings), spent);
 }
 
 /// Tells a monitor that the evaluations go on, if one was named.
@@ -289,12 +302,12 @@ fn open_models(
     arguments: &EvalRunArguments,
     project: &Project,
     prepared: &[Prepared],
-    unpriced: Unpriced,
 ) -> Result<(Models, Vec<String>), Failure> {
     let name = |settings: &EvalSettings| match &settings.model {
         ModelChoice::Model(name) | ModelChoice::Endpoint(name) => name.clone(),
     };
     let mut names = Vec::with_capacity(prepared.len());
+    let unpriced = arguments.budget.unpriced();
     let opened =
         models::open_with(context, project, &arguments.tape, RetryPolicy::default(), unpriced, |registry| {
             for (number, one) in prepared.iter().enumerate() {
@@ -322,7 +335,8 @@ fn data(ended: &[Ended], begun: Instant) -> Data<'_> {
             Stopped::Fatal(why) | Stopped::Storage(why) => why.clone(),
         }),
         summary: &one.summary,
-        cost_usd: (one.spent.unpriced_calls == 0).then(|| one.spent.spent.dollars()),
+        cost_usd: one.cost.map(|cost| cost.total_usd),
+        session_cost_usd: (one.spent.unpriced_calls == 0).then(|| one.spent.spent.dollars()),
     });
     Data { evaluations: evaluations.collect(), duration_seconds: begun.elapsed().as_secs_f64() }
 }

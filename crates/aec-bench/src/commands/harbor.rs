@@ -17,6 +17,7 @@ use aec_model::retry::RetryPolicy;
 use aec_run::campaign::{Rerun, to_do};
 use aec_run::plan::{Credentials, Plan, PlannedTrial};
 use aec_run::session::past;
+use aec_run::terms::Terms;
 use aec_task::task::Task;
 use serde_json::Value;
 
@@ -73,19 +74,20 @@ pub(crate) fn preview(
     tasks: &[Task],
     trials: &[PlannedTrial],
     rerun: &Rerun,
-    (concurrency, model_concurrency): (u32, Option<u32>),
+    terms: &Terms,
 ) -> Result<Vec<Value>, Failure> {
     let (environment, agents) = check(context, project, plan, tasks)?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    let past = past(&ledger, &plan.experiment_id, &rerun.trials)?;
+    let jobs = project.settings.path(Setting::Jobs);
+    let past = past(&ledger, &jobs, &plan.experiment_id, &rerun.trials)?;
     let setup = JobSetup {
         plan,
         tasks,
         agents: &agents,
         trials,
         environment: &environment,
-        concurrency: concurrency as usize,
-        model_concurrency: model_concurrency.map_or(usize::MAX, |limit| limit as usize),
+        concurrency: terms.concurrency(),
+        model_concurrency: terms.model_concurrency(),
     };
     Ok(setup.preview(&to_do(trials, &past, rerun)))
 }

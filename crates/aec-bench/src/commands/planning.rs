@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::arguments::{PlanArguments, SandboxLevel};
 use crate::commands::harbor;
-use crate::commands::models::{self, dollars_of};
+use crate::commands::models;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -58,12 +58,12 @@ pub(crate) fn open(
         (Setting::HarborEnvironment, arguments.harbor_environment.clone(), "--harbor-environment"),
         (
             Setting::ExperimentDollars,
-            arguments.budget.max_cost.as_ref().map(|text| dollars_of(text, "--max-cost")).transpose()?,
+            arguments.budget.max_cost.as_ref().map(|limit| limit.said().to_owned()),
             "--max-cost",
         ),
         (
             Setting::ExperimentTokens,
-            arguments.budget.max_total_tokens.map(|tokens| tokens.to_string()),
+            arguments.budget.max_total_tokens.as_ref().map(|limit| limit.said().to_owned()),
             "--max-total-tokens",
         ),
         (

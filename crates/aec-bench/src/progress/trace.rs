@@ -204,11 +204,8 @@ mod tests {
     fn every_kind_of_event_says_what_happened() {
         let usage = Some(Usage { input: 1_200, output: 34, ..Usage::default() });
         let failure = aec_model::failure::Failure {
-            kind: aec_model::failure::FailureKind::Rate,
-            message: "too many requests".to_owned(),
             status: Some(429),
-            retryable: true,
-            retry_after_ms: None,
+            ..aec_model::failure::Failure::passing(aec_model::failure::FailureKind::Rate, "too many requests")
         };
         let events = [
             Event { role: EventRole::System, content: Some("be exact".to_owned()), ..Event::default() },

@@ -16,6 +16,7 @@ mod plan;
 mod records;
 mod replay;
 mod resume;
+mod terms;
 mod world;
 
 use world::{Project, Server};

@@ -290,7 +290,7 @@ fn time_ends_a_run_between_trials() {
     assert!((1..30).contains(&executed), "{data}");
     assert_eq!(data["all"]["outcomes"], json!({ "scored": executed }));
     assert_eq!((server.count(), project.record_names("x").len() as u64), (executed, executed));
-    let resumed = project.data("run --resume x");
+    let resumed = project.data("run --resume x --max-time none");
     assert_eq!((&resumed["all"]["executed"], server.count()), (&json!(30), 30));
     project.assert_sound("x");
 }

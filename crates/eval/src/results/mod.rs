@@ -21,6 +21,7 @@ pub mod resume;
 pub mod row;
 pub mod scan;
 pub mod summary;
+pub mod till;
 pub mod timing;
 mod value;
 pub mod writer;

@@ -8,6 +8,7 @@ use aec_eval::results::facts::RowFacts;
 use aec_eval::results::metadata::{Description, VersionInfo};
 use aec_eval::results::number::Finite;
 use aec_eval::results::row::{RolloutRow, RowError, TokenUsage, ToolDefs};
+use aec_eval::results::till::Till;
 use aec_eval::results::timing::{Span, Timing};
 use aec_eval::results::writer::ReadyRow;
 use aec_ledger::transcript::chat::{Message, Role};
@@ -120,7 +121,7 @@ pub(crate) fn description(num_examples: u64, rollouts_per_example: u32) -> Descr
         name: None,
         shuffle: false,
         shuffle_seed: None,
-        cost: None,
+        till: Till::default(),
         date: Timestamp::from_seconds(1_800_000_000),
         configuration,
     }

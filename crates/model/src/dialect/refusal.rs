@@ -50,7 +50,7 @@ pub fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8], now: System
         Some("true") if matches!(kind, FailureKind::Rate | FailureKind::Server) => retryable = true,
         _ => {}
     }
-    Failure { kind, message, status: None, retryable, retry_after_ms: None }
+    Failure { retryable, ..Failure::lasting(kind, message) }
         .status(status.as_u16())
         .retry_after(aec_http::pause::retry_after(headers, now))
 }
@@ -91,7 +91,7 @@ pub fn refused_within(error: &Value) -> Failure {
     });
     let (kind, retryable) = classify(status, &lower);
     let message = format!("an error in place of an answer: {}", excerpt(&said));
-    Failure { kind, message, status: None, retryable, retry_after_ms: None }
+    Failure { retryable, ..Failure::lasting(kind, message) }
 }
 
 fn contains_any(text: &str, phrases: &[&str]) -> bool {

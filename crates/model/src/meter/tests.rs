@@ -247,7 +247,7 @@ async fn processes_that_share_two_books_stay_within_both() {
         .map(|_| {
             let meter = Meter::new(Unpriced::Refuse);
             let day = meter.open_day(book("day"), dollars(100));
-            meter.open_book(&day, "the experiment", book("experiment"), dollars(60))
+            meter.open_book(&day, book("experiment"), dollars(60))
         })
         .collect();
     let first = ask(&processes[0], quote(40)).unwrap();

@@ -121,12 +121,12 @@ impl<'a> Course<'a> {
         Self {
             campaign,
             tasks: Arc::new(TaskCache::new(Arc::clone(&shared.plan), tasks)),
-            queue: Queue::new(models, options.model_concurrency.max(1)),
+            queue: Queue::new(models, options.terms.model_concurrency()),
             problems: Vec::new(),
             latest,
             before: Vec::new(),
             stop: None,
-            faults: FaultsInARow::new(options.max_faults),
+            faults: FaultsInARow::new(options.terms.max_faults()),
             begun: Instant::now(),
             is_told: false,
             recorded: 0,
@@ -170,7 +170,7 @@ impl<'a> Course<'a> {
             interrupted: self.interrupted,
             to_run: wanted.len(),
             agents: plan.agents.iter().map(|agent| agent.name.clone()).collect(),
-            concurrency: self.options.concurrency,
+            concurrency: self.options.terms.concurrency(),
             max_cost: self.shared.account.totals().remaining,
             forecasts: forecasts(plan, self.tasks.tasks(), &self.shared.agents, &planned),
         }
@@ -198,7 +198,7 @@ impl<'a> Course<'a> {
                 _ = ticks.tick() => {
                     let tick = self.tick(executor);
                     self.tell(&RunEvent::Tick(tick));
-                    if self.options.max_time.is_some_and(|limit| self.begun.elapsed() >= limit) {
+                    if self.options.terms.max_time().is_some_and(|limit| self.begun.elapsed() >= limit) {
                         self.stop_for(StopReason::Time);
                     }
                     match self.campaign.wish() {
@@ -298,7 +298,7 @@ impl<'a> Course<'a> {
         ended.retried = self.is_told
             && self.stop.is_none()
             && may_pass(record.outcome, record.fault.as_ref())
-            && self.tries(waiting) < self.options.max_attempts;
+            && self.tries(waiting) < self.options.terms.max_attempts();
         if ended.retried {
             let again = Waiting { attempt: waiting.attempt + 1, ..waiting };
             self.queue.push_first(self.trials[waiting.trial].agent, again);

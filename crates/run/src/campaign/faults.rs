@@ -1,9 +1,10 @@
 //! What failures mean for those who carry out many trials: whose they are, whether another attempt may go better, and
 //! when going on makes no sense. Runs of plans, steps, Harbor's jobs and evaluations ask here.
 
-use aec_judge::verdict::Outcome;
 use aec_judge::settle::outcome::{Boundary, Fault};
+use aec_judge::verdict::Outcome;
 use aec_model::failure::{Failure, FailureKind};
+use aec_model::meter::AccountKind;
 
 use crate::event::StopReason;
 
@@ -25,6 +26,7 @@ pub fn meaning(failure: &Failure) -> Meaning {
     match failure.kind {
         FailureKind::Overlong | FailureKind::ContentFilter | FailureKind::Empty => Meaning::Agents,
         FailureKind::Truncated if !failure.retryable => Meaning::Agents,
+        FailureKind::Budget if failure.account == Some(AccountKind::Trial) => Meaning::Agents,
         FailureKind::Auth | FailureKind::Budget | FailureKind::Replay => Meaning::Fatal,
         _ if failure.retryable => Meaning::Passing,
         _ => Meaning::Lasting,

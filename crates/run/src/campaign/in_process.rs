@@ -47,7 +47,7 @@ pub struct InProcess {
 impl InProcess {
     /// Makes the attempts of one run.
     pub fn new(options: &Options) -> Self {
-        Self::within(Arc::new(Semaphore::new(options.concurrency.max(1))), false)
+        Self::within(Arc::new(Semaphore::new(options.terms.concurrency())), false)
     }
 
     /// Makes attempts within places that others use as well.
@@ -143,7 +143,7 @@ impl Executor for InProcess {
         let mut held = self.place.take();
         self.is_short = false;
         // As many again may wait for the disk: rooms and models need not wait with them.
-        let most = course.options.concurrency.max(1) * if course.options.cluster.is_some() { 6 } else { 2 };
+        let most = course.options.terms.concurrency() * if course.options.cluster.is_some() { 6 } else { 2 };
         while course.goes_on() && self.running.len() < most {
             let Some(place) = held.take().or_else(|| Arc::clone(&self.places).try_acquire_owned().ok())
             else {

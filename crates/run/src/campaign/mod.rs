@@ -30,6 +30,7 @@ use crate::control::Wish;
 use crate::event::{RunEnded, RunEvent, StopReason};
 use crate::plan::PlannedTrial;
 use crate::session::{Beginning, Past, Session};
+use crate::terms::Terms;
 use crate::trial::Shared;
 
 pub use course::{Course, Executor, Finished, Lost};
@@ -42,16 +43,8 @@ pub use to_do::{Rerun, to_do};
 /// How trials are carried out. Nothing here changes what the trials are.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Trials at once.
-    pub concurrency: usize,
-    /// Trials at once that use the same model.
-    pub model_concurrency: usize,
-    /// No trial is started after so long.
-    pub max_time: Option<Duration>,
-    /// Attempts at a trial in one session, when faults are not the agent's and may pass.
-    pub max_attempts: u32,
-    /// Faults in a row that are not the agents', after which the run stops.
-    pub max_faults: usize,
+    /// What the user said.
+    pub terms: Terms,
     /// Trials that are run again although they have a record.
     pub rerun: Rerun,
     /// Whether somebody wants to see traces as they are written.

@@ -23,6 +23,7 @@ use crate::event::{RunEvent, StopReason};
 use crate::harness::PreparedAgent;
 use crate::plan::{Plan, PlannedTrial};
 use crate::session::{Past, PastTrial};
+use crate::terms::Terms;
 use crate::trial::Shared;
 
 /// Hears what happens.
@@ -37,7 +38,7 @@ pub struct StepSetup {
     /// What earlier sessions did.
     pub past: Past,
     /// Trials at once, over all steps.
-    pub concurrency: usize,
+    pub concurrency: u32,
     /// Attempts at a trial, when faults are not the agent's and may pass.
     pub max_attempts: u32,
     /// Hears what happens.
@@ -84,12 +85,16 @@ impl StepRunner {
     /// Gets ready for steps. Attempts of killed sessions are recorded when their trials come up again.
     pub fn new(setup: StepSetup) -> Self {
         let StepSetup { campaign, shared, past, concurrency, max_attempts, observer } = setup;
+        let terms = Terms {
+            concurrency: Some(concurrency),
+            max_attempts: Some(max_attempts),
+            // Whoever asks for steps decides what faults mean.
+            max_faults: Some(u32::MAX),
+            ..Terms::default()
+        };
+        let places = Arc::new(Semaphore::new(terms.concurrency()));
         let options = Options {
-            concurrency,
-            model_concurrency: usize::MAX,
-            max_time: None,
-            max_attempts: max_attempts.max(1),
-            max_faults: usize::MAX,
+            terms,
             // What did not end through its agent alone has another chance in every step that asks for it.
             rerun: Rerun { infra: true, ..Rerun::default() },
             traces: false,
@@ -101,7 +106,7 @@ impl StepRunner {
             known: Mutex::new(past.trials),
             claimed: Mutex::default(),
             released: Notify::new(),
-            places: Arc::new(Semaphore::new(concurrency.max(1))),
+            places,
             options,
             observer,
         }

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use aec_model::client::Model;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Reply, Request, Sampling};
+use aec_model::meter::AccountKind;
 use aec_rlm::merge::{Authority, Fact, MergedFact, merge};
 use aec_rlm::plan::{Plan, SourceTree};
 use aec_rlm::reply::Reply as Found;
@@ -301,7 +302,7 @@ impl Shared<'_> {
     }
 
     fn ended(&self, failure: Failure) -> End {
-        if failure.kind == FailureKind::Budget && failure.message.contains("the harness") {
+        if failure.account == Some(AccountKind::Harness) {
             End::Limit(Limit::Cost)
         } else {
             self.context.failed(failure)

@@ -18,6 +18,7 @@ use aec_judge::settle::order::last_word;
 use aec_model::client::Model;
 use aec_model::failure::FailureKind;
 use aec_model::message::{Message, Part, Reply, Request, Role, Tool, ToolCall, Tools};
+use aec_model::meter::AccountKind;
 use aec_task::long_documents::settings::Overrides;
 use serde_json::{Map, Value, json};
 
@@ -220,9 +221,7 @@ impl Work {
             self.request.sampling.max_tokens = Some(self.guard.output_limit(wanted));
             let mut reply = match context.call(&self.request).await {
                 Ok(reply) => reply,
-                Err(failure)
-                    if failure.kind == FailureKind::Budget && failure.message.contains("the harness") =>
-                {
+                Err(failure) if failure.account == Some(AccountKind::Harness) => {
                     return End::Limit(Limit::Cost);
                 }
                 // The provider knows the window best. A conversation that was just shortened gets no shorter.
