@@ -18,7 +18,7 @@ use aec_judge::verdict::{OUT_OF_MEMORY, Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
 use aec_ledger::record::{Completeness, Timing, TrialRecord};
 use aec_model::client::Scope;
-use aec_model::failure::{Failure, FailureKind};
+use aec_model::failure::FailureKind;
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Account, AccountKind, Budget, Meter};
 use aec_sandbox::{Limits, SandboxError};
@@ -313,7 +313,9 @@ pub fn ending(end: &End) -> Ending {
             let fault =
                 |boundary| Fault::lasting(boundary, Some(failure.kind.name()), failure.message.clone());
             match failure.kind {
-                _ if meaning(failure) == Meaning::Agents => Ending::Judgeable(Some(fault(Boundary::Provider))),
+                _ if meaning(failure) == Meaning::Agents => {
+                    Ending::Judgeable(Some(fault(Boundary::Provider)))
+                }
                 FailureKind::Budget | FailureKind::Cancelled => {
                     let fault = Fault { retryable: true, ..fault(Boundary::Cancelled) };
                     Ending::Lost(Outcome::Cancelled, fault)
@@ -410,6 +412,7 @@ pub(crate) fn agent_time(conditions: &Conditions, task: &Task, parameters: &Para
 
 #[cfg(test)]
 mod tests {
+    use aec_model::failure::Failure;
     use aec_model::meter::{Refusal, Shortage};
 
     use super::*;

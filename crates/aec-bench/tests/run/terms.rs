@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::event::CallEvent;
-use aec_model::test_server::{Options, Range};
-use aec_run::trajectory::{self, Event, EventRole};
+use aec_model_server::{Options, Range};
 use aec_test::files::names_in;
 use aec_test::wait::until;
 use rustix::process::Signal;
@@ -140,8 +140,7 @@ fn what_a_killed_session_spent_is_subtracted_once() {
         .start("run civil --model mine --harness tool_loop --parameter max_tokens=64 -e x --concurrency 12");
     let live = project.jobs("x").join("_live");
     let events = |name: &String| {
-        let text = std::fs::read_to_string(live.join(name).join("trajectory.jsonl")).unwrap_or_default();
-        trajectory::read(&text).0
+        transcript::read(&std::fs::read(live.join(name).join("trajectory.jsonl")).unwrap_or_default())
     };
     let at_work = |name: &&String| events(name).iter().any(|event| event.role == EventRole::ToolCall);
     until("trials at work", || names_in(&live).iter().filter(at_work).count() >= TRIALS);

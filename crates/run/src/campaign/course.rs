@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aec_base::problem::Problem;
-use aec_judge::verdict::Outcome;
 use aec_judge::settle::outcome::Fault;
+use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 use aec_ledger::writer::CommitError;
 use aec_model::money::MicroDollars;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_judge::settle::outcome::{Boundary, Fault};
 use aec_judge::verdict::Outcome;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{parse_record_name, stem};
-use aec_judge::settle::outcome::{Boundary, Fault};
 use aec_ledger::record::{Completeness, TrialRecord};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::{Id, JoinError, JoinSet};
