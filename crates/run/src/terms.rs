@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     fn limit<T: Quantity>(text: &str) -> Option<Limit<T>> {
-        Some(text.parse().ok()?)
+        text.parse().ok()
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::results::metadata::{Description, Metadata};
 use crate::results::problems;
 use crate::results::resume::OpenRun;
 use crate::results::summary::Summary;
+use crate::results::till::SpentSoFar;
 use crate::results::{METADATA_FILE, RESULTS_FILE};
 
 /// So many rows wait for the disk before those who bring more have to wait.
@@ -33,6 +34,9 @@ const GROUP_BYTES: usize = 1024 * 1024;
 /// Time between two versions of the metadata, at least; and so many times what one of them took.
 const METADATA_AGE: Duration = Duration::from_secs(1);
 const METADATA_SHARE: u32 = 20;
+
+/// How soon at least it is looked again whether there is something to tell.
+const LEAST_PAUSE: Duration = Duration::from_millis(200);
 
 /// A row on its way.
 #[derive(Debug)]
@@ -123,6 +127,7 @@ impl ResultsWriter {
             told: Instant::now(),
             pause: METADATA_AGE,
             is_told: true,
+            told_spent: None,
             _lock: begin.lock,
         };
         // A run has both files from its first moment, so that it can be resumed whenever it is stopped.
@@ -250,6 +255,8 @@ struct Work {
     pause: Duration,
     /// Whether the metadata has all rows.
     is_told: bool,
+    /// What was spent when the metadata was last written. Rollouts spend long before they have a row.
+    told_spent: Option<SpentSoFar>,
     _lock: RunLock,
 }
 
@@ -286,7 +293,8 @@ impl Work {
                 }
                 End::Closed => return self.write_metadata().map_err(|problem| self.fail(problem)),
             }
-            if !self.is_told && self.told.elapsed() >= self.pause {
+            let is_told = |work: &Self| work.is_told && work.told_spent == work.description.till.spent();
+            if self.told.elapsed() >= self.pause && !is_told(self) {
                 self.write_metadata().map_err(|problem| self.fail(problem))?;
             }
         }
@@ -301,8 +309,8 @@ impl Work {
     fn gather(&self, orders: &Receiver<Order>, lines: &mut Vec<u8>, facts: &mut Vec<Arc<RowFacts>>) -> End {
         let mut deadline = None;
         loop {
-            let order = match (deadline, self.is_told) {
-                (Some(deadline), _) => match orders.try_recv() {
+            let order = match deadline {
+                Some(deadline) => match orders.try_recv() {
                     // Being woken for each row would take longer than writing it.
                     Err(TryRecvError::Empty) if Instant::now() < deadline => {
                         std::thread::park_timeout(left(deadline));
@@ -312,8 +320,7 @@ impl Work {
                     Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
                     Ok(order) => Ok(order),
                 },
-                (None, false) => orders.recv_timeout(left(self.told + self.pause)),
-                (None, true) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                None => orders.recv_timeout(left(self.told + self.pause).max(LEAST_PAUSE)),
             };
             match order {
                 Ok(Order::Row(row)) => {
@@ -355,6 +362,7 @@ impl Work {
         let summary = Arc::new(self.aggregate.summary());
         let seconds = self.earlier_seconds + self.begin.elapsed().as_secs_f64();
         let metadata = self.description.metadata(&summary, seconds);
+        self.told_spent.clone_from(&metadata.budget);
         metadata.write(&self.path.join(METADATA_FILE))?;
         *self.shared.summary.lock().unwrap_or_else(PoisonError::into_inner) = Some(summary);
         self.told = Instant::now();
