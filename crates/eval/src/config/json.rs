@@ -85,7 +85,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// A value none of whose objects has a key twice.
-struct Strict(Value);
+pub(crate) struct Strict(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Strict {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("the number is out of range"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("is not a finite number"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
