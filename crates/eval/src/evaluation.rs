@@ -174,7 +174,7 @@ impl Evaluation {
                 (present, Kept::Disk(writer), Some(path))
             }
         };
-        let grouped = !settings.independent_scoring && setup.lane.needs_groups();
+        let grouped = !settings.said.independent_scoring.is_on() && setup.lane.needs_groups();
         let num_examples = examples.len();
         let groups = Groups { examples, rollouts, present, rerun_errors: setup.rerun_errors, grouped };
         let missing = groups.missing();
@@ -196,8 +196,8 @@ impl Evaluation {
             number: setup.number,
             generation: limit(settings.max_concurrent_generation),
             scoring: limit(settings.max_concurrent_scoring),
-            interleave: !settings.no_interleave_scoring,
-            max_retries: settings.max_retries,
+            interleave: !settings.said.no_interleave_scoring.is_on(),
+            max_retries: settings.said.max_retries.unwrap_or(0),
         };
         let sink = Sink::new(kept, setup.redactor, setup.observer, setup.wants_rows);
         Ok(Self {
@@ -278,10 +278,10 @@ impl Place {
         if let Resume::Path(path) = &settings.resume {
             return Ok(Self::Old(Box::new(resume::open(path, threshold)?)));
         }
-        if !settings.save_results && settings.resume == Resume::No {
+        if !settings.said.save_results.is_on() && settings.resume == Resume::No {
             return Ok(Self::Nowhere);
         }
-        let base = directory::base(settings.output_dir.as_deref(), package);
+        let base = directory::base(settings.said.output_dir.as_deref(), package);
         let group = directory::group(&base, &settings.display_name(), &description.model, provider);
         if settings.resume == Resume::Latest {
             let fits = |saved: &Metadata| differences(saved, description).is_empty();

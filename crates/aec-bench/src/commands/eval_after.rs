@@ -27,10 +27,10 @@ pub(super) struct After {
 
 impl After {
     pub(super) fn of(project: &Project, settings: &EvalSettings) -> Result<Self, Failure> {
-        let hub = settings.save_to_hf_hub.then(|| hub_account(project)).transpose()?;
+        let hub = settings.said.save_to_hf_hub.is_on().then(|| hub_account(project)).transpose()?;
         Ok(Self {
-            hub: hub.map(|account| (account, settings.hf_hub_dataset_name.clone())),
-            ledger: settings.ledger.clone(),
+            hub: hub.map(|account| (account, settings.said.hf_hub_dataset_name.clone())),
+            ledger: settings.said.ledger.clone(),
         })
     }
 

@@ -7,9 +7,7 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::text::{count, printable};
 use aec_eval::FAMILY;
-use aec_eval::config::{
-    EvalOptions, EvalSettings, ModelChoice, Workers, parse_headers, parse_json_object, read_eval_file,
-};
+use aec_eval::config::{EvalOptions, EvalSettings, ModelChoice, read_eval_file};
 use aec_eval::engine::Stopped;
 use aec_eval::evaluation::{Ended, Evaluation, run_all};
 use aec_eval::event::EvalEvent;
@@ -21,7 +19,6 @@ use aec_model::retry::RetryPolicy;
 use aec_run::control::Control;
 use aec_run::terms::{Caps, over};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 
 use super::eval_after::After;
@@ -80,9 +77,9 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     };
     let control = Control::default();
     let shown = Shown {
-        full_screen: arguments.pace.tui,
-        plain: prepared.iter().any(|one| one.settings.disable_tui),
-        verbose: prepared.iter().any(|one| one.settings.verbose),
+        full_screen: arguments.tui,
+        plain: prepared.iter().any(|one| one.settings.said.disable_tui.is_on()),
+        verbose: prepared.iter().any(|one| one.settings.said.verbose.is_on()),
     };
     let mut progress = EvalProgress::new(context, shown, control.clone())?;
     let heart = start_heart(&project, &runtime, &prepared, &progress)?;
@@ -149,7 +146,7 @@ fn start_heart(
     prepared: &[Prepared],
     progress: &EvalProgress,
 ) -> Result<Option<Heartbeat>, Failure> {
-    let Some(url) = prepared.iter().find_map(|one| one.settings.heartbeat_url.as_deref()) else {
+    let Some(url) = prepared.iter().find_map(|one| one.settings.said.heartbeat_url.as_deref()) else {
         return Ok(None);
     };
     let _entered = runtime.enter();
@@ -204,74 +201,18 @@ fn are(number: usize) -> &'static str {
 
 /// What the command line says.
 fn said(context: &Context, arguments: &EvalRunArguments) -> Result<EvalOptions, Failure> {
-    let object = |flag: &str, text: &Option<String>| -> Result<Option<Map<String, Value>>, Failure> {
-        text.as_deref().map(|text| parse_json_object(flag, text)).transpose().map_err(Failure::usage)
-    };
-    let flag = |given: bool| given.then_some(true);
     let path = |path: &Option<PathBuf>| path.as_deref().map(|path| context.absolute(path)).transpose();
-    let (service, environment) = (&arguments.service, &arguments.environment);
-    let (pace, results) = (&arguments.pace, &arguments.results);
-    let headers =
-        (!service.header.is_empty()).then(|| parse_headers("--header", &service.header)).transpose();
+    let said = &arguments.options;
     Ok(EvalOptions {
         env_id: arguments.env.clone(),
-        env_args: object("--env-args", &environment.env_args)?,
-        extra_env_kwargs: object("--extra-env-kwargs", &environment.extra_env_kwargs)?,
-        env_dir_path: path(&environment.env_dir_path)?,
-        endpoints_path: path(&service.endpoints_path)?,
-        provider: service.provider.clone(),
-        endpoint_id: None,
-        model: arguments.model.clone(),
-        api_client_type: service.api_client_type.clone(),
-        api_key_var: service.api_key_var.clone(),
-        api_base_url: service.api_base_url.clone(),
-        headers: headers.map_err(|problems| Failure { exit: Exit::Usage, problems })?,
-        headers_from_state: None,
-        sampling_args: object("--sampling-args", &service.sampling_args)?,
-        max_tokens: service.max_tokens,
-        temperature: service.temperature,
-        num_examples: arguments.num_examples,
-        rollouts_per_example: arguments.rollouts_per_example,
-        max_concurrent: pace.max_concurrent,
-        max_concurrent_generation: pace.max_concurrent_generation,
-        max_concurrent_scoring: pace.max_concurrent_scoring,
-        independent_scoring: flag(pace.independent_scoring),
-        no_interleave_scoring: flag(pace.no_interleave_scoring),
-        max_retries: pace.max_retries,
-        num_workers: environment.num_workers.as_deref().map(workers).transpose()?,
-        timeout: pace.timeout,
-        python: environment.python.as_ref().map(|python| python.to_string_lossy().into_owned()),
-        output_dir: path(&results.output_dir)?,
-        state_columns: results.state_columns.as_deref().map(columns),
-        save_results: flag(arguments.save_results),
-        resume: flag(results.resume.is_some()),
-        resume_path: path(&results.resume.clone().flatten())?,
-        save_to_hf_hub: flag(results.save_to_hf_hub),
-        hf_hub_dataset_name: results.hf_hub_dataset_name.clone(),
-        name: results.name.clone(),
-        shuffle: flag(environment.shuffle),
-        shuffle_seed: environment.shuffle_seed,
-        seed: environment.seed,
-        verbose: flag(context.is_verbose()),
-        disable_tui: flag(pace.debug),
-        disable_env_server: flag(environment.disable_env_server),
-        heartbeat_url: pace.heartbeat_url.clone(),
-        ledger: results.ledger.clone(),
+        env_dir_path: path(&said.env_dir_path)?,
+        endpoints_path: path(&said.endpoints_path)?,
+        output_dir: path(&said.output_dir)?,
+        resume: arguments.resume.is_some().into(),
+        resume_path: path(&arguments.resume.clone().flatten())?,
+        verbose: context.is_verbose().into(),
+        ..said.clone()
     })
-}
-
-fn columns(text: &str) -> Vec<String> {
-    text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
-}
-
-fn workers(text: &str) -> Result<Workers, Failure> {
-    match text {
-        "auto" => Ok(Workers::Auto),
-        text => text.parse().ok().filter(|count| *count > 0).map(Workers::Count).ok_or_else(|| {
-            let problem = Problem::error(format!("`--num-workers {}` is no number", printable(text)));
-            Failure::usage(problem.fix("write a number from 1 up, or auto"))
-        }),
-    }
 }
 
 /// The project, with the endpoints file of the evaluations: all of a run share one.

@@ -51,7 +51,7 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("the number is out of range"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("is not a finite number"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
