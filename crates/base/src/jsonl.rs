@@ -109,12 +109,8 @@ impl<S: Sink> Appender<S> {
         &self.path
     }
 
-    /// Bytes in the file.
-    pub fn length(&self) -> u64 {
-        self.length
-    }
-
-    /// Appends all lines or, as far as anyone can see, none. A crash of the machine may lose them.
+    /// Appends all lines or, as far as anyone can see, none. A last line without a line break gets it first. A crash of the
+    /// machine may lose what is appended.
     pub fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         self.write(lines, |_| Ok(()))
     }
@@ -147,11 +143,6 @@ impl<S: Sink> Appender<S> {
                 Err(named(&self.path, &error))
             }
         }
-    }
-
-    #[cfg(test)]
-    fn into_sink(self) -> S {
-        self.sink
     }
 }
 
@@ -330,7 +321,7 @@ mod tests {
             assert!(error.to_string().starts_with("log: "), "{error}");
             log.sink.room = 100;
             log.append(b"third\n").unwrap();
-            assert_eq!(texts(&log.into_sink().content), expected);
+            assert_eq!(texts(&log.sink.content), expected);
         }
     }
 
@@ -342,7 +333,7 @@ mod tests {
         log.append_durably(b"second\n").unwrap_err();
         log.sink.settles = true;
         log.append_durably(b"third\n").unwrap();
-        assert_eq!(texts(&log.into_sink().content), ["first", "third"]);
+        assert_eq!(texts(&log.sink.content), ["first", "third"]);
     }
 
     #[test]
@@ -352,7 +343,7 @@ mod tests {
         let mut log = Appender::create(&path).unwrap();
         log.append(&line(&serde_json::json!({"a": 1})).unwrap()).unwrap();
         log.sync().unwrap();
-        assert_eq!((log.length(), log.path()), (8, path.as_path()));
+        assert_eq!((log.length, log.path()), (8, path.as_path()));
         assert!(Appender::create(&path).is_err(), "there is one");
         fs_err::write(&path, "{\"a\":1}\n{\"b").unwrap();
         Appender::open(&path).unwrap().append_durably(b"2\n").unwrap();

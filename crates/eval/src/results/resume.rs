@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use aec_base::jsonl::Appender;
 use aec_base::problem::Problem;
 
 use crate::results::aggregate::Aggregate;
@@ -90,8 +91,12 @@ impl OpenRun {
 /// Ends the results with a whole line. What has to be cut off for that is kept beside.
 fn repair(run: &Path, results: &Path, scanned: &Scanned) -> io::Result<Option<Problem>> {
     let offset = match scanned.tail {
-        // A row without its line break gets it with the next one.
-        Tail::Whole | Tail::Unended => return Ok(None),
+        Tail::Whole => return Ok(None),
+        Tail::Unended => {
+            // No further line, but the break that the last one lacks.
+            Appender::open(results)?.append_durably(b"")?;
+            return Ok(None);
+        }
         Tail::Torn { offset } => offset,
     };
     let mut file = OpenOptions::new().read(true).write(true).open(results)?;
