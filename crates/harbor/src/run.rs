@@ -10,7 +10,6 @@ use aec_base::env::Env;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::text;
-use aec_ledger::record::TrialRecord;
 use aec_ledger::writer::CommitError;
 use aec_run::campaign::{Course, Executor, Finished, Lost, Waiting};
 use aec_run::control::Wish;
@@ -55,7 +54,7 @@ pub struct HarborRun {
     /// Directories of trials that were taken or are being taken.
     seen: HashSet<PathBuf>,
     /// Records on their way.
-    taking: JoinSet<Option<Taken>>,
+    taking: JoinSet<Taken>,
     judging: Arc<tokio::sync::Semaphore>,
     running: HashSet<Name>,
     /// Places of trials, by their ids.
@@ -70,15 +69,12 @@ struct RunningJob {
     tail: Tail,
     /// What the program was told.
     told: Wish,
-    /// Its exit code, once it has ended; absent in there if it was killed.
-    ended: Option<Option<i32>>,
+    /// How the program ended, in words.
+    ended: Option<String>,
 }
 
-/// A trial that was taken in.
-struct Taken {
-    waiting: Waiting,
-    result: Result<(TrialRecord, Option<Problem>), Lost>,
-}
+/// A trial that was taken in, and a word on a reward that this judge does not give; nothing if it was recorded before.
+type Taken = Option<(Finished, Option<Problem>)>;
 
 impl HarborRun {
     /// A run that has not begun.
@@ -187,10 +183,7 @@ impl HarborRun {
         if missing == 0 || course.is_stopped() {
             return;
         }
-        let ended = match job.ended.flatten() {
-            None => "was killed".to_owned(),
-            Some(code) => format!("ended with exit code {code}"),
-        };
+        let ended = job.ended.unwrap_or_default();
         let log = job.staged.directory.join("harbor.log");
         let what = format!("Harbor {ended} and left {} without a result", text::count(missing, "trial"));
         let said = course.shared.redactor.scrub(last_lines(&log));
@@ -259,6 +252,7 @@ impl HarborRun {
         };
         let (shared, tasks) = (Arc::clone(&course.shared), Arc::clone(&course.tasks));
         let (judging, committer) = (Arc::clone(&self.judging), course.campaign.committer());
+        let reference = course.reference(waiting);
         self.taking.spawn(async move {
             let _place = judging.acquire().await;
             let made = tokio::task::spawn_blocking(move || {
@@ -267,34 +261,29 @@ impl HarborRun {
                     .map_err(|error| Lost::Storage(error.to_string()))
             });
             let gone = |_| Err(Lost::Storage("a trial ended in a bug of this program".to_owned()));
-            let result = match made.await.unwrap_or_else(gone) {
-                Err(lost) => Err(lost),
-                Ok((record, problem)) => match committer.commit(record.clone()).await {
-                    // The record is here already.
-                    Err(CommitError::Exists { .. }) => return None,
-                    done => done.map(|()| (record, problem)).map_err(Lost::from),
-                },
+            let finished =
+                |duration, result| Finished { waiting, reference: Arc::clone(&reference), duration, result };
+            let (record, problem) = match made.await.unwrap_or_else(gone) {
+                Ok(made) => made,
+                Err(lost) => return Some((finished(Duration::ZERO, Err(lost)), None)),
             };
-            Some(Taken { waiting, result })
+            let duration = Duration::try_from_secs_f64(record.timing.total_seconds).unwrap_or_default();
+            let result = match committer.commit(record.clone()).await {
+                Err(CommitError::Exists { .. }) => return None,
+                done => done.map(|()| record).map_err(Lost::from),
+            };
+            Some((finished(duration, result), problem))
         });
     }
 
-    fn took(&mut self, course: &mut Course<'_>, taken: Option<Taken>) {
-        let Some(Taken { waiting, result }) = taken else { return };
-        let reference = course.reference(waiting);
-        let mut duration = Duration::ZERO;
-        let mut end = None;
-        let result = result.map(|(record, problem)| {
-            course.problems.extend(problem);
-            self.running.remove(&reference.trial_id);
-            duration = Duration::try_from_secs_f64(record.timing.total_seconds).unwrap_or_default();
-            end = Some((record.outcome, record.fault.clone()));
-            record
-        });
-        course.finished(Finished { waiting, reference, duration, result });
-        if let Some((outcome, fault)) = end {
-            course.consider(outcome, fault.as_ref());
+    fn took(&mut self, course: &mut Course<'_>, taken: Taken) {
+        let Some((finished, problem)) = taken else { return };
+        course.problems.extend(problem);
+        self.running.remove(&finished.reference.trial_id);
+        if let Ok(record) = &finished.result {
+            course.consider(record.outcome, record.fault.as_ref());
         }
+        course.finished(finished);
     }
 }
 
@@ -354,7 +343,9 @@ impl Executor for HarborRun {
         tokio::select! {
             Some(taken) = self.taking.join_next() => self.took(course, taken.ok().flatten()),
             status = job.child.wait(), if is_running => {
-                job.ended = Some(status.ok().and_then(|status| status.code()));
+                let code = status.ok().and_then(|status| status.code());
+                let ended = code.map(|code| format!("ended with exit code {code}"));
+                job.ended = Some(ended.unwrap_or_else(|| "was killed".to_owned()));
                 let staged = Arc::clone(&job.staged);
                 fs_err::remove_file(staged.directory.join("pid")).ok();
                 self.hear(course);
