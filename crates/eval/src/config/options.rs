@@ -377,7 +377,7 @@ impl EvalOptions {
         if !faults.is_empty() {
             return Err(faults);
         }
-        self.env_id = self.env_id.or(self.id.take());
+        self.env_id = self.env_id.or_else(|| self.id.take());
         if let Some(arguments) = self.args.take() {
             self.env_args.get_or_insert_default().extend(arguments);
         }

@@ -198,7 +198,7 @@ impl Reader<'_> {
             let decoded = part.decode::<Strict>();
             let is_wrong = !decoded.problems.is_empty();
             decoded.problems.into_iter().for_each(|problem| self.push(problem));
-            let Some(Strict(value)) = decoded.value.filter(|_| !is_wrong) else { return None };
+            let Strict(value) = decoded.value.filter(|_| !is_wrong)?;
             if !seen.insert(value.to_string()) {
                 let what = format!("`{}` has the same value twice", shown(list.name()));
                 self.error(part.place(), Shared::Conflict, what, "keep one of them");
