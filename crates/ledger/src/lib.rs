@@ -8,6 +8,7 @@ pub mod annotate;
 pub mod chain;
 #[cfg(any(test, feature = "example"))]
 pub mod example;
+pub mod expected;
 pub mod export;
 pub mod garbage;
 pub mod index;
