@@ -6,9 +6,9 @@
 
 pub mod annotate;
 pub mod chain;
-pub mod design;
 #[cfg(any(test, feature = "example"))]
 pub mod example;
+pub mod expected;
 pub mod export;
 pub mod garbage;
 pub mod index;

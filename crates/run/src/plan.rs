@@ -12,7 +12,7 @@ use aec_base::problem::Problem;
 use aec_base::secret::Reference;
 use aec_base::settings::Backend;
 use aec_judge::settle::order::AnswerOrder;
-use aec_ledger::design::{Design, DesignedAgent};
+use aec_ledger::expected::{Expected, ExpectedAgent};
 use aec_model::routing::ClientTable;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -287,22 +287,19 @@ mod erased {
 }
 
 impl Plan {
-    /// Which trials it has, for whoever compares them with records.
-    pub fn design(&self) -> Design {
-        Design {
-            experiment: self.experiment_id.to_string(),
-            tasks: self.tasks.iter().map(|task| (task.task_id.clone(), task.revision)).collect(),
-            agents: self
-                .agents
-                .iter()
-                .map(|agent| DesignedAgent {
-                    name: agent.name.to_string(),
-                    harness: agent.harness.name().to_owned(),
-                    model: agent.model.clone(),
-                    digest: agent.digest,
-                })
-                .collect(),
-            repetitions: self.repetitions,
+    /// The records that it leads to.
+    pub fn expected(&self) -> Expected<'_> {
+        let agents = self.agents.iter().map(|agent| ExpectedAgent {
+            name: agent.name.as_str(),
+            harness: agent.harness.name(),
+            model: agent.model.as_deref(),
+            digest: agent.digest,
+        });
+        Expected {
+            experiment_id: self.experiment_id.as_str(),
+            tasks: self.tasks.iter().map(|task| (task.task_id.as_str(), task.revision)).collect(),
+            agents: agents.collect(),
+            repetitions: self.repetitions as usize,
         }
     }
 

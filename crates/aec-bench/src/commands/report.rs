@@ -60,7 +60,7 @@ impl Source {
             ask_filtered(&self.project, &self.ledger, &self.filter, Selection::read)?;
         let (plans, unreadable) = self.plans(&selection);
         for plan in &plans {
-            selection.note_missing(&plan.design(), &self.filter);
+            selection.note_missing(&plan.expected(), &self.filter);
         }
         problems.extend(unreadable);
         if selection.trials.is_empty() {

@@ -354,3 +354,25 @@ fn secrets_are_nowhere() {
         project.assert_sound(experiment);
     }
 }
+
+#[test]
+fn training_data_has_each_answer_once_and_results_as_the_model_was_told() {
+    let project = Project::with_tasks(1);
+    let model = project.script(
+        "two",
+        "replies:\n- text: Both.\n  tool_calls:\n  - {name: list_files, arguments: {}}\n  \
+         - {name: bash, arguments: not an object}\n- text: '{}'\n",
+    );
+    project.data(&format!("run civil --model {model} --harness tool_loop -e x"));
+    let run = project.run("export sft -e x --min-reward 0 --output rows.jsonl");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let row: Value = serde_json::from_str(&project.env.read("rows.jsonl")).unwrap();
+    let messages = row["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "assistant"]);
+    let called: Vec<&Value> =
+        messages[2]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]).collect();
+    assert_eq!(called, [&messages[3]["tool_call_id"], &messages[4]["tool_call_id"]]);
+    let refusal = messages[4]["content"].as_str().unwrap();
+    assert!(!refusal.starts_with('\n') && !refusal.contains("exit code"), "{refusal}");
+}
