@@ -94,7 +94,7 @@ struct Left {
     rollout: Rollout,
     room: Option<(aec_sandbox::Level, aec_sandbox::Held)>,
     /// What was frozen, and what ended the work; or what became of a trial that is not judged.
-    left: Result<(Frozen, Option<Fault>), Settled>,
+    frozen: Result<(Frozen, Option<Fault>), Settled>,
 }
 
 /// Makes one attempt and its record. An error means that this machine cannot keep evidence.
@@ -120,7 +120,7 @@ pub(crate) async fn attempt(
         trajectory.note(fault.message.clone(), serde_json::Map::new());
     }
     let finished = trajectory.finish()?;
-    let frozen = ended.left.left.ok().map(|(frozen, _)| frozen);
+    let frozen = ended.left.frozen.ok().map(|(frozen, _)| frozen);
     let known = Known {
         plan: &shared.plan,
         trial: &attempt.trial,
@@ -229,7 +229,7 @@ async fn run_agent(
     let left = left.unwrap_or_else(|error| Left {
         rollout: Rollout::new(End::Done),
         room: None,
-        left: Err(Settled::lost(Outcome::InfraFault, RoomFault::from(error).into())),
+        frozen: Err(Settled::lost(Outcome::InfraFault, RoomFault::from(error).into())),
     });
     Ended { left, system_prompt, setup_seconds, agent_seconds }
 }
@@ -276,7 +276,7 @@ fn freeze(
     };
     // The room is closed here: judges without rooms need its place.
     drop(workspace);
-    Left { rollout, room, left }
+    Left { rollout, room, frozen: left }
 }
 
 /// Makes the image of the room that the agent will work in, before its time begins and its model is paid.
@@ -331,7 +331,7 @@ pub fn ending(end: &End) -> Ending {
 
 /// What became of the trial, and what the judge says if it was asked.
 async fn decide(shared: &Arc<Shared>, attempt: &Attempt, left: &Left) -> (Settled, Option<Verdict>) {
-    let (frozen, own) = match &left.left {
+    let (frozen, own) = match &left.frozen {
         Ok((frozen, own)) => (frozen, own.clone()),
         Err(settled) => return (settled.clone(), None),
     };

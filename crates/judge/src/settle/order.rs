@@ -28,7 +28,6 @@ impl AnswerOrder {
     }
 
     /// Whether plans and records leave it out, so that old ones keep their digests.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub fn is_unnamed(&self) -> bool {
         *self == Self::unnamed()
     }
@@ -54,7 +53,7 @@ impl AnswerOrder {
             Self::FileFirst => written.or(submitted),
             Self::SubmittedFirst => submitted.or(written),
         };
-        first.or(said.then_some(Source::FinalText))
+        first.or_else(|| said.then_some(Source::FinalText))
     }
 }
 

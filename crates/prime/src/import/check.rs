@@ -195,6 +195,11 @@ pub(super) fn check(
     if measured(rollout, "agent_fault") {
         return unverified("what the agent left was refused where it was made");
     }
+    if answer.is_none() && source(rollout) == Some(Source::Submitted) {
+        return unverified(
+            "the submitted answer is a file of the workspace or no text, and not in the sample",
+        );
+    }
     // What an agent left in the workspace and did not hand in was judged where the workspace was.
     let wrote = rollout
         .calls_by_name

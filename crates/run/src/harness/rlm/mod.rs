@@ -204,7 +204,8 @@ impl Work {
             }
             other => serde_json::to_string_pretty(other).ok(),
         };
-        (None, value.or_else(|| last_word(&finale.text, false).map(str::to_owned)))
+        let text = Some(finale.text.clone());
+        (None, [value, text].into_iter().flatten().find(|text| last_word(text, false).is_some()))
     }
 
     async fn turns(&mut self, context: &mut TrialContext) -> End {
