@@ -110,7 +110,10 @@ def _answer(task: Task, workspace: Workspace, message: str) -> tuple[str, bytes 
     """Where the answer came from, and its content when that does not lie in its place already."""
     if workspace.submitted is not None:
         # Also when it was handed in under another name: the submission is what is judged.
-        return "submission", _read_whole(workspace, workspace.submitted)
+        content = workspace.submitted.get("content")
+        if content is not None:
+            return "submission", content.encode(errors="replace")
+        return "submission", _read_whole(workspace, workspace.submitted["path"])
     if _is_written(task, workspace):
         return "workspace", None
     return ("message", message.encode(errors="replace")) if message.strip() else ("none", None)

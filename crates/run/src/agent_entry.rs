@@ -13,6 +13,7 @@ use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
+use aec_judge::submission::SubmissionLimits;
 use aec_model::client::{Model, Scope};
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Budget, Meter, Unpriced};
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 
 use crate::conversation::CONVERSATION_FILE;
 use crate::experiment::{FAMILY, Harness};
+use crate::harness::tools::Submitted;
 use crate::harness::{End, PreparedAgent, Rollout, TrialContext, TrialSetup, tool_loop};
 use crate::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_MAX_TURNS, Parameters};
 use crate::room::{MAX_PIDS, RoomOpener};
@@ -277,20 +279,28 @@ fn system_prompt(workspace: &Path) -> io::Result<Option<String>> {
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
-/// Writes the output file, unless the agent did; where its content comes from.
+/// Makes what was handed in the output file, or what was said last if nobody wrote that; where its content comes from.
 async fn publish(workspace: &Workspace, place: &str, rollout: &Rollout) -> io::Result<&'static str> {
-    let written = place.to_owned();
-    let size = workspace.with_tree(move |tree| Ok(tree.open_file(Path::new(&written))?.metadata()?.len()));
-    if size.await.is_ok_and(|size| size > 0) {
-        return Ok("agent_file");
-    }
-    let (text, source) = match (&rollout.submitted, &rollout.final_text) {
-        (Some(answer), _) => (answer, "submitted_answer"),
-        (None, Some(text)) => (text, "final_text"),
-        (None, None) => return Ok("none"),
+    match &rollout.submitted {
+        Some(Submitted::Content(answer)) => workspace.write(place, answer.clone().into_bytes()).await?,
+        Some(Submitted::File(path)) if path == place => path.clone(),
+        Some(Submitted::File(path)) => {
+            let content = workspace.read(path, SubmissionLimits::default().file_bytes).await?;
+            workspace.write(place, content).await?
+        }
+        None => {
+            let written = place.to_owned();
+            let size =
+                workspace.with_tree(move |tree| Ok(tree.open_file(Path::new(&written))?.metadata()?.len()));
+            if size.await.is_ok_and(|size| size > 0) {
+                return Ok("agent_file");
+            }
+            let Some(text) = &rollout.final_text else { return Ok("none") };
+            workspace.write(place, text.clone().into_bytes()).await?;
+            return Ok("final_text");
+        }
     };
-    workspace.write(place, text.clone().into_bytes()).await?;
-    Ok(source)
+    Ok("submitted_answer")
 }
 
 fn error_of(end: &End) -> Option<String> {

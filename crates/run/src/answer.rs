@@ -1,4 +1,4 @@
-//! From what an agent left to a frozen submission: the file that it wrote, else what it submitted, else the last thing
+//! From what an agent left to a frozen submission: what it submitted, else the file that it wrote, else the last thing
 //! it said.
 
 use std::io;
@@ -13,6 +13,7 @@ use aec_sandbox::{SandboxError, Tree};
 
 use crate::harness::Rollout;
 use crate::harness::RoomFault;
+use crate::harness::tools::Submitted;
 use crate::task::PreparedTask;
 use crate::workspace::{WORKSPACE, Workspace};
 
@@ -63,26 +64,34 @@ pub(crate) fn freeze(
     contents: &ContentStore,
     redactor: &Redactor,
 ) -> Result<Frozen, AnswerError> {
-    let said =
-        [(&rollout.submitted, OutputSource::Submitted), (&rollout.final_text, OutputSource::FinalText)]
-            .into_iter()
-            .find_map(|(text, source)| Some((redactor.scrub(text.clone()?), source)));
+    let said = match (&rollout.submitted, &rollout.final_text) {
+        (Some(Submitted::Content(text)), _) => Some((text, OutputSource::Submitted)),
+        (None, Some(text)) => Some((text, OutputSource::FinalText)),
+        (Some(Submitted::File(_)), _) | (None, None) => None,
+    };
+    let said = said.map(|(text, source)| (redactor.scrub(text.clone()), source));
     let frozen = match workspace {
         Some(workspace) => {
-            let mut room = workspace.lock();
+            let mut room = workspace.lock()?;
             room.freeze()?;
             let tree = room.directory(WORKSPACE).ok_or(SandboxError::Gone)?;
             let written = is_written(task, tree);
             let outputs = &task.task.agent.outputs;
             let mut submission = Submission::freeze(tree, outputs, &SubmissionLimits::default(), contents)?;
-            let source = match said {
-                _ if written => Some(OutputSource::File),
-                Some((text, source)) => {
+            let source = match (said, &rollout.submitted) {
+                (None, Some(Submitted::File(place))) => {
+                    let limit = SubmissionLimits::default().file_bytes;
+                    if let Ok(bytes) = tree.read(Path::new(place), limit) {
+                        submission.put(task.output_place(), &bytes)?;
+                    }
+                    Some(OutputSource::Submitted)
+                }
+                (Some((text, source)), submitted) if submitted.is_some() || !written => {
                     // Not through the workspace, which the agent may have filled to the brim.
                     submission.put(task.output_place(), text.as_bytes())?;
                     Some(source)
                 }
-                None => None,
+                _ => written.then_some(OutputSource::File),
             };
             Frozen { submission, source }
         }

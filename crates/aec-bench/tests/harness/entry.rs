@@ -149,7 +149,7 @@ async fn tools_are_offered_and_run() {
         r#"{"replies": [
             {"tool_calls": [{"name": "flow", "arguments": {"command": "--depth 2"}}, {"name": "bash", "arguments": {"command": "env"}},
                             {"name": "write_file", "arguments": {"path": "/workspace/output.md", "content": "mine"}},
-                            {"name": "submit_answer", "arguments": {"answer": "not taken"}}]}]}"#,
+                            {"name": "submit_answer", "arguments": {"content": "handed in"}}]}]}"#,
     )
     .await;
     write(&stage.workspace().join("tools/flow.py"), "import sys\nprint('flow', sys.argv[1:])\n");
@@ -169,10 +169,10 @@ async fn tools_are_offered_and_run() {
     let trajectory = stage.file("trajectory.jsonl").unwrap();
     assert!(trajectory.contains("flow ['--depth', '2']"), "{trajectory}");
     assert!(trajectory.contains("HOME=/home/somebody") && !trajectory.contains("canary"), "{trajectory}");
-    // What the agent wrote itself counts before what it handed in.
-    assert_eq!(stage.file("output.md").as_deref(), Some("mine"));
+    // What the agent handed in counts before what it wrote.
+    assert_eq!(stage.file("output.md").as_deref(), Some("handed in"));
     let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(envelope["data"]["output_source"], "agent_file");
+    assert_eq!(envelope["data"]["output_source"], "submitted_answer");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@ use aec_model::client::Scope;
 use aec_model::gateway::Gateway;
 use aec_prime::package::manifest::PackagedTask;
 use aec_run::experiment::Harness;
+use aec_run::harness::tools::Submitted;
 use aec_run::harness::{self, End, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use aec_run::parameters::Parameters;
 use aec_run::plan::Conditions;
@@ -191,7 +192,9 @@ async fn answer(
         }
     }
     Ok(match (&rollout.submitted, &rollout.final_text) {
-        (Some(text), _) => (Source::Submission, Some(text.clone().into_bytes())),
+        (Some(Submitted::Content(text)), _) => (Source::Submission, Some(text.clone().into_bytes())),
+        // These harnesses hand in what they put together, never a file.
+        (Some(Submitted::File(_)), _) => (Source::Submission, None),
         (None, Some(text)) => (Source::Message, Some(text.clone().into_bytes())),
         (None, None) => (Source::None, None),
     })

@@ -1,19 +1,20 @@
 //! From what a policy left to a reward, with the task's own verifier: where the answer came from, and what it is worth.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use aec_base::content::ContentStore;
 use aec_judge::judge::JudgeLimits;
 use aec_judge::scorer::{self, Answers, Unreadable};
 use aec_judge::submission::{FreezeError, Submission, SubmissionLimits};
 use aec_judge::verifier::VerifierFiles;
+use aec_run::harness::tools::Submitted;
+use aec_run::workspace::{Files, WORKSPACE, blocking, is_directory};
 use aec_sandbox::Sandbox;
 use serde_json::Value;
 
 use super::LazyJudge;
-use super::workspace::{Files, GivenFile, ROOT, Trouble, Workspace, blocking, is_directory};
+use super::workspace::{GivenFile, Workspace};
 
 /// What judges a task.
 #[derive(Debug)]
@@ -118,14 +119,13 @@ impl Bench {
                 let source = if said.is_some() { Source::Message } else { Source::None };
                 self.judge_in_memory(terms, given.collect(), said, source, &[]).await
             }
-            Some(workspace) => match workspace.files() {
-                Files::Memory(files) => {
-                    let (source, answer) = in_memory_answer(terms, &workspace, files, said);
+            Some(workspace) => match workspace.place.files() {
+                Some(files) => {
+                    let (source, answer) = in_memory_answer(terms, &workspace, &files, said);
                     let answer = answer.map(<[u8]>::to_vec);
-                    let files = files.clone();
                     self.judge_in_memory(terms, files, answer.as_deref(), source, &terms.outputs).await
                 }
-                Files::Room(_) => self.judge_in_room(terms, workspace, said).await,
+                None => self.judge_in_room(terms, workspace, said).await,
             },
         }
     }
@@ -144,7 +144,7 @@ impl Bench {
     async fn judge_in_memory(
         &self,
         terms: &Arc<Terms>,
-        mut files: BTreeMap<String, Arc<[u8]>>,
+        mut files: Files,
         answer: Option<&[u8]>,
         source: Source,
         outputs: &[String],
@@ -166,12 +166,7 @@ impl Bench {
         }
     }
 
-    fn standard(
-        &self,
-        answers: &Answers,
-        files: &BTreeMap<String, Arc<[u8]>>,
-        mut verdict: RolloutVerdict,
-    ) -> RolloutVerdict {
+    fn standard(&self, answers: &Answers, files: &Files, mut verdict: RolloutVerdict) -> RolloutVerdict {
         let output = answers.output();
         let score = match files.get(output) {
             Some(bytes) => scorer::score(answers, bytes),
@@ -196,8 +191,9 @@ impl Bench {
         let frozen = blocking(move || freeze(&frozen_terms, &workspace, said, &contents)).await;
         let frozen = match frozen {
             Ok(Ok(frozen)) => frozen,
-            Ok(Err(fault)) | Err(Trouble::Machine(fault) | Trouble::Told(fault)) => {
-                return RolloutVerdict { fault: Some(fault), ..RolloutVerdict::default() };
+            Ok(Err(fault)) => return RolloutVerdict { fault: Some(fault), ..RolloutVerdict::default() },
+            Err(error) => {
+                return RolloutVerdict { fault: Some(error.to_string()), ..RolloutVerdict::default() };
             }
         };
         let (submission, verdict) = frozen;
@@ -235,9 +231,8 @@ impl Bench {
                 verdict.reward = reward;
                 verdict.details = details;
             }
-            Ok(Err(fault)) | Err(Trouble::Machine(fault) | Trouble::Told(fault)) => {
-                verdict.fault = Some(fault);
-            }
+            Ok(Err(fault)) => verdict.fault = Some(fault),
+            Err(error) => verdict.fault = Some(error.to_string()),
         }
         verdict
     }
@@ -246,12 +241,16 @@ impl Bench {
 /// Where the answer came from, and its content when that does not lie in its place already.
 fn in_memory_answer<'a>(
     terms: &Terms,
-    workspace: &Workspace,
-    files: &'a BTreeMap<String, Arc<[u8]>>,
+    workspace: &'a Workspace,
+    files: &'a Files,
     said: Option<&'a [u8]>,
 ) -> (Source, Option<&'a [u8]>) {
-    if let Some(path) = &workspace.submitted {
-        return (Source::Submission, files.get(path).map(|content| &**content));
+    match &workspace.submitted {
+        Some(Submitted::Content(text)) => return (Source::Submission, Some(text.as_bytes())),
+        Some(Submitted::File(path)) => {
+            return (Source::Submission, files.get(path).map(|content| &**content));
+        }
+        None => {}
     }
     let place = terms.output_path.as_str();
     let written = match (files.get(place), workspace.given(place)) {
@@ -273,14 +272,13 @@ fn freeze(
     said: Option<Vec<u8>>,
     contents: &ContentStore,
 ) -> Result<(Submission, RolloutVerdict), String> {
-    let Files::Room(room) = workspace.files() else { return Err("the room is gone".to_owned()) };
-    let mut room = room.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut room = workspace.place.lock().map_err(|error| error.to_string())?;
     room.freeze().map_err(|error| error.to_string())?;
     let limits = SubmissionLimits::default();
     let mut verdict = RolloutVerdict::default();
     let answer;
     (verdict.source, answer) = in_room_answer(terms, workspace, room.as_ref(), said, limits.file_bytes);
-    let tree = room.directory(ROOT).ok_or_else(|| "the room has lost its directory".to_owned())?;
+    let tree = room.directory(WORKSPACE).ok_or_else(|| "the room has lost its directory".to_owned())?;
     let mut submission = match Submission::freeze(tree, &terms.outputs, &limits, contents) {
         Ok(submission) => submission,
         Err(error @ FreezeError::TooLarge(_)) => {
@@ -304,10 +302,12 @@ fn in_room_answer(
     said: Option<Vec<u8>>,
     limit: u64,
 ) -> (Source, Option<Vec<u8>>) {
-    let tree = room.directory(ROOT);
+    let tree = room.directory(WORKSPACE);
     let read = |path: &str| tree.and_then(|tree| tree.read(Path::new(path), limit).ok());
-    if let Some(path) = &workspace.submitted {
-        return (Source::Submission, read(path));
+    match &workspace.submitted {
+        Some(Submitted::Content(text)) => return (Source::Submission, Some(text.clone().into_bytes())),
+        Some(Submitted::File(path)) => return (Source::Submission, read(path)),
+        None => {}
     }
     let place = Path::new(&terms.output_path);
     let written = tree.is_some_and(|tree| match tree.open_file(place) {

@@ -16,7 +16,7 @@ mod settings_file;
 pub mod sim;
 pub(crate) mod snapshot;
 pub mod tool_loop;
-mod tools;
+pub mod tools;
 
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ use crate::room::RoomOpener;
 use crate::task::PreparedTask;
 use crate::trajectory::Trajectory;
 use crate::workspace::Workspace;
+use tools::Submitted;
 
 /// An agent that is ready to work: parameters read, prompt read, model found.
 #[derive(Debug)]
@@ -127,7 +128,7 @@ pub struct Rollout {
     /// How it ended.
     pub end: End,
     /// What it submitted as its answer.
-    pub submitted: Option<String>,
+    pub submitted: Option<Submitted>,
     /// What it said when it ended by itself. What it said on the way to a limit is no answer.
     pub final_text: Option<String>,
     /// The model as the provider names it.

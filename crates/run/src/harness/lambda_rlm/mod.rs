@@ -23,6 +23,7 @@ use self::given::Given;
 use self::section::{Shared, Worked};
 use super::advisor::Advisor;
 use super::guard::{Guard, Plane};
+use super::tools::Submitted;
 use super::{End, Rollout, TrialContext};
 use crate::parameters::Parameters;
 use crate::task::PreparedTask;
@@ -173,11 +174,11 @@ fn finish(
         .with("planes", guard.usage())
         .with("settings", given.settings.effective());
     if !submission.sections.is_empty() {
-        rollout.submitted = Some(if context.task.output_path.ends_with(".json") {
+        rollout.submitted = Some(Submitted::Content(if context.task.output_path.ends_with(".json") {
             facts_json(worked)
         } else {
             report.assemble()
-        });
+        }));
     }
     rollout
 }

@@ -27,7 +27,7 @@ use self::session::{Cell, Session, Setup, Variable};
 use super::advisor::Advisor;
 use super::guard::{Guard, Plane};
 use super::tool_loop::name_calls;
-use super::tools::{kept, show};
+use super::tools::{Submitted, kept, show};
 use super::{End, Limit, Rollout, TrialContext};
 use crate::task::PreparedTask;
 use crate::trajectory::ToolOutcome;
@@ -186,11 +186,11 @@ impl Work {
     }
 
     /// What is handed in beside the output file: the report, else the value of `FINAL`, else what was said with it.
-    fn handed_in(&self, output_path: &str) -> (Option<String>, Option<String>) {
+    fn handed_in(&self, output_path: &str) -> (Option<Submitted>, Option<String>) {
         if let Some(report) = &self.state.report
             && *lock(&self.state.submitted)
         {
-            return (Some(lock(report).assemble()), None);
+            return (Some(Submitted::Content(lock(report).assemble())), None);
         }
         let Some(finale) = &self.finale else { return (None, None) };
         let value = match &finale.value {
@@ -201,7 +201,7 @@ impl Work {
             }
             other => serde_json::to_string_pretty(other).ok(),
         };
-        (value, (!finale.text.trim().is_empty()).then(|| finale.text.clone()))
+        (value.map(Submitted::Content), (!finale.text.trim().is_empty()).then(|| finale.text.clone()))
     }
 
     async fn turns(&mut self, context: &mut TrialContext) -> End {
