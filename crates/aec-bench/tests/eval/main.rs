@@ -13,4 +13,5 @@ mod resume;
 mod saved;
 mod seed;
 mod terminal;
+mod tools;
 mod world;
