@@ -126,17 +126,18 @@ def _freeze(
         content = _submitted(workspace)
         if content is not None:
             _put(target, place, content)
-        elif submitted != task.output_path:
+        elif submitted["path"] != task.output_path:
             _clear(target, place)
-            verdict.refused.append(f"{submitted}: it cannot be read")
+            verdict.refused.append(f"{submitted['path']}: it cannot be read")
     return target
 
 
 def _submitted(workspace: Workspace) -> bytes | None:
     """What was submitted: the content as it was handed in, else the file as it is now."""
-    if workspace.content is not None:
-        return workspace.content
-    return _read_whole(workspace, workspace.submitted)
+    content = workspace.submitted.get("content")
+    if content is not None:
+        return content.encode(errors="replace")
+    return _read_whole(workspace, workspace.submitted["path"])
 
 
 def _put(target: str, place: list[str], content: bytes) -> None:

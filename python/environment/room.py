@@ -29,10 +29,12 @@ SWITCH = "AEC_BENCH_TEST_NO_NAMESPACES"
 # Places of a room that are never the host's.
 REPLACED = ("/dev", "/etc", "/home/agent", "/logs", "/proc", "/run", "/tests", "/tmp", "/workspace")
 LAUNCHER = str(DIRECTORY / "launcher.py")
-PROCESSES = 256
+PROCESSES = 512
 OPEN_FILES = 1024
 SCRATCH_MB = 256
 KEPT_OUTPUT = 16 * 1024
+# What commands of a policy find in their environment: as little as in the rooms of this project's own harnesses.
+POLICY_ENVIRONMENT = ("PATH", "HOME", "LANG")
 WATCH_SECONDS = 1.0
 END_SECONDS = 10.0
 LOCK_SECONDS = 20.0
@@ -47,11 +49,18 @@ class RoomError(RuntimeError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended. `stopped` says why it was killed, if it was."""
+    """How a command ended. `stopped` says why it was killed, if it was; `timed_out` after how many seconds, if for that."""
 
     exit_code: int | None
-    output: str
+    stdout: Captured
+    stderr: Captured
     stopped: str | None
+    timed_out: float | None
+
+    @property
+    def output(self) -> str:
+        """The beginning and the end of both streams."""
+        return (self.stdout.whole() + self.stderr.whole()).decode(errors="replace")
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,8 @@ class Command:
 
     `binds` are (directory of the host, place in the room, "rw" or "ro"); `root` is an empty directory on which the
     room is built. The files below `watched` count against the limit of storage. The `lock` is held while any process
-    is left. `home` is for commands without a room.
+    is left. `home` is for commands without a room. `kept` bytes of the beginning of each stream are kept, and as many of
+    its end. Commands of a `policy` have less in their environment than verifiers.
     """
 
     argv: tuple[str, ...]
@@ -72,6 +82,8 @@ class Command:
     watched: tuple[str, ...] = ()
     lock: str | None = None
     home: str = "/nonexistent"
+    kept: int = KEPT_OUTPUT
+    policy: bool = False
 
 
 @cache
@@ -203,7 +215,13 @@ def _spec(command: Command, mode: str) -> dict[str, Any]:
         "mode": mode,
         "argv": command.argv,
         "cwd": command.cwd,
-        "env": environment(os.path.dirname(interpreter()[0]), command.home) if mode == "host" else environment(),
+        "env": {
+            name: value
+            for name, value in (
+                environment(os.path.dirname(interpreter()[0]), command.home) if mode == "host" else environment()
+            ).items()
+            if name in POLICY_ENVIRONMENT or not command.policy
+        },
         "root": command.root,
         "binds": command.binds,
         "show": shown,
@@ -245,7 +263,7 @@ async def run(command: Command, confined: bool) -> Outcome:
                 *_launcher_argv(*passed),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
+                stderr=asyncio.subprocess.PIPE,
                 pass_fds=passed,
                 env={},
                 start_new_session=True,
@@ -255,22 +273,25 @@ async def run(command: Command, confined: bool) -> Outcome:
         finally:
             for descriptor in passed:
                 os.close(descriptor)
-        output = _Output()
-        stopped = await _follow(process, _line(_spec(command, mode)), command, output)
+        out, err = Captured(command.kept), Captured(command.kept)
+        why = await _follow(process, _line(_spec(command, mode)), command, out, err)
         message = reader.read()
-    text = output.text()
     said = json.loads(message.splitlines()[0]) if message else {}
     if "error" in said:
         raise RoomError(said["error"])
+    stopped, timed_out = why
+    outcome = Outcome(said.get("exit") if stopped is None else None, out, err, stopped, timed_out)
     if not said and stopped is None:
-        raise RoomError(f"the launcher ended without a word: {text[-300:]}")
-    return Outcome(said.get("exit") if stopped is None else None, text, stopped)
+        raise RoomError(f"the launcher ended without a word: {outcome.output[-300:]}")
+    return outcome
 
 
-async def _follow(process: Any, line: bytes, command: Command, output: _Output) -> str | None:
-    """Collects output until the command ends; why it has to be killed, if it has to."""
+async def _follow(
+    process: Any, line: bytes, command: Command, out: Captured, err: Captured
+) -> tuple[str | None, float | None]:
+    """Collects output until the command ends; why it has to be killed, if it has to, and after how long if for that."""
     process.stdin.write(line)
-    collecting = asyncio.ensure_future(output.collect(process.stdout))
+    collecting = asyncio.gather(out.collect(process.stdout), err.collect(process.stderr))
     # Not the end of the output: a command may close that long before it ends.
     ending = asyncio.ensure_future(process.wait())
     clock = asyncio.get_running_loop().time
@@ -279,11 +300,11 @@ async def _follow(process: Any, line: bytes, command: Command, output: _Output) 
         while True:
             await asyncio.wait({ending}, timeout=max(min(WATCH_SECONDS, deadline - clock()), 0.0))
             if ending.done():
-                return None
+                return None, None
             if clock() >= deadline:
-                return f"it took more than {command.timeout_sec:g} seconds"
+                return f"it took more than {command.timeout_sec:g} seconds", command.timeout_sec
             if await asyncio.to_thread(is_over, command.watched, command.limits.storage_mb):
-                return f"it wrote more than the {command.limits.storage_mb} MiB that the task allows"
+                return f"it wrote more than the {command.limits.storage_mb} MiB that the task allows", None
     finally:
         # The launcher kills everything when its input is closed, and ends when that is done.
         process.stdin.close()
@@ -294,10 +315,11 @@ async def _follow(process: Any, line: bytes, command: Command, output: _Output) 
         collecting.cancel()
 
 
-class _Output:
+class Captured:
     """The beginning and the end of what a command printed."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: int) -> None:
+        self.kept = kept
         self.head = bytearray()
         self.tail: deque[bytes] = deque()
         self.tail_size = 0
@@ -305,22 +327,38 @@ class _Output:
 
     async def collect(self, stream: asyncio.StreamReader) -> None:
         while piece := await stream.read(65536):
-            room = KEPT_OUTPUT - len(self.head)
+            room = self.kept - len(self.head)
             self.head += piece[:room]
             if piece := piece[room:]:
                 self.tail.append(piece)
                 self.tail_size += len(piece)
-            while self.tail and self.tail_size - len(self.tail[0]) >= KEPT_OUTPUT:
+            while self.tail and self.tail_size - len(self.tail[0]) >= self.kept:
                 gone = len(self.tail.popleft())
                 self.tail_size -= gone
                 self.dropped += gone
 
-    def text(self) -> str:
+    @property
+    def size(self) -> int:
+        return len(self.head) + self.tail_size + self.dropped
+
+    @property
+    def parts(self) -> tuple[bytes, bytes, int]:
+        """The beginning, the end, and how many bytes between them are not kept."""
         tail = b"".join(self.tail)
-        cut = max(len(tail) - KEPT_OUTPUT, 0)
-        dropped = self.dropped + cut
-        head, tail = self.head.decode(errors="replace"), tail[cut:].decode(errors="replace")
-        return f"{head}\n[{dropped} bytes left out]\n{tail}" if dropped else head + tail
+        cut = max(len(tail) - self.kept, 0)
+        return bytes(self.head), tail[cut:], self.dropped + cut
+
+    def replace(self, old: bytes, new: bytes) -> None:
+        """One text for another in all that is kept."""
+        head, tail, omitted = self.parts
+        self.head = bytearray(head.replace(old, new))
+        self.tail = deque((tail.replace(old, new),))
+        self.tail_size, self.dropped = len(self.tail[0]), omitted
+
+    def whole(self) -> bytes:
+        """All that is kept, with a line about what is not."""
+        head, tail, omitted = self.parts
+        return head + (f"\n[… {omitted} bytes left out …]\n".encode() if omitted else b"") + tail
 
 
 def is_over(directories: Iterable[str], limit_mb: int) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import json
-from collections.abc import Callable
 from typing import Any
 
 import verifiers as vf
-from verifiers.types import ToolMessage
+from verifiers.types import Tool, ToolMessage
 
+from . import tools
 from .core import PackageError
 from .loading import Load, Row
 from .room import RoomError
 from .v0 import WORKSPACE
-from .workspace import TOOLS, ToolError, Workspace
+from .workspace import Workspace
+
+CALLS = "aec_bench_tool_calls"
 
 
 class WorkspaceEnv(vf.StatefulToolEnv):
@@ -24,8 +24,11 @@ class WorkspaceEnv(vf.StatefulToolEnv):
         super().__init__(max_turns=max(row.terms.max_turns for row in loaded.rows), **kwargs)
         self.package = loaded.package
         self.rows: dict[str, Row] = {row.task.task_id: row for row in loaded.rows}
-        for name in TOOLS:
-            self.add_tool(getattr(Workspace, name), args_to_skip=["self"])
+        self.offers = {row.task.task_id: [Tool(**tool) for tool in tools.offered(row.task)] for row in loaded.rows}
+        # Every rollout counts the calls of all tools of the environment, whether its task has them or not.
+        for offered in self.offers.values():
+            for tool in offered:
+                self.tool_monitor_rubric.add_tool_metric(tool.name)
 
     async def setup_state(self, state: vf.State) -> vf.State:
         row = self.rows[state["answer"]]
@@ -33,12 +36,13 @@ class WorkspaceEnv(vf.StatefulToolEnv):
             state[WORKSPACE] = await Workspace.open(self.package, row.task, row.terms)
         except (OSError, PackageError) as error:
             raise vf.SandboxError(f"the workspace of {row.task.task_id} cannot be made: {error}") from error
+        state["tool_defs"] = self.offers[row.task.task_id]
+        state[CALLS] = 0
         return state
 
-    def update_tool_args(
-        self, tool_name: str, tool_args: dict, messages: vf.Messages, state: vf.State, **kwargs: Any
-    ) -> dict:
-        return {**tool_args, "self": state[WORKSPACE]}
+    def update_tool_args(self, tool_name: str, tool_args: dict, *rest: Any, **kwargs: Any) -> dict:
+        """Calls are carried out by `env_response`, which adds nothing to their arguments."""
+        return tool_args
 
     # A limit that is reached stops the rollout only after the calls of that turn have been carried out: they were
     # made in time. `env_response` then leaves the results as the final response, and these conditions see it.
@@ -68,41 +72,15 @@ class WorkspaceEnv(vf.StatefulToolEnv):
     async def env_response(self, messages: vf.Messages, state: vf.State, **kwargs: Any) -> vf.Messages:
         responses = []
         for call in messages[-1].tool_calls or []:
+            state[CALLS] += 1
             try:
-                text = await self.carry_out(call.name, call.arguments, messages, state)
-            except ToolError as error:
-                text = f"Error: {error}"
+                text = await tools.carry_out(state[WORKSPACE], call.name, call.arguments or "", state[CALLS])
             except (OSError, RoomError) as error:
                 raise vf.SandboxError(f"{call.name}: {error}") from error
             responses.append(ToolMessage(role="tool", content=text, tool_call_id=call.id))
         if state[WORKSPACE].submitted is not None or self.is_last_turn(state) or self.is_out_of_tokens(state):
             state["final_env_response"] = responses
         return responses
-
-    async def carry_out(self, name: str, arguments: str, messages: vf.Messages, state: vf.State) -> str:
-        """One call of the policy."""
-        tool = self.tool_map.get(name)
-        if tool is None:
-            raise ToolError(f"there is no tool `{name}`; the tools are {', '.join(self.tool_map)}")
-        try:
-            given = json.loads(arguments or "{}")
-        except (ValueError, RecursionError) as error:
-            raise ToolError(f"the arguments of {name} are not valid JSON: {error}") from error
-        check_arguments(tool, given)
-        return await tool(**self.update_tool_args(name, given, messages, state))
-
-
-def check_arguments(tool: Callable[..., Any], given: Any) -> None:
-    """Refuses a call without the arguments that its tool takes."""
-    name, parameters = tool.__name__, dict(inspect.signature(tool).parameters)
-    del parameters["self"]
-    if not isinstance(given, dict):
-        raise ToolError(f"the arguments of {name} are not a JSON object")
-    unknown = [key for key in given if key not in parameters]
-    missing = [key for key, about in parameters.items() if about.default is about.empty and key not in given]
-    if unknown or missing:
-        what = f"has no argument `{unknown[0]}`" if unknown else f"needs the argument `{missing[0]}`"
-        raise ToolError(f"{name} {what}; its arguments are {', '.join(parameters)}")
 
 
 def calls_waiting(state: vf.State) -> bool:

@@ -27,7 +27,8 @@ class RolloutState(vf.State):
     """What this side and the tools tell each other."""
 
     directory: str = ""
-    submitted: str | None = None
+    submitted: dict[str, str] | None = None
+    calls: int = 0
     fault: str | None = None
 
 

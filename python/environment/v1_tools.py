@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
 import verifiers.v1 as vf
 
-from . import core
+from . import core, tools
 from .room import RoomError
 from .v1 import AecBenchData, RolloutState
-from .workspace import ToolError, Workspace
-
-
-def tool(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Offers a method under the description of its namesake."""
-    method.__doc__ = getattr(Workspace, method.__name__).__doc__
-    return vf.tool(method)
+from .workspace import Workspace
 
 
 class WorkspaceToolset(vf.Toolset[vf.ToolsetConfig, RolloutState]):
@@ -28,41 +22,44 @@ class WorkspaceToolset(vf.Toolset[vf.ToolsetConfig, RolloutState]):
     async def setup_task(self, task: AecBenchData) -> None:
         self.info = task.info
 
-    async def carry_out(self, name: str, *arguments: Any) -> str:
-        """One call of the policy."""
-        package, state = core.load_package(), self.state
-        terms = core.Terms.of_info(self.info)
-        workspace = Workspace(package, package.task(self.info["task_id"]), terms, state.directory)
-        try:
-            text = await getattr(workspace, name)(*arguments)
-        except ToolError as error:
-            return f"Error: {error}"
-        except (OSError, RoomError) as error:
-            state.fault = f"{name}: {error}"
-            return "Error: the machine failed; the rollout ends."
-        if workspace.submitted is not None:
-            state.submitted = workspace.submitted
-        return text
+    def register(self, mcp: Any) -> None:
+        """Offers the tools of the task as they are described in the package; their arguments are checked here alone."""
+        for offered in tools.offered(core.load_package().task(self.info["task_id"])):
+            name = offered["name"]
+            mcp.add_tool(self._with_state(self.caller(name)), name=name, description=offered["description"])
+            # The server makes a schema of a function's signature; ours is data.
+            tool = mcp._tool_manager.get_tool(name)
+            tool.parameters = offered["parameters"]
+            tool.fn_metadata = unchecked(tool.fn_metadata)
 
-    @tool
-    async def read_file(self, path: str) -> str:
-        return await self.carry_out("read_file", path)
+    def caller(self, name: str) -> Callable[[dict], Awaitable[str]]:
+        """What a tool of this name does with its arguments."""
 
-    @tool
-    async def write_file(self, path: str, content: str) -> str:
-        return await self.carry_out("write_file", path, content)
+        async def call(given: dict) -> str:
+            package, state = core.load_package(), self.state
+            terms = core.Terms.of_info(self.info)
+            workspace = Workspace(package, package.task(self.info["task_id"]), terms, state.directory)
+            state.calls += 1
+            try:
+                text = await tools.carry_out(workspace, name, given, state.calls)
+            except (OSError, RoomError) as error:
+                state.fault = f"{name}: {error}"
+                return "error: the machine failed; the rollout ends."
+            if workspace.submitted is not None:
+                state.submitted = workspace.submitted
+            return text
 
-    @tool
-    async def list_files(self, path: str | None = None) -> str:
-        return await self.carry_out("list_files", path)
+        return call
 
-    @tool
-    async def run_command(self, command: str) -> str:
-        return await self.carry_out("run_command", command)
 
-    @tool
-    async def submit_answer(self, content: str, path: str | None = None) -> str:
-        return await self.carry_out("submit_answer", content, path)
+def unchecked(metadata: Any) -> Any:
+    """What a server knows of a function, without its checks: they would read texts of JSON as what they say."""
+
+    class Unchecked(type(metadata)):
+        async def call_fn_with_arg_validation(self, fn: Any, is_async: bool, given: dict, *rest: Any, **more: Any) -> Any:
+            return await fn(given)
+
+    return Unchecked(**{name: getattr(metadata, name) for name in type(metadata).model_fields})
 
 
 if __name__ == "__main__":

@@ -1,14 +1,9 @@
-"""The workspace of one rollout and what a policy can do in it.
-
-Every result is text for a model; its own mistakes are told to it in one line, faults of this machine are raised as
-`RoomError`.
-"""
+"""The workspace of one rollout: a directory with the task's files, and commands that run there."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import os
 import re
 import shutil
@@ -21,23 +16,11 @@ from . import room, tree
 from .core import Package, Task, Terms
 
 ROOT = "/workspace"
+LOGS = "/logs"
 # Directories of a rollout and their places in its room.
-PLACES = {"workspace": ROOT, "tmp": "/tmp", "home": "/home/agent"}
-TOOLS = ("read_file", "write_file", "list_files", "run_command", "submit_answer")
-MOST_READ = 256 * 1024
-MOST_WRITTEN = 8 * 1024 * 1024
-MOST_LISTED = 1000
+PLACES = {"workspace": ROOT, "tmp": "/tmp", "home": "/home/agent", "logs": LOGS}
 MOST_ENTRIES = 10_000
 MOST_DEPTH = 16
-# What the kernel takes as one argument of a program.
-LONGEST_COMMAND = 128 * 1024 - 1
-# The file of a rollout's directory that holds what was handed in.
-CONTENT = "submitted"
-SUBMITTED = "Submitted. The rollout ends with this turn."
-
-
-class ToolError(Exception):
-    """What the policy did wrong, in one line for it."""
 
 
 def remove(directory: str, process: int) -> None:
@@ -81,11 +64,12 @@ class Workspace:
         self.package, self.task, self.terms, self.directory = package, task, terms, directory
         self.confined = terms.isolation == "namespaces"
         self.owner = room.owner() if self.confined else None
-        # The path of what was handed in.
-        self.submitted: str | None = None
+        # What was handed in last: its `content`, or the `path` of the file that is the answer.
+        self.submitted: dict[str, str] | None = None
         self.scratch: Scratch | None = None
-        self.files, *others = (os.path.join(directory, name) for name in PLACES)
-        self._binds = tuple((path, place, "rw") for path, place in zip((self.files, *others), PLACES.values()))
+        self._directories = {place: os.path.join(directory, name) for name, place in PLACES.items()}
+        self.files = self._directories[ROOT]
+        self._binds = tuple((path, place, "rw") for place, path in self._directories.items())
         self._lock = os.path.join(directory, "lock")
 
     @classmethod
@@ -114,65 +98,45 @@ class Workspace:
         """Waits until no process of the policy is left."""
         room.wait_for_lock(self._lock)
 
-    async def read_file(self, path: str) -> str:
-        """Read a text file of the workspace.
+    async def read(self, path: str, limit: int) -> bytes:
+        """A file of at most `limit` bytes."""
 
-        Args:
-            path: Path below /workspace.
-        """
-        data, size = await self._on_files(path, lambda parts: tree.read(self.files, parts, MOST_READ))
-        if b"\0" in data:
-            return f"{path} is not text: {size} bytes."
-        text = data.decode(errors="replace")
-        return text + f"\n[the first {MOST_READ} of {size} bytes]" if size > len(data) else text or f"{path} is empty."
+        def read(parts: list[str]) -> bytes:
+            data, _ = tree.read(self.files, parts, limit + 1)
+            if len(data) > limit:
+                raise tree.PathError(f"larger than {limit} bytes")
+            return data
 
-    async def write_file(self, path: str, content: str) -> str:
-        """Write a text file into the workspace, replacing what is there.
+        return await self._on_file(path, read)
 
-        Args:
-            path: Path below /workspace.
-            content: The whole content of the file.
-        """
-        data = _bytes(content)
-        await self._on_files(path, lambda parts: self._write(parts, data))
-        return f"Wrote {len(data)} bytes to {path}."
+    async def write(self, path: str, data: bytes) -> None:
+        """Writes a file, with the directories above it."""
 
-    async def list_files(self, path: str | None = None) -> str:
-        """List the files below a directory of the workspace.
+        def write(parts: list[str]) -> None:
+            if room.is_over((self.files,), self.task.limits.storage_mb):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            tree.write(self.files, parts, data, self.owner)
 
-        Args:
-            path: Directory below /workspace; all of it when absent.
-        """
-        path = path or "."
+        await self._on_file(path, write)
 
-        def listed(parts: list[str]) -> tuple[list[str], bool]:
-            lines = []
-            for entry in tree.walk(self.files, parts, MOST_ENTRIES, MOST_DEPTH):
-                if len(lines) == MOST_LISTED:
-                    return lines, True
-                about = f"{entry.size} bytes" if entry.kind == "file" else entry.kind
-                lines.append(f"{_printable(entry.path)} ({about})")
-            return lines, False
+    async def check(self, path: str) -> None:
+        """Refuses what is not the path of a file below the workspace."""
+        await self._on_file(path, lambda parts: None)
 
-        lines, more = await self._on_files(path, listed, whole=True)
-        return "\n".join(lines) + ("\n[there are more]" if more else "") if lines else f"No files in {path}."
+    async def find(self, path: str) -> str:
+        """The path, below the workspace, of a regular file that is there."""
+        return await self._on_file(path, lambda parts: tree.read(self.files, parts, 0) and "/".join(parts))
 
-    async def run_command(self, command: str) -> str:
-        """Run a bash command in /workspace. It has no network and ends after a while, with everything it started.
+    async def list(self, path: str) -> list[tree.Entry]:
+        """Everything below a directory but the directories themselves."""
+        parts = tree.parts_of(path)
+        return await asyncio.to_thread(lambda: list(tree.walk(self.files, parts, MOST_ENTRIES, MOST_DEPTH)))
 
-        Args:
-            command: The command line.
-        """
-        if not isinstance(command, str) or not command.strip():
-            raise ToolError("`command` must be a text that is not empty")
-        if "\0" in command or len(command.encode(errors="replace")) > LONGEST_COMMAND:
-            raise ToolError("the command has a NUL or is too long; write it to a file and run that")
-        command = command.encode(errors="replace").decode()
-        if not self.confined:
-            command = re.sub(r"(?<![\w./-])/workspace(?![\w.-])", lambda _: self.files, command)
+    async def run(self, line: str, kept: int) -> room.Outcome:
+        """Runs a line with bash."""
         outcome = await room.run(
             room.Command(
-                ("bash", "-c", command),
+                ("bash", "-c", line if self.confined else self._here(line)),
                 ROOT if self.confined else self.files,
                 self.terms.command_timeout_sec,
                 self.task.limits,
@@ -181,84 +145,33 @@ class Workspace:
                 tuple(bind[0] for bind in self._binds),
                 self._lock,
                 os.path.join(self.directory, "home"),
+                kept,
+                policy=True,
             ),
             self.confined,
         )
-        output = outcome.output if self.confined else outcome.output.replace(self.files, ROOT)
-        lines = [output.rstrip("\n")] if output.strip() else []
-        if outcome.stopped is not None:
-            lines.append(f"[stopped: {outcome.stopped}]")
-        elif outcome.exit_code != 0 or not lines:
-            lines.append(f"[exit code {outcome.exit_code}{'' if lines else ', no output'}]")
-        return "\n".join(lines)
+        if not self.confined:
+            for stream in (outcome.stdout, outcome.stderr):
+                stream.replace(os.fsencode(self.files), ROOT.encode())
+        return outcome
 
-    async def submit_answer(self, content: str, path: str | None = None) -> str:
-        """Hand in the answer. The last answer handed in is what is judged; the work ends with this turn.
+    def _here(self, line: str) -> str:
+        """A line for this machine itself, where the places of rooms are directories of the rollout."""
+        places = re.compile(r"(?<![\w./-])/(?:workspace|logs)(?![\w.-])")
+        return places.sub(lambda found: self._directories[found.group(0)], line)
 
-        Args:
-            content: The whole content of the answer file.
-            path: Path below /workspace; the answer file that the task names when absent.
-        """
-        target = path or self.task.output_path
-        data = _bytes(content)
-        place = await self._on_files(target, "/".join)
+    async def keep_output(self, number: int, data: bytes) -> str | None:
+        """Writes what a command printed to a file that other commands can read; its path, if that worked."""
+        parts = ["tool-output", f"{number}.txt"]
         try:
-            await self._on_files(target, lambda parts: self._write(parts, data))
-        except ToolError:
-            # The content is the answer, also when something lies in its file's way.
-            pass
-        self.hand_in(place, data)
-        return SUBMITTED
-
-    def hand_in(self, path: str, content: bytes | None) -> None:
-        """Notes what is judged: this content, or without one the file at the path when the rollout has ended."""
-        self.submitted = path
-        # Beside the workspace: another process judges, and files of the workspace may still be changed.
-        if content is not None:
-            tree.write(self.directory, [CONTENT], content)
-        elif self.content is not None:
-            os.remove(os.path.join(self.directory, CONTENT))
-
-    @property
-    def content(self) -> bytes | None:
-        """What was handed in as a content."""
-        try:
-            return tree.read(self.directory, [CONTENT], MOST_WRITTEN)[0]
-        except FileNotFoundError:
+            await asyncio.to_thread(tree.write, self._directories[LOGS], parts, data, self.owner)
+        except (OSError, tree.PathError):
             return None
+        return "/".join((LOGS, *parts))
 
-    def _write(self, parts: list[str], data: bytes) -> None:
-        if room.is_over((self.files,), self.task.limits.storage_mb):
-            raise ToolError(f"the workspace is full: the task allows {self.task.limits.storage_mb} MiB")
-        tree.write(self.files, parts, data, self.owner)
-
-    async def _on_files(self, path: str, work: Callable[[list[str]], Any], whole: bool = False) -> Any:
-        """Does something with a path, off the event loop; what the system says no to becomes one line."""
-
-        def guarded() -> Any:
-            parts = tree.parts_of(path)
-            if not parts and not whole:
-                raise tree.PathError(f"{path or 'the path'} is the workspace itself, not a file")
-            return work(parts)
-
-        try:
-            return await asyncio.to_thread(guarded)
-        except (tree.PathError, tree.TooLarge) as error:
-            raise ToolError(f"{_printable(str(path))}: {error}") from error
-        except OSError as error:
-            reason = "it is a link" if error.errno == errno.ELOOP else error.strerror.lower()
-            raise ToolError(f"{_printable(str(path))}: {reason}") from error
-
-
-def _bytes(content: Any) -> bytes:
-    """The bytes of what a model calls content; an object instead of its text is taken as its JSON."""
-    if not isinstance(content, str):
-        content = json.dumps(content, ensure_ascii=False, indent=2)
-    data = content.encode(errors="replace")
-    if len(data) > MOST_WRITTEN:
-        raise ToolError(f"the content is longer than {MOST_WRITTEN} bytes")
-    return data
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)[:300]
+    async def _on_file(self, path: str, work: Callable[[list[str]], Any]) -> Any:
+        """Does something with the path of a file, off the event loop."""
+        parts = tree.parts_of(path)
+        if not parts:
+            raise tree.PathError(f"it is not a path below {ROOT}")
+        return await asyncio.to_thread(work, parts)

@@ -8,12 +8,14 @@ use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_judge::settle::order::AnswerOrder;
 use aec_judge::verifier::VerifierFiles;
-use aec_run::harness::{direct, tool_loop};
+use aec_run::harness::direct;
+use aec_run::harness::tools::{Declared, Toolset};
+use aec_run::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_MAX_TURNS};
 use aec_task::compose::Compose;
 use aec_task::dataset::split::{Member, Side, TrainShare, family, sides};
 use aec_task::dataset::tree::{Memory, hash};
 use aec_task::file::{Difficulty, Visibility};
-use aec_task::task::{Task, Tool, primary_output};
+use aec_task::task::{Task, primary_output};
 
 use crate::FAMILY;
 use crate::lane::{HarnessMode, Lane, guardrails, lane};
@@ -25,12 +27,7 @@ use crate::{Audience, PackageSpec};
 
 /// Sides are drawn from here, as `dataset split --seed 0` would draw them.
 const SPLIT_SEED: i64 = 0;
-const MAX_TURNS: u32 = 10;
-const COMMAND_TIMEOUT: f64 = 120.0;
 const WORKSPACE: &str = "/workspace/";
-
-/// The tools of an environment, as the model is told of them.
-const TOOLS: [&str; 5] = ["read_file", "write_file", "list_files", "run_command", "submit_answer"];
 
 /// A package in memory.
 #[derive(Debug)]
@@ -124,9 +121,10 @@ fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Re
         return Err(about(problem.fix("export it with --harness-mode stateful or auto")));
     }
     let output = primary_output(&instruction);
+    let tools = Toolset::new(&task.tools());
     let prompts = Prompts {
         single_turn: direct::system_prompt(None, &output),
-        stateful: stateful_prompt(task, &output),
+        stateful: tools.system_prompt(None, &output),
     };
     Ok(ReadTask {
         task: PackagedTask {
@@ -148,32 +146,22 @@ fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Re
             outputs: (!task.agent.outputs.is_empty()).then(|| task.agent.outputs.clone()),
             prompts,
             limits: TaskLimits {
-                max_turns: guardrails.max_turns.unwrap_or(MAX_TURNS),
+                max_turns: guardrails.max_turns.unwrap_or(DEFAULT_MAX_TURNS),
                 max_total_tokens: guardrails.max_total_tokens,
-                command_timeout_sec: COMMAND_TIMEOUT,
+                command_timeout_sec: DEFAULT_COMMAND_TIMEOUT.into(),
                 verifier_timeout_sec: task.verifier.timeout_sec,
                 agent_timeout_sec: task.agent.timeout_sec,
                 cpus: task.environment.cpus,
                 memory_mb: task.environment.memory_mb,
                 storage_mb: task.environment.storage_mb,
             },
-            tools: tools(task),
+            tools: tools.declared().iter().map(packaged_tool).collect(),
             instruction,
             workspace,
             verifier,
         },
         contents,
     })
-}
-
-/// What the model is told in a workspace; a task's own tools are programs that it runs.
-fn stateful_prompt(task: &Task, output: &str) -> String {
-    let mut prompt = tool_loop::system_prompt(None, output, &TOOLS);
-    for tool in task.tools() {
-        let program = if tool.source.ends_with(".sh") { "bash" } else { "python3" };
-        prompt.push_str(&format!("\n\n`{program} /workspace/{}`: {}", tool.place(), tool.description.trim()));
-    }
-    prompt
 }
 
 /// Whoever trains on what is held out has no benchmark left.
@@ -220,12 +208,11 @@ fn keep(
     PackagedFile { path, sha256: digest.hex(), executable }
 }
 
-/// The task's tools as they lie in the workspace.
-fn tools(task: &Task) -> Vec<PackagedTool> {
-    let packaged = |tool: Tool| PackagedTool {
-        path: tool.place().to_owned(),
-        name: tool.name,
-        description: tool.description,
-    };
-    task.tools().into_iter().map(packaged).collect()
+fn packaged_tool(tool: &Declared) -> PackagedTool {
+    PackagedTool {
+        name: tool.name.clone(),
+        path: tool.place.clone(),
+        description: tool.description.clone(),
+        returns_image: tool.returns_image,
+    }
 }

@@ -129,14 +129,17 @@ pub struct TaskLimits {
 }
 
 /// A program offered to the agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PackagedTool {
-    /// Its name.
+    /// The name under which it is offered.
     pub name: String,
     /// Its file below `/workspace`.
     pub path: String,
     /// What it does.
     pub description: String,
+    /// Whether it names pictures.
+    #[serde(default)]
+    pub returns_image: bool,
 }
 
 /// A file by its content.

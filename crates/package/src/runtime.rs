@@ -1,13 +1,14 @@
 //! The Python sources that every package carries. They are the same in all of them: what differs is in `tasks.json`.
 
 /// Path in the module, and text.
-pub(crate) const FILES: [(&str, &str); 12] = [
+pub(crate) const FILES: [(&str, &str); 13] = [
     ("__init__.py", include_str!("../../../python/environment/__init__.py")),
     ("core.py", include_str!("../../../python/environment/core.py")),
     ("judge.py", include_str!("../../../python/environment/judge.py")),
     ("launcher.py", include_str!("../../../python/environment/launcher.py")),
     ("loading.py", include_str!("../../../python/environment/loading.py")),
     ("room.py", include_str!("../../../python/environment/room.py")),
+    ("tools.py", include_str!("../../../python/environment/tools.py")),
     ("tree.py", include_str!("../../../python/environment/tree.py")),
     ("v0.py", include_str!("../../../python/environment/v0.py")),
     ("v0_workspace.py", include_str!("../../../python/environment/v0_workspace.py")),

@@ -106,12 +106,15 @@ fn files(name: &PackageName, assembled: &Assembled) -> io::Result<Vec<(String, V
     let manifest = &assembled.manifest;
     let mut tasks = serde_json::to_vec_pretty(manifest)?;
     tasks.push(b'\n');
+    let mut tools = serde_json::to_vec_pretty(&aec_run::harness::tools::table())?;
+    tools.push(b'\n');
     let project = pyproject(name, manifest);
     let mut files = vec![
         ("README.md".to_owned(), readme(name, manifest).into_bytes()),
         ("pyproject.toml".to_owned(), project.clone().into_bytes()),
         (format!("{module}/pyproject.toml"), project.into_bytes()),
         (format!("{module}/tasks.json"), tasks),
+        (format!("{module}/tools.json"), tools),
     ];
     files.extend(
         runtime::FILES.iter().map(|(path, text)| (format!("{module}/{path}"), text.as_bytes().to_vec())),

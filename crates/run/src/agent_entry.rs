@@ -14,7 +14,7 @@ use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
-use aec_judge::settle::order::{AnswerOrder, Source};
+use aec_judge::settle::order::{AnswerOrder, Source, Submitted};
 use aec_judge::submission::SubmissionLimits;
 use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use aec_ledger::transcript::{self, EventRole, TRAJECTORY_FILE};
@@ -318,14 +318,17 @@ async fn publish(
         Err(error) => error.kind() != io::ErrorKind::NotFound,
     };
     let source = order.choose(rollout.submitted.is_some(), written, rollout.final_text.is_some());
-    let text = match source {
-        Some(Source::Submitted) => rollout.submitted.clone(),
-        Some(Source::FinalText) => rollout.final_text.clone(),
-        Some(Source::File) | None => None,
+    let content = match (source, &rollout.submitted) {
+        (Some(Source::Submitted), Some(Submitted::Content(content))) => Some(content.clone()),
+        (Some(Source::Submitted), Some(Submitted::File(path))) if path != place => {
+            workspace.read(path, SubmissionLimits::default().file_bytes).await.ok()
+        }
+        (Some(Source::FinalText), _) => rollout.final_text.clone().map(String::into_bytes),
+        _ => None,
     };
-    if let Some(text) = text {
+    if let Some(content) = content {
         // An agent that put a directory or a link there finds no answer in its place, which the judge tells it.
-        workspace.write(place, text.into_bytes()).await.ok();
+        workspace.write(place, content).await.ok();
     }
     source
 }

@@ -8,6 +8,7 @@ use aec_container::{Containers, Purpose};
 use aec_judge::judge::{Isolation, image_of};
 use aec_sandbox::python::Python;
 use aec_sandbox::{BareRoom, Limits, Room, RoomSpec, Sandbox, SandboxError};
+use aec_task::task::Task;
 
 use crate::task::PreparedTask;
 use crate::workspace::{WORKSPACE, Workspace, blocking};
@@ -59,6 +60,23 @@ impl RoomOpener {
     }
 
     pub(crate) fn open_now(&self, task: &PreparedTask) -> Result<Box<dyn Sandbox>, SandboxError> {
+        let files = task.files.iter().map(|file| (file.place.as_str(), &*file.content));
+        self.open_with(files, Some(&task.task))
+    }
+
+    /// Opens a room of this machine, without a network, with files in `/workspace`.
+    pub fn open_here<'a>(
+        &self,
+        files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<Box<dyn Sandbox>, SandboxError> {
+        self.open_with(files, None)
+    }
+
+    fn open_with<'a>(
+        &self,
+        files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+        task: Option<&Task>,
+    ) -> Result<Box<dyn Sandbox>, SandboxError> {
         let mut sealed: Vec<String> = self.extra.iter().map(|file| file.directory.to_owned()).collect();
         sealed.sort();
         sealed.dedup();
@@ -68,7 +86,7 @@ impl RoomOpener {
             show: Vec::new(),
             programs: Vec::new(),
             limits: self.limits,
-            network: task.task.environment.allow_internet,
+            network: task.is_some_and(|task| task.environment.allow_internet),
         };
         if let Some(python) = &self.python {
             spec.offer_python(python);
@@ -76,31 +94,27 @@ impl RoomOpener {
         if self.ourselves {
             spec.offer_ourselves()?;
         }
-        let mut room: Box<dyn Sandbox> = match (&self.containers, self.isolation) {
-            (Some((containers, purpose)), _) => {
+        let mut room: Box<dyn Sandbox> = match (&self.containers, task, self.isolation) {
+            (Some((containers, purpose)), Some(task), _) => {
                 let purpose = Purpose { role: "agent", seeded: true, ..purpose.clone() };
-                containers.open(&image_of(&task.task), &spec, &purpose)?
+                containers.open(&image_of(task), &spec, &purpose)?
             }
-            (None, Isolation::Room) => Box::new(Room::open(&spec)?),
-            (None, Isolation::None) => Box::new(BareRoom::open(&spec)?),
+            (_, _, Isolation::Room) => Box::new(Room::open(&spec)?),
+            (_, _, Isolation::None) => Box::new(BareRoom::open(&spec)?),
         };
-        fill(room.as_ref(), task, &self.extra)?;
+        let place = |name: &str| {
+            room.directory(name).ok_or_else(|| io::Error::other("the room has lost a directory"))
+        };
+        let workspace = place(WORKSPACE)?;
+        for (path, content) in files {
+            workspace.write(Path::new(path), content, false)?;
+        }
+        for file in &self.extra {
+            place(file.directory)?.write(Path::new(&file.place), &file.content, file.executable)?;
+        }
         if !self.extra.is_empty() {
             room.seal()?;
         }
         Ok(room)
     }
-}
-
-fn fill(room: &dyn Sandbox, task: &PreparedTask, extra: &[ExtraFile]) -> io::Result<()> {
-    let place =
-        |name: &str| room.directory(name).ok_or_else(|| io::Error::other("the room has lost a directory"));
-    let workspace = place(WORKSPACE)?;
-    for file in &task.files {
-        workspace.write(Path::new(&file.place), &file.content, false)?;
-    }
-    for file in extra {
-        place(file.directory)?.write(Path::new(&file.place), &file.content, file.executable)?;
-    }
-    Ok(())
 }

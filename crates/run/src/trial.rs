@@ -242,8 +242,9 @@ fn freeze(
     mut rollout: Rollout,
     cancelled: bool,
 ) -> Left {
-    let lost = || workspace.as_ref().and_then(|workspace| workspace.lock().lost());
-    let out_of_memory = workspace.as_ref().is_some_and(|workspace| workspace.lock().out_of_memory());
+    let opened = || workspace.as_ref().and_then(|workspace| workspace.lock().ok());
+    let lost = || opened().and_then(|room| room.lost());
+    let out_of_memory = opened().is_some_and(|room| room.out_of_memory());
     if matches!(rollout.end, End::Room(_)) && out_of_memory {
         // A room that its own commands brought down did not fail by itself.
         rollout.end = End::Agent(TOO_MUCH_MEMORY.to_owned());
@@ -253,10 +254,7 @@ fn freeze(
     {
         rollout.end = End::Room(why.into());
     }
-    let room = workspace.as_ref().map(|workspace| {
-        let room = workspace.lock();
-        (room.level(), room.held())
-    });
+    let room = opened().map(|room| (room.level(), room.held()));
     let left = match ending(&rollout.end) {
         _ if cancelled => Err(Settled::stopped()),
         Ending::Lost(outcome, fault) => Err(Settled::lost(outcome, fault)),

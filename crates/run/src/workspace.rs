@@ -1,31 +1,50 @@
-//! The room in which an agent works, as harnesses see it: commands and files in `/workspace`, nothing else.
+//! The workspace of an agent as harnesses and tools see it: commands and files in `/workspace`, nothing else. It is a
+//! room, or files in memory until a command needs a room; whoever works in it cannot tell.
+
+mod memory;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use aec_judge::settle::freeze::{Freezer, Frozen, Unfrozen};
-use aec_judge::settle::order::Handed;
+use aec_judge::settle::order::{Files, Handed};
 use aec_sandbox::{ExecResult, ExecSpec, Kind, Level, Sandbox, SandboxError, Stopper, Tree, WalkLimits};
+use rustix::io::Errno;
+
+use self::memory::{Memory, Write};
 
 /// Where agents work.
 pub const WORKSPACE: &str = "/workspace";
 
 /// The home of a room's user.
 const HOME: &str = "/home/agent";
+/// The same where there is no room.
+const HOME_WITHOUT_ROOM: &str = "/tmp";
 
-/// Files that a listing shows at most.
+/// What is walked for a listing at most.
 const LISTED: WalkLimits = WalkLimits { entries: 10_000, depth: 16 };
 
-/// A room in use. Clones are the same room; commands run one after the other, in the order in which they were asked
-/// for, so that calls of one turn have the same effect in every replay.
+/// Longest name of a file or directory, in bytes.
+const LONGEST_NAME: usize = 255;
+/// Longest path, in characters.
+const LONGEST_PATH: usize = 1024;
+
+/// Opens the room of a workspace that begins in memory, with these files in it.
+pub type Opening = Box<dyn Fn(&Files) -> Result<Box<dyn Sandbox>, SandboxError> + Send + Sync>;
+
+/// A workspace in use. Clones are the same workspace; commands run one after the other, in the order in which they were
+/// asked for, so that calls of one turn have the same effect in every replay.
 #[derive(Clone)]
-pub struct Workspace {
-    room: Arc<Mutex<Box<dyn Sandbox>>>,
-    stopper: Option<Arc<Stopper>>,
-    root: Arc<str>,
-    home: Arc<str>,
+pub struct Workspace(Arc<Inner>);
+
+struct Inner {
+    room: OnceLock<(Mutex<Box<dyn Sandbox>>, Option<Stopper>)>,
+    /// The files, until there is a room.
+    memory: Mutex<Option<Memory>>,
+    root: Box<str>,
+    home: Box<str>,
 }
 
 impl std::fmt::Debug for Workspace {
@@ -38,46 +57,75 @@ impl Workspace {
     /// Takes over a room.
     pub fn new(room: Box<dyn Sandbox>) -> Self {
         // Without a room the home of its user is not there.
-        let home = if room.level() == Level::None { "/tmp" } else { HOME };
+        let home = if room.level() == Level::None { HOME_WITHOUT_ROOM } else { HOME };
         Self::at(room, WORKSPACE, home)
     }
 
     /// Takes over a room whose workspace and home have other paths for its commands.
     pub fn at(room: Box<dyn Sandbox>, root: &str, home: &str) -> Self {
-        let stopper = room.stopper().map(Arc::new);
-        Self { room: Arc::new(Mutex::new(room)), stopper, root: root.into(), home: home.into() }
+        let workspace = Self::with(None, root, home);
+        workspace.take_over(room);
+        workspace
+    }
+
+    /// Files that stay in memory, at most so many bytes of a disk, until a command needs a room.
+    pub fn in_memory(files: Files, disk_bytes: u64, has_rooms: bool, open: Opening) -> Self {
+        let home = if has_rooms { HOME } else { HOME_WITHOUT_ROOM };
+        Self::with(Some(Memory::new(files, disk_bytes, open)), WORKSPACE, home)
+    }
+
+    fn with(memory: Option<Memory>, root: &str, home: &str) -> Self {
+        let (root, home) = (root.into(), home.into());
+        Self(Arc::new(Inner { room: OnceLock::new(), memory: Mutex::new(memory), root, home }))
+    }
+
+    fn take_over(&self, room: Box<dyn Sandbox>) {
+        let stopper = room.stopper();
+        self.0.room.get_or_init(|| (Mutex::new(room), stopper));
+    }
+
+    /// The files, as long as they are in memory.
+    pub fn files(&self) -> Option<Files> {
+        self.memory().as_ref().map(|memory| memory.files.clone())
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Option<Memory>> {
+        self.0.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The workspace as its commands see it.
     pub fn root(&self) -> &str {
-        &self.root
+        &self.0.root
     }
 
     /// A command in the workspace, with the environment that commands of agents have.
     pub fn command(&self, argv: impl IntoIterator<Item = impl Into<String>>) -> ExecSpec {
         let own = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let mut command = ExecSpec::new(argv);
-        command.cwd = self.root.to_string();
-        command.env = vec![own("HOME", &self.home), own("LANG", "C.UTF-8")];
+        command.cwd = self.0.root.to_string();
+        command.env = vec![own("HOME", &self.0.home), own("LANG", "C.UTF-8")];
         command
     }
 
     /// Ends everything in the room, a command that runs included.
     pub fn stop(&self) {
-        if let Some(stopper) = &self.stopper {
+        if let Some((_, Some(stopper))) = self.0.room.get() {
             stopper.stop();
         }
     }
 
-    /// Ends everything in the room and freezes what the agent left there.
+    /// Ends everything in the room, if there is one, and freezes what the agent left.
     pub fn freeze(&self, freezer: &Freezer<'_>, handed: &Handed) -> Result<Frozen, Unfrozen> {
-        freezer.room(self.lock().as_mut(), WORKSPACE, handed)
+        match self.files() {
+            Some(files) => freezer.files(files, handed),
+            None => freezer.room(self.lock()?.as_mut(), WORKSPACE, handed),
+        }
     }
 
     /// Runs a command to its end or its deadline. An exit code is a result, not an error.
     pub async fn exec(&self, command: ExecSpec) -> Result<ExecResult, SandboxError> {
         let room = self.clone();
-        blocking(move || room.lock().exec(&command, &mut |_, _| {})).await?
+        blocking(move || room.lock()?.exec(&command, &mut |_, _| {})).await?
     }
 
     /// Starts a command that goes on beside others, with its socket and what takes in all that it prints.
@@ -88,47 +136,69 @@ impl Workspace {
         output: OwnedFd,
     ) -> Result<(), SandboxError> {
         let room = self.clone();
-        blocking(move || room.lock().settle(&command, &socket, &output)).await?
+        blocking(move || room.lock()?.settle(&command, &socket, &output)).await?
     }
 
     /// Ends everything that runs in the room.
     pub(crate) async fn evict(&self) -> Result<(), SandboxError> {
         let room = self.clone();
-        blocking(move || room.lock().evict()).await?
+        blocking(move || room.lock()?.evict()).await?
     }
 
     /// Reads a file of at most `limit` bytes.
     pub async fn read(&self, path: &str, limit: u64) -> io::Result<Vec<u8>> {
-        let path = self.place(path)?;
-        self.with_tree(move |tree| tree.read(&path, limit)).await
+        let place = self.file(path)?;
+        if let Some(memory) = &*self.memory() {
+            return memory.read(&place, limit);
+        }
+        self.with_tree(move |tree| tree.read(Path::new(&place), limit)).await
     }
 
-    /// Writes a file, with the directories above it.
-    pub async fn write(&self, path: &str, bytes: Vec<u8>) -> io::Result<()> {
-        let path = self.place(path)?;
-        self.with_tree(move |tree| tree.write(&path, &bytes, false)).await
+    /// Writes a file, with the directories above it; its path below the workspace.
+    pub async fn write(&self, path: &str, bytes: Vec<u8>) -> io::Result<String> {
+        let place = self.file(path)?;
+        if let Some(memory) = &mut *self.memory() {
+            match memory.write(&place, &bytes)? {
+                Write::Done => return Ok(place),
+                Write::TooMuch => {}
+            }
+        }
+        self.with_tree(move |tree| tree.write(Path::new(&place), &bytes, false).map(|()| place)).await
     }
 
-    /// The files below a directory, with their sizes.
-    pub async fn list(&self, path: &str) -> io::Result<Vec<(String, u64)>> {
-        let whole = matches!(path, "" | "." | "./" | WORKSPACE | "/workspace/");
-        let below = if whole || path == self.root() { PathBuf::new() } else { self.place(path)? };
-        self.with_tree(move |tree| {
-            let listed = tree.list(LISTED)?;
-            let wanted =
-                listed.into_iter().filter(|entry| entry.kind == Kind::File && entry.path.starts_with(&below));
-            Ok(wanted.map(|entry| (entry.path.to_string_lossy().into_owned(), entry.size)).collect())
-        })
-        .await
+    /// The path, below the workspace, of a regular file that is there.
+    pub async fn find(&self, path: &str) -> io::Result<String> {
+        let place = self.file(path)?;
+        if let Some(memory) = &*self.memory() {
+            return memory.read(&place, u64::MAX).map(|_| place);
+        }
+        self.with_tree(move |tree| tree.open_file(Path::new(&place)).map(|_| place)).await
     }
 
-    /// A path as agents write it, below the workspace.
-    fn place(&self, path: &str) -> io::Result<PathBuf> {
-        let own = path.strip_prefix(&*self.root).and_then(|rest| rest.strip_prefix('/'));
-        inside(own.unwrap_or(path))
+    /// Everything below a directory but the directories themselves, in the order of the parts of their paths.
+    pub async fn list(&self, path: &str) -> io::Result<Vec<Entry>> {
+        let below = self.place(path)?;
+        if let Some(memory) = &*self.memory() {
+            return memory.list(&below);
+        }
+        self.with_tree(move |tree| list(tree, &below)).await
     }
 
-    /// Works on the directory itself.
+    /// The path of a file as agents write it, below the workspace.
+    pub fn file(&self, path: &str) -> io::Result<String> {
+        match self.place(path)? {
+            place if place.is_empty() => Err(refused()),
+            place => Ok(place),
+        }
+    }
+
+    /// A path as agents write it, below the workspace; empty for the workspace itself.
+    fn place(&self, path: &str) -> io::Result<String> {
+        let own = path.strip_prefix(&*self.0.root).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        inside(own.map_or(path, |rest| rest.trim_start_matches('/')))
+    }
+
+    /// Works on the directory itself. A failure of the room is a `SandboxError` inside the error.
     pub async fn with_tree<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Tree) -> io::Result<T> + Send + 'static,
@@ -144,44 +214,87 @@ impl Workspace {
     ) -> io::Result<T> {
         let room = self.clone();
         let done = blocking(move || {
-            let room = room.lock();
+            let room = room.lock().map_err(io::Error::other)?;
             let tree = room
                 .directory(place)
                 .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("the room has no {place}")))?;
             work(tree)
         });
-        done.await.map_err(|error| io::Error::other(error.to_string()))?
+        done.await.map_err(io::Error::other)?
     }
 
     /// A socket that listens where commands of the room see it.
     pub async fn listen(&self) -> Result<std::net::TcpListener, SandboxError> {
         let room = self.clone();
-        blocking(move || room.lock().listen()).await?
+        blocking(move || room.lock()?.listen()).await?
     }
 
-    /// The room itself, for whoever freezes it.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Box<dyn Sandbox>> {
-        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The room itself, opened if it is not open yet. This blocks.
+    pub fn lock(&self) -> Result<MutexGuard<'_, Box<dyn Sandbox>>, SandboxError> {
+        let mut memory = self.memory();
+        if let Some(held) = &*memory {
+            self.take_over(held.open()?);
+            *memory = None;
+        }
+        let (room, _) = self.0.room.get().ok_or(SandboxError::Gone)?;
+        Ok(room.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// A path in the workspace as agents write it: below `/workspace`, or relative to it.
-pub fn inside(path: &str) -> io::Result<PathBuf> {
-    let refuse = || {
-        let what = format!("`{}` is not a path below {WORKSPACE}", aec_base::text::printable(path));
-        Err(io::Error::new(io::ErrorKind::InvalidInput, what))
-    };
-    let below = path.strip_prefix("/workspace/").unwrap_or(path);
-    let below = Path::new(below.strip_prefix("./").unwrap_or(below));
-    let normal = below.components().all(|part| matches!(part, Component::Normal(_)));
-    if below.as_os_str().is_empty() || !normal || path.contains('\0') {
-        return refuse();
+/// Something below a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path below the workspace.
+    pub path: String,
+    /// Its size, of a regular file.
+    pub size: Option<u64>,
+    /// Whether it is a link.
+    pub is_link: bool,
+}
+
+fn list(tree: &Tree, below: &str) -> io::Result<Vec<Entry>> {
+    let listed = tree.list(LISTED)?;
+    match listed.iter().find(|entry| entry.path == Path::new(below)).map(|entry| entry.kind) {
+        None if below.is_empty() => {}
+        Some(Kind::Directory) => {}
+        Some(Kind::Link) => return Err(Errno::LOOP.into()),
+        Some(Kind::File | Kind::Special) => return Err(Errno::NOTDIR.into()),
+        None => return Err(Errno::NOENT.into()),
     }
-    Ok(below.to_path_buf())
+    let wanted =
+        listed.into_iter().filter(|entry| entry.kind != Kind::Directory && entry.path.starts_with(below));
+    Ok(wanted
+        .map(|entry| Entry {
+            path: entry.path.to_string_lossy().into_owned(),
+            size: (entry.kind == Kind::File).then_some(entry.size),
+            is_link: entry.kind == Kind::Link,
+        })
+        .collect())
+}
+
+fn refused() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("it is not a path below {WORKSPACE}"))
+}
+
+/// A path below the workspace, without `.` and doubled slashes. `/workspace` may stand before it.
+fn inside(path: &str) -> io::Result<String> {
+    let below = match path.strip_prefix(WORKSPACE) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
+        _ if path.starts_with('/') => return Err(refused()),
+        _ => path,
+    };
+    let parts: Vec<&str> = below.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if parts.contains(&"..") || path.contains('\0') {
+        return Err(refused());
+    }
+    if parts.iter().any(|part| part.len() > LONGEST_NAME) || path.chars().count() > LONGEST_PATH {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    Ok(parts.join("/"))
 }
 
 /// Runs work that blocks on a thread that may.
-pub(crate) async fn blocking<T: Send + 'static>(
+pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, SandboxError> {
     tokio::task::spawn_blocking(work).await.map_err(|_| SandboxError::Gone)
@@ -193,25 +306,21 @@ mod tests {
 
     #[test]
     fn paths_stay_inside() {
-        for (path, expected) in
-            [("out.md", "out.md"), ("./out.md", "out.md"), ("/workspace/a/b.csv", "a/b.csv"), ("a b", "a b")]
-        {
-            assert_eq!(inside(path).unwrap(), Path::new(expected), "{path}");
-        }
-        for path in [
-            "",
-            "/",
-            "..",
-            "../x",
-            "/etc/passwd",
-            "/workspace",
-            "/workspace/",
-            "a/../../b",
-            "/workspace/../etc",
-            "/workspaces/x",
-            "a\0b",
+        for (path, expected) in [
+            ("out.md", "out.md"),
+            ("./out.md", "out.md"),
+            ("/workspace/a/b.csv", "a/b.csv"),
+            ("a b", "a b"),
+            ("./a//b/", "a/b"),
+            ("/workspace", ""),
+            ("", ""),
         ] {
+            assert_eq!(inside(path).unwrap(), expected, "{path}");
+        }
+        for path in ["/", "..", "../x", "/etc/passwd", "a/../b", "/workspace/../etc", "/workspaces/x", "a\0b"]
+        {
             assert!(inside(path).is_err(), "{path}");
         }
+        assert!(inside(&"x".repeat(256)).is_err());
     }
 }

@@ -143,17 +143,28 @@ impl Here {
     fn open_file(&self, path: &Path) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(self.resolve(path, flags, Mode::empty())?);
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
+        refuse_irregular(&file)?;
         Ok(file)
     }
 
     fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
         self.make_parents(path)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Without waiting: a pipe in the file's place would hold up whoever writes for as long as nobody reads it.
+        let flags = OFlags::WRONLY
+            | OFlags::CREATE
+            | OFlags::TRUNC
+            | OFlags::NONBLOCK
+            | OFlags::NOFOLLOW
+            | OFlags::CLOEXEC;
         let mode = if executable { 0o755 } else { 0o644 };
-        let mut file = File::from(self.resolve(path, flags, Mode::from_raw_mode(mode))?);
+        let mut file = match self.resolve(path, flags, Mode::from_raw_mode(mode)) {
+            Ok(file) => File::from(file),
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+                return Err(irregular());
+            }
+            Err(error) => return Err(error),
+        };
+        refuse_irregular(&file)?;
         self.give_away(&file)?;
         file.write_all(bytes)
     }
@@ -173,20 +184,28 @@ impl Here {
 
     fn make_parents(&self, path: &Path) -> io::Result<()> {
         let mut above = PathBuf::new();
+        let mut parent: Option<OwnedFd> = None;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let parents = path.parent().into_iter().flat_map(Path::components);
         for component in parents {
             let Component::Normal(name) = component else {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path leaves the directory"));
             };
             above.push(name);
-            match rustix::fs::mkdirat(&self.directory, &above, Mode::from_raw_mode(0o755)) {
-                Ok(()) => {
-                    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                    self.give_away(&File::from(self.resolve(&above, flags, Mode::empty())?))?;
-                }
-                Err(rustix::io::Errno::EXIST) => {}
+            // In the directory above, which was opened without following a link: a path would be resolved with them.
+            let made = rustix::fs::mkdirat(
+                parent.as_ref().unwrap_or(&self.directory),
+                name,
+                Mode::from_raw_mode(0o755),
+            );
+            let opened = match made {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => self.resolve(&above, flags, Mode::empty())?,
                 Err(error) => return Err(error.into()),
+            };
+            if made.is_ok() {
+                self.give_away(&opened)?;
             }
+            parent = Some(opened);
         }
         Ok(())
     }
@@ -197,11 +216,24 @@ impl Here {
     }
 
     /// As root, what is put into a room belongs to the user that works there.
-    fn give_away(&self, file: &File) -> io::Result<()> {
+    fn give_away(&self, file: impl std::os::fd::AsFd) -> io::Result<()> {
         if self.in_room && rustix::process::geteuid().is_root() {
             std::os::unix::fs::fchown(file, Some(ROOM_UID), Some(ROOM_UID))?;
         }
         Ok(())
+    }
+}
+
+fn irregular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")
+}
+
+fn refuse_irregular(file: &File) -> io::Result<()> {
+    let kind = file.metadata()?.file_type();
+    match () {
+        () if kind.is_file() => Ok(()),
+        () if kind.is_dir() => Err(rustix::io::Errno::ISDIR.into()),
+        () => Err(irregular()),
     }
 }
 
@@ -247,4 +279,31 @@ fn walk(
         walk(&next, &above.join(&name), depth + 1, limits, found)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_made_or_written_through_a_link_and_a_pipe_holds_up_nobody() {
+        let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::os::unix::fs::symlink(outside.path(), inside.path().join("out")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            inside.path().join("pipe"),
+            FileType::Fifo,
+            Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        let tree = Tree::open(inside.path()).unwrap();
+        assert!(tree.write(Path::new("out/a/b"), b"x", false).is_err());
+        assert!(tree.make_directory(Path::new("out/c")).is_err());
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+        let error = tree.write(Path::new("pipe"), b"x", false).unwrap_err();
+        assert_eq!(error.to_string(), "not a regular file");
+        tree.write(Path::new("d/e/f"), b"x", false).unwrap();
+        assert_eq!(tree.read(Path::new("d/e/f"), 1).unwrap(), b"x");
+    }
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
-use aec_model::script::{Script, ScriptedCall, ScriptedConversation, ScriptedReply};
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model::script::{Script, ScriptedConversation, ScriptedReply};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_test::TestEnv;
 use aec_test::venv::with_verifiers;
 use serde::Deserialize;
@@ -70,34 +70,7 @@ fn behaviours() -> Vec<Behaviour> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// A call as the tools of a door name it; absent for what its tools cannot do.
-fn translate(door: &str, call: &ScriptedCall) -> Option<ScriptedCall> {
-    let mut call = call.clone();
-    let in_run = door == "run";
-    match call.name.as_str() {
-        "bash" if !in_run => "run_command".clone_into(&mut call.name),
-        "edit_file" if !in_run => return None,
-        "submit_answer" => {
-            let given = call.arguments.as_object_mut();
-            if let Some(given) = given {
-                if !given.contains_key("content") && given.contains_key("path") {
-                    return None;
-                }
-                if in_run && given.remove("path").is_some() {
-                    return None;
-                }
-                if in_run && let Some(content) = given.remove("content") {
-                    let text = content.as_str().map_or_else(|| content.to_string(), ToOwned::to_owned);
-                    given.insert("answer".to_owned(), text.into());
-                }
-            }
-        }
-        _ => {}
-    }
-    Some(call)
-}
-
-/// A project with a task for each behaviour that a door's tools can do, and a model that behaves so.
+/// A project with a task for each behaviour, and a model that behaves so.
 struct World {
     env: TestEnv,
     _server: TestServer,
@@ -106,20 +79,11 @@ struct World {
 }
 
 impl World {
-    fn new(door: &str) -> Self {
+    fn new() -> Self {
         let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
         ok(&env, "init --quiet --no-example");
-        let mut behaviours = behaviours();
+        let behaviours = behaviours();
         let mut conversations = Vec::new();
-        behaviours.retain_mut(|behaviour| {
-            for reply in &mut behaviour.replies {
-                let calls: Option<Vec<ScriptedCall>> =
-                    reply.tool_calls.iter().map(|call| translate(door, call)).collect();
-                let Some(calls) = calls else { return false };
-                reply.tool_calls = calls;
-            }
-            true
-        });
         for (number, behaviour) in behaviours.iter().enumerate() {
             write_task(&env, &task_name(number), behaviour.given);
             let when = format!("# {}\n", task_name(number));
@@ -274,7 +238,7 @@ fn the_table_is_told_in_names_that_differ() {
 
 #[test]
 fn run_does_as_the_table_says() {
-    let world = World::new("run");
+    let world = World::new();
     let turns = format!("max_turns={TURNS}");
     let model = ["--model", "gpt-4.1-mini", "--harness", "tool_loop", "-e", "x", "--max-attempts", "1"];
     world.json(&[&["run", "civil", "--parameter", &turns], model.as_slice()].concat());
@@ -283,7 +247,7 @@ fn run_does_as_the_table_says() {
 
 #[test]
 fn the_native_lane_does_as_the_table_says() {
-    let world = World::new("native");
+    let world = World::new();
     world.export();
     let turns = json!({"max_turns": TURNS, "split": "all"}).to_string();
     world.json(&["eval", "run", "doors", "-n", "-1", "-r", "1", "-s", "-o", "native", "-a", &turns]);
@@ -295,7 +259,7 @@ fn the_native_lane_does_as_the_table_says() {
 
 fn check_package(version: &str, door: &str) {
     let Some(python) = with_verifiers(version) else { return };
-    let world = World::new(door);
+    let world = World::new();
     world.export();
     let turns = json!({"max_turns": TURNS, "split": "all"}).to_string();
     let python = python.to_str().unwrap();

@@ -14,4 +14,5 @@ mod resume;
 mod saved;
 mod seed;
 mod terminal;
+mod tools;
 mod world;

@@ -47,13 +47,13 @@ fn files_are_written_read_and_listed_without_a_room() {
     assert_eq!(
         said,
         [
-            "Wrote 5 bytes to notes/a.txt.",
+            "wrote 5 bytes to notes/a.txt",
             "seven",
-            "notes/a.txt (5 bytes)",
-            "Error: ../etc/passwd: ../etc/passwd has `..` as a part",
-            "Error: notes: is a directory",
-            "Error: there is no tool `fly`; the tools are read_file, write_file, list_files, run_command, submit_answer",
-            "Error: read_file has no argument `paths`; its arguments are path",
+            "         5 notes/a.txt\n",
+            "error: cannot read `../etc/passwd`: it is not a path below /workspace",
+            "error: cannot read `notes`: it is a directory",
+            "error: there is no tool `fly`; the tools are bash, read_file, write_file, edit_file, list_files, submit_answer",
+            "error: there is no argument `paths`; `read_file` takes {\"path\": string, \"offset\": integer?, \"limit\": integer?}",
         ]
     );
     assert_eq!(row["stop_condition"], "no_tools_called");
@@ -65,19 +65,16 @@ fn files_are_written_read_and_listed_without_a_room() {
     );
     let tools: Vec<&str> =
         row["tool_defs"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(tools, ["read_file", "write_file", "list_files", "run_command", "submit_answer"]);
+    assert_eq!(tools, ["bash", "read_file", "write_file", "edit_file", "list_files", "submit_answer"]);
 }
 
 #[test]
 fn commands_run_in_a_room_that_has_the_files() {
     let world = workspace(vec![
         calls("write_file", json!({"path": "a.txt", "content": "seven\n"})),
-        calls("run_command", json!({"command": "cat a.txt; echo eight > b.txt; echo oops >&2; exit 3"})),
+        calls("bash", json!({"command": "cat a.txt; echo eight > b.txt; echo oops >&2; exit 3"})),
         calls("read_file", json!({"path": "b.txt"})),
-        calls(
-            "run_command",
-            json!({"command": "cat /etc/shadow /workspace/../tests/* 2>&1 | head -c 200; true"}),
-        ),
+        calls("bash", json!({"command": "cat /etc/shadow /workspace/../tests/* 2>&1 | head -c 200; true"})),
         calls("submit_answer", json!({"content": "{}", "path": "answer.json"})),
         says("never said"),
     ]);
@@ -90,7 +87,7 @@ fn commands_run_in_a_room_that_has_the_files() {
         .filter(|message| message["role"] == "tool")
         .map(|message| message["content"].as_str().unwrap())
         .collect();
-    assert_eq!(said[1], "seven\noops\n[exit code 3]");
+    assert_eq!(said[1], "seven\n\nSTDERR: oops\n\n[exit code: 3]");
     assert_eq!(said[2], "eight\n");
     assert!(!said[3].contains("root:"), "{}", said[3]);
     assert_eq!(

@@ -119,7 +119,7 @@ fn a_workspace_comes_to_the_same_in_both_lanes() {
         calls("list_files", json!({})),
         calls("read_file", json!({"path": "../x"})),
         calls("read_file", json!({"path": "notes"})),
-        calls("run_command", json!({"command": "cat notes/a.txt; ls; echo oops >&2; exit 3"})),
+        calls("bash", json!({"command": "cat notes/a.txt; ls; echo oops >&2; exit 3"})),
         calls("fly", json!({})),
         calls("submit_answer", json!({"content": "{}"})),
     ];

@@ -149,7 +149,7 @@ async fn tools_are_offered_and_run() {
         r#"{"replies": [
             {"tool_calls": [{"name": "flow", "arguments": {"command": "--depth 2"}}, {"name": "bash", "arguments": {"command": "env"}},
                             {"name": "write_file", "arguments": {"path": "/workspace/output.md", "content": "mine"}},
-                            {"name": "submit_answer", "arguments": {"answer": "handed in"}}]}]}"#,
+                            {"name": "submit_answer", "arguments": {"content": "handed in"}}]}]}"#,
     )
     .await;
     write(&stage.workspace().join("tools/flow.py"), "import sys\nprint('flow', sys.argv[1:])\n");
@@ -177,7 +177,7 @@ async fn tools_are_offered_and_run() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(stage.file("output.md").as_deref(), Some("mine"));
     let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(envelope["data"]["output_source"], "agent_file");
+    assert_eq!(envelope["data"]["output_source"], "submitted_answer");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -52,7 +52,7 @@ pub(super) fn section<'a>(left: &'a Left, id: &str) -> &'a Value {
 async fn a_report_is_written_by_plan_and_every_statement_has_its_place() {
     let left = bench(json!({}), &ANSWERS).run().await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
-    let report = left.rollout.submitted.as_deref().unwrap();
+    let report = left.submitted().unwrap();
     assert_eq!(
         report.trim(),
         "# 1. Depths\n\nThe depth is 1.25 m.\n\n# 2. Advice\n\nKeep the depth.",

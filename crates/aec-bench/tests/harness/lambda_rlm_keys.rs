@@ -74,7 +74,7 @@ async fn template_and_its_tiers() {
     flat.task_file("reports/one.toml", "[meta]\nvoice = 'dry'\n[[sections]]\nid = 'only'\ntitle = 'Only'\n");
     flat.task_file("reports/source_mapping.toml", "[sections.only]\nsources = ['spec']\n");
     let left = flat.run().await;
-    assert!(left.rollout.submitted.as_deref().unwrap().starts_with("# 1. Only"), "{:?}", left.rollout);
+    assert!(left.submitted().unwrap().starts_with("# 1. Only"), "{:?}", left.rollout);
     assert_eq!(section(&left, "only")["facts"][0]["provenance"][0]["source"], "spec.md");
     flat.task_file("reports/one.toml", super::lambda_rlm::TEMPLATE);
     assert!(matches!(flat.run().await.rollout.end, End::Task(why) if why.contains("flat")));
@@ -83,7 +83,7 @@ async fn template_and_its_tiers() {
     std::fs::remove_file(plain.directory.path().join("task/report_template.toml")).unwrap();
     plain.task_file("instruction.md", "Write JSON to `/workspace/output.json`.\n");
     let left = plain.run().await;
-    let submitted: Value = serde_json::from_str(left.rollout.submitted.as_deref().unwrap()).unwrap();
+    let submitted: Value = serde_json::from_str(left.submitted().unwrap()).unwrap();
     assert_eq!(submitted["depth_m"], 9, "of sources of one rank the surer one counts");
 }
 

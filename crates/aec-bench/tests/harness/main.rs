@@ -37,6 +37,7 @@ use aec_model::script::Script;
 use aec_model::tape::Tape;
 use aec_model_server::{Answers, Options, TestServer};
 use aec_run::experiment::Harness;
+use aec_run::harness::tools::Submitted;
 use aec_run::harness::{self, AgentFile, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use aec_run::parameters::Parameters;
 use aec_run::room::RoomOpener;
@@ -223,6 +224,14 @@ impl Bench {
 }
 
 impl Left {
+    /// The answer that was handed in.
+    fn submitted(&self) -> Option<&str> {
+        match self.rollout.submitted.as_ref()? {
+            Submitted::Content(text) => Some(text),
+            Submitted::File(path) => panic!("a file was handed in: {path}"),
+        }
+    }
+
     fn results(&self) -> Vec<&Event> {
         self.events.iter().filter(|event| event.role == EventRole::ToolResult).collect()
     }

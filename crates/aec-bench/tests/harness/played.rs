@@ -115,7 +115,7 @@ async fn a_script_is_played_with_the_tools_of_models() {
     assert_eq!(left.file("output.json").await.as_deref(), Some("{}"));
     assert_eq!((left.result("actions"), left.result("tool_calls")), (&json!(5), &json!(3)));
     let submitted = scripted("actions: [{say: a}, {submit: '42'}, {tool: bash}]").run().await;
-    assert_eq!(submitted.rollout.submitted.as_deref(), Some("42"));
+    assert_eq!(submitted.submitted(), Some("42"));
     assert_eq!((submitted.rollout.final_text.as_deref(), submitted.result("actions")), (None, &json!(2)));
 }
 

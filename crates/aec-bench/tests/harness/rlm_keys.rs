@@ -51,7 +51,7 @@ async fn template() {
     );
     assert!(left.stdout(2).starts_with("True"), "{}", left.stdout(2));
     // What was submitted comes before the value of FINAL.
-    let report = left.rollout.submitted.as_deref().unwrap();
+    let report = left.submitted().unwrap();
     assert_eq!(report.trim(), "# 1. Depths\n\n1.25 m\n\n# 2. Advice\n\nDig.");
     assert!(system(&left).contains("report of 2 sections"), "{}", system(&left));
     // Dependencies are for the other tier.
@@ -93,7 +93,7 @@ async fn fill_parallel_writes_sections_at_once_and_keeps_failures_apart() {
         left.stdout(0)
     );
     assert!(left.stdout(1).contains("advice"), "{}", left.stdout(1));
-    assert!(left.rollout.submitted.as_deref().unwrap().contains("1.25 m deep"));
+    assert!(left.submitted().unwrap().contains("1.25 m deep"));
 }
 
 #[tokio::test]

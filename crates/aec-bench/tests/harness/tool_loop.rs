@@ -32,14 +32,14 @@ replies:
   - {name: task_bash, arguments: {command: ""}}
   - {name: write_file, arguments: {path: notes/a.md, content: "depth 1.2 m\n"}}
   - {name: edit_file, arguments: {path: notes/a.md, old: "1.2", new: "1.25"}}
-  - {name: submit_answer, arguments: {answer: "{\"depth_m\": 1.25}"}}
+  - {name: submit_answer, arguments: {content: "{\"depth_m\": 1.25}"}}
   - {name: bash, arguments: {command: "cat notes/a.md"}}
 - text: never said
 "#,
     );
     let left = bench.run().await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
-    assert_eq!(left.rollout.submitted.as_deref(), Some("{\"depth_m\": 1.25}"));
+    assert_eq!(left.submitted(), Some("{\"depth_m\": 1.25}"));
     assert_eq!(left.rollout.final_text, None);
     let keys: Vec<(&str, Value)> =
         left.rollout.result.iter().map(|(key, value)| (key.as_str(), value.clone())).collect();
@@ -102,7 +102,7 @@ replies:
   - {name: edit_file, arguments: {path: survey.csv, old: ",", new: ";"}}
   - {name: write_file, arguments: {path: /etc/x, content: a}}
   - {name: list_files, arguments: {path: /}}
-  - {name: submit_answer, arguments: {answer: {depth_m: 1}}}
+  - {name: submit_answer, arguments: {content: {depth_m: 1}}}
   - {name: bash, arguments: {command: "ln -s /etc/passwd link; printf 'a\\0\\377' > binary; sleep 60 & echo started"}}
   - {name: read_file, arguments: {path: link}}
   - {name: read_file, arguments: {path: binary}}
@@ -126,7 +126,7 @@ replies:
         "`old` occurs 2 times",
         "is not a path below /workspace",
         "cannot list `/`",
-        "`answer` must be a string",
+        "`content` must be a string",
         "",
         "cannot read `link`",
         "`binary` is not UTF-8 text (3 bytes)",
@@ -164,10 +164,10 @@ async fn calls_beyond_their_limit_are_refused_and_an_answer_is_not() {
     assert_eq!(left.results().len(), 4);
     assert!(left.stderr(3).contains("more than 2 calls"));
     assert_eq!((left.result("turns_used"), left.result("tool_calls")), (&json!(2), &json!(2)));
-    let answered = format!("{replies}  - {{name: submit_answer, arguments: {{answer: '1'}}}}\n");
+    let answered = format!("{replies}  - {{name: submit_answer, arguments: {{content: '1'}}}}\n");
     let left = Bench::looped(json!({ "max_tool_calls": 2 }), &answered).run().await;
     assert!(matches!(left.rollout.end, End::Done));
-    assert_eq!(left.rollout.submitted.as_deref(), Some("1"));
+    assert_eq!(left.submitted(), Some("1"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

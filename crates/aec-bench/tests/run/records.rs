@@ -114,11 +114,11 @@ conversations:
   replies:
   - tool_calls:
     - {name: write_file, arguments: {path: output.json, content: '{"flow_m3_s": 3.217, "depth_m": 1.254}'}}
-    - {name: submit_answer, arguments: {answer: "wrong"}}
+    - {name: submit_answer, arguments: {content: "wrong"}}
 - when: channel-001
   replies:
   - text: said on the way
-    tool_calls: [{name: submit_answer, arguments: {answer: '{"flow_m3_s": 3.217, "depth_m": 0}'}}]
+    tool_calls: [{name: submit_answer, arguments: {content: '{"flow_m3_s": 3.217, "depth_m": 0}'}}]
 - when: channel-002
   replies: [{text: '{"flow_m3_s": 3.217, "depth_m": 1.254}'}]
 - when: channel-003

@@ -24,7 +24,7 @@ conversations:
 - when: channel-001
   replies: [{text: '{"flow_m3_s": 3.217, "depth_m": 1.254}'}]
 - when: channel-002
-  replies: [{tool_calls: [{name: submit_answer, arguments: {answer: '{"depth_m": 1.254}'}}]}]
+  replies: [{tool_calls: [{name: submit_answer, arguments: {content: '{"depth_m": 1.254}'}}]}]
 "#;
 
 const EXPERIMENT: &str = "experiment_id: x\nagents:\n\

@@ -15,6 +15,7 @@ use aec_judge::verifier::VerifierFiles;
 use aec_package::lane::{HarnessMode, Lane};
 use aec_package::manifest::{PackagedFile, PackagedTask};
 use aec_package::select::{SMALLEST_SPLIT, place, select};
+use aec_run::workspace::WORKSPACE;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -22,6 +23,7 @@ use super::LazyJudge;
 use super::arguments::{Arguments, Confinement};
 use super::driven::{Driver, Keeping};
 use super::source::PackageSource;
+use super::tools::{EnvironmentTools, Offered};
 use super::verdict::{Bench, LoadedVerifier, Terms};
 use super::workspace::{GivenFile, WorkspaceSetup};
 use crate::FAMILY;
@@ -73,6 +75,9 @@ pub struct NativeEnvironment {
     pub(super) bench: Bench,
     /// What drives rollouts instead of the environment's own tools.
     pub(super) driver: Option<Driver>,
+    /// Names of the metrics of its rows, in their order.
+    pub(super) metrics: Vec<Arc<str>>,
+    pub(super) tools: EnvironmentTools,
     source: PackageSource,
     contents: Mutex<HashMap<String, Arc<[u8]>>>,
 }
@@ -92,6 +97,7 @@ pub struct Example {
     /// What is recorded with every rollout.
     pub info: Arc<RawValue>,
     pub(super) lane: Lane,
+    pub(super) tools: Arc<Offered>,
     pub(super) max_turns: u32,
     pub(super) max_total_tokens: Option<u64>,
     pub(super) timeout: Duration,
@@ -151,7 +157,9 @@ impl NativeEnvironment {
         if let Some(most) = setup.num_examples {
             tasks.truncate(most);
         }
+        let tools = EnvironmentTools::of(slice.tasks.iter().copied());
         let terms = ExampleTerms {
+            tools: &tools,
             arguments: &arguments,
             replaced: &replaced,
             lane,
@@ -189,6 +197,8 @@ impl NativeEnvironment {
                 details: setup.details,
             },
             examples,
+            metrics: super::rollout::metric_names(&tools, lane, driver.is_some()),
+            tools,
             driver,
             source: setup.source,
             contents: Mutex::default(),
@@ -200,10 +210,12 @@ impl NativeEnvironment {
         self.examples.iter().all(|example| example.task.verifier.standard)
     }
 
-    /// The tools of all its examples, as metadata has them.
+    /// The tools of its examples, as metadata has them, if they are the same for all.
     pub fn tool_definitions(&self) -> Option<Value> {
         let has_tools = self.lane == Lane::Stateful && self.driver.is_none();
-        has_tools.then(|| serde_json::to_value(&*super::tools::OFFERS).ok())?
+        let first = self.examples.first().filter(|_| has_tools)?;
+        let same = self.examples.iter().all(|example| Arc::ptr_eq(&example.tools, &first.tools));
+        serde_json::to_value(first.tools.set.offers()).ok().filter(|_| same)
     }
 
     /// What there is to say about the selection.
@@ -238,7 +250,7 @@ impl NativeEnvironment {
         let task = &example.task;
         let given = task.workspace.iter().map(|file| {
             let content = self.content(file)?;
-            Ok(GivenFile { path: file.path.clone(), content, executable: file.executable })
+            Ok(GivenFile { path: file.path.clone(), content })
         });
         let given: Arc<[GivenFile]> = given.collect::<std::io::Result<Vec<_>>>()?.into();
         let mut files = BTreeMap::new();
@@ -302,6 +314,7 @@ impl NativeEnvironment {
 
 /// What holds for all examples of a load.
 struct ExampleTerms<'a> {
+    tools: &'a EnvironmentTools,
     arguments: &'a Arguments,
     replaced: &'a Replaced,
     lane: Lane,
@@ -321,9 +334,11 @@ impl ExampleTerms<'_> {
         };
         let max_total_tokens = arguments.max_total_tokens.or(limits.max_total_tokens);
         let command_timeout = arguments.command_timeout_sec.unwrap_or(limits.command_timeout_sec);
+        let tools = self.tools.of_task(task);
+        // What names tools is said by the program that has them, whoever made the package.
         let system_prompt = self.replaced.system_prompt.clone().unwrap_or_else(|| match self.lane {
             Lane::SingleTurn => task.prompts.single_turn.clone(),
-            Lane::Stateful => task.prompts.stateful.clone(),
+            Lane::Stateful => tools.set.system_prompt(None, &format!("{WORKSPACE}/{}", task.output_path)),
         });
         let needs_room = self.lane == Lane::Stateful || !task.verifier.standard;
         let isolation = match arguments.confinement {
@@ -369,6 +384,7 @@ impl ExampleTerms<'_> {
             prompt: raw(&prompt),
             info: raw(&info),
             lane: self.lane,
+            tools,
             max_turns,
             max_total_tokens,
             timeout: seconds(timeout),

@@ -4,7 +4,6 @@
 mod arguments;
 mod driven;
 mod environment;
-mod path;
 mod rollout;
 mod source;
 mod tools;

@@ -1,6 +1,6 @@
 //! One rollout of a native environment: the conversation with the model, then its verdict as a row.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use aec_judge::settle::freeze::{Frozen, Unfrozen};
@@ -20,7 +20,7 @@ use aec_sandbox::Limits;
 
 use super::driven::{Driver, Keeping};
 use super::environment::{Example, NativeEnvironment, Ready};
-use super::tools;
+use super::tools::{EnvironmentTools, NONE};
 use super::verdict::RolloutVerdict;
 use super::workspace::Workspace;
 use crate::results::{Finite, RolloutRow, RowError, Span, Timing, TokenUsage};
@@ -43,11 +43,17 @@ pub struct Generation {
 }
 
 /// Names of the metrics, in their order: those of every rollout, then those of one with tools.
-static METRICS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
+pub(super) fn metric_names(tools: &EnvironmentTools, lane: Lane, is_driven: bool) -> Vec<Arc<str>> {
     let of_all = ["aec_bench_reward"].into_iter().chain(RolloutVerdict::METRICS).chain(["num_turns"]);
-    let of_tools = tools::NAMES.map(|name| format!("{name}_calls"));
-    of_all.chain(["total_tool_calls"]).map(Arc::from).chain(of_tools.map(Arc::from)).collect()
-});
+    let mut names: Vec<Arc<str>> = of_all.map(Arc::from).collect();
+    if lane == Lane::Stateful {
+        names.push("total_tool_calls".into());
+        if !is_driven {
+            names.extend(tools.names.iter().map(|name| Arc::from(format!("{name}_calls"))));
+        }
+    }
+    names
+}
 
 /// A rollout that was generated and not judged yet.
 pub struct Generated {
@@ -64,7 +70,8 @@ pub struct Generated {
     turns: u32,
     /// Calls of tools, those that do not exist included.
     all_calls: u32,
-    calls: [u32; tools::NAMES.len()],
+    /// Calls of each tool of the environment.
+    calls: Vec<u32>,
     stop_condition: &'static str,
     is_truncated: bool,
     error: Option<RowError>,
@@ -170,7 +177,7 @@ impl NativeEnvironment {
             usage: Tokens::default(),
             turns: 0,
             all_calls: 0,
-            calls: [0; tools::NAMES.len()],
+            calls: vec![0; self.tools.names.len()],
             stop_condition: "has_error",
             is_truncated: false,
             error: None,
@@ -187,7 +194,7 @@ impl NativeEnvironment {
                 rollout.ready = Some(ready);
                 match &self.driver {
                     Some(driver) => rollout.follow(driver, how, &self.keeping()).await,
-                    None => rollout.converse(how).await,
+                    None => rollout.converse(how, &self.tools).await,
                 }
             }
             Err(error) => End::Machine(format!("the task {} cannot be read: {error}", example.task.task_id)),
@@ -224,7 +231,7 @@ impl NativeEnvironment {
             rollout.error = Some(row_error("InfraError", &what, None));
             rollout.machine_failed = true;
         }
-        Scored { row: rollout.row(&verdict, scoring, is_driven), verdict }
+        Scored { row: rollout.row(&verdict, scoring, &self.metrics, is_driven), verdict }
     }
 }
 
@@ -248,7 +255,7 @@ impl Scored {
 }
 
 impl Generated {
-    async fn converse(&mut self, how: &Generation) -> End {
+    async fn converse(&mut self, how: &Generation, tools: &EnvironmentTools) -> End {
         let example = Arc::clone(&self.example);
         let deadline = tokio::time::Instant::now() + example.timeout;
         let mut scope = Scope::new(how.label.clone(), how.account.clone());
@@ -262,7 +269,7 @@ impl Generated {
             ..Request::default()
         };
         if example.lane == Lane::Stateful {
-            request.tools.clone_from(&tools::OFFERS);
+            request.tools.clone_from(example.tools.set.offers());
         }
         loop {
             let begun = self.clock.now();
@@ -286,7 +293,7 @@ impl Generated {
                 // Conditions are tried in the order of their names, as the library does.
                 return End::Stop(if last_turn { "max_turns_reached" } else { "no_tools_called" });
             }
-            let results = match self.carry_out(&calls, deadline).await {
+            let results = match self.carry_out(&calls, tools, deadline).await {
                 Ok(results) => results,
                 Err(fault) => return End::Machine(fault),
             };
@@ -361,6 +368,7 @@ impl Generated {
     async fn carry_out(
         &mut self,
         calls: &[ToolCall],
+        tools: &EnvironmentTools,
         deadline: tokio::time::Instant,
     ) -> Result<Vec<Part>, String> {
         let Some(workspace) = &mut self.workspace else { return Err("there is no workspace".to_owned()) };
@@ -368,17 +376,15 @@ impl Generated {
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
             self.all_calls += 1;
-            if let Some(at) = tools::NAMES.iter().position(|name| *name == call.name) {
+            if let Some(at) = tools.names.iter().position(|name| *name == call.name) {
                 self.calls[at] += 1;
             }
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            let text = tools::carry_out(workspace, call, left.max(Duration::from_millis(1))).await?;
-            self.completion.push(Said::tool(call.id.clone(), text.clone()));
-            results.push(Part::ToolResult {
-                call_id: call.id.clone(),
-                parts: vec![Part::text(text)],
-                is_error: false,
-            });
+            let left = left.max(Duration::from_millis(1));
+            let done = workspace.carry_out(&self.example.tools.set, call, self.all_calls, left).await;
+            let mut ran = done.map_err(|fault| format!("{}: {fault}", call.name))?;
+            self.completion.push(Said::tool(call.id.clone(), ran.text()));
+            results.push(ran.part(&call.id));
         }
         self.env_spans.push(self.clock.since(begun));
         Ok(results)
@@ -416,7 +422,13 @@ impl Generated {
         }
     }
 
-    fn row(self, verdict: &RolloutVerdict, scoring: Span, is_driven: bool) -> RolloutRow {
+    fn row(
+        self,
+        verdict: &RolloutVerdict,
+        scoring: Span,
+        metrics: &[Arc<str>],
+        is_driven: bool,
+    ) -> RolloutRow {
         let reward = finite(verdict.reward.unwrap_or(0.0));
         let mut values = vec![reward];
         values.extend(verdict.metrics().map(finite));
@@ -424,10 +436,10 @@ impl Generated {
         if self.example.lane == Lane::Stateful {
             values.push(self.all_calls.into());
             if !is_driven {
-                values.extend(self.calls.map(Finite::from));
+                values.extend(self.calls.iter().copied().map(Finite::from));
             }
         }
-        let metrics = METRICS.iter().map(Arc::clone).zip(values).collect();
+        let metrics = metrics.iter().map(Arc::clone).zip(values).collect();
         RolloutRow {
             example_id: i64::try_from(self.example.example_id).unwrap_or(i64::MAX),
             rollout_number: self.rollout_number,
@@ -451,8 +463,8 @@ impl Generated {
             error: self.error,
             metrics,
             tool_defs: match self.example.lane {
-                Lane::Stateful if !is_driven => tools::IN_ROWS.clone(),
-                _ => tools::NONE.clone(),
+                Lane::Stateful if !is_driven => self.example.tools.in_rows.clone(),
+                _ => NONE.clone(),
             },
             token_usage: self.usage.row(),
             columns: Vec::new(),

@@ -1,6 +1,6 @@
 //! From what a policy left to a reward, with the task's own verifier: where the answer came from, and what it is worth.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
@@ -9,10 +9,11 @@ use aec_judge::scorer::{self, Answers, Unreadable};
 use aec_judge::settle::freeze::{Freezer, Frozen, Given, Unfrozen, secret_in};
 use aec_judge::settle::order::{self, AnswerOrder, Handed, InMemory, Source, is_directory};
 use aec_judge::verifier::VerifierFiles;
+use aec_run::workspace::blocking;
 use serde_json::Value;
 
 use super::LazyJudge;
-use super::workspace::{Files, GivenFile, ROOT, Trouble, Workspace, blocking};
+use super::workspace::{GivenFile, Workspace};
 
 /// What judges a task.
 #[derive(Debug)]
@@ -121,22 +122,22 @@ impl Bench {
         workspace: Option<Workspace>,
         handed: Handed,
     ) -> RolloutVerdict {
-        let files: order::Files = match workspace.as_ref().map(Workspace::files) {
-            None => terms.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content))).collect(),
-            Some(Files::Memory(files)) => files.clone(),
-            Some(Files::Room(room)) => {
-                let room = Arc::clone(room);
-                return self
-                    .judge_frozen(terms, move |freezer| {
-                        let mut room = room.lock().unwrap_or_else(PoisonError::into_inner);
-                        freezer.room(room.as_mut(), ROOT, &handed)
-                    })
-                    .await;
+        let files = match &workspace {
+            None => {
+                let given = terms.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
+                Some(given.collect::<order::Files>())
             }
+            Some(workspace) => workspace.place.files(),
         };
-        match &terms.verifier {
-            LoadedVerifier::Standard(answers) => self.judge_at_once(terms, answers, files, &handed),
-            LoadedVerifier::Own(_) => {
+        match (&terms.verifier, files, workspace) {
+            (LoadedVerifier::Standard(answers), Some(files), _) => {
+                self.judge_at_once(terms, answers, files, &handed)
+            }
+            (_, _, Some(workspace)) => {
+                self.judge_frozen(terms, move |freezer| workspace.place.freeze(freezer, &handed)).await
+            }
+            (_, files, None) => {
+                let files = files.unwrap_or_default();
                 self.judge_frozen(terms, move |freezer| freezer.files(files, &handed)).await
             }
         }
@@ -210,9 +211,9 @@ impl Bench {
                 .or_else(|| given.reward.is_none().then(|| "the verifier gave no reward".to_owned()));
             RolloutVerdict { reward: given.reward, details: given.details, ..verdict }
         });
-        done.await.unwrap_or_else(|trouble| {
-            let (Trouble::Machine(fault) | Trouble::Told(fault)) = trouble;
-            RolloutVerdict { fault: Some(fault), ..RolloutVerdict::default() }
+        done.await.unwrap_or_else(|error| RolloutVerdict {
+            fault: Some(error.to_string()),
+            ..RolloutVerdict::default()
         })
     }
 }

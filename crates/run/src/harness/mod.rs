@@ -16,7 +16,7 @@ mod settings_file;
 pub mod sim;
 pub(crate) mod snapshot;
 pub mod tool_loop;
-mod tools;
+pub mod tools;
 
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ pub struct Rollout {
     /// How it ended.
     pub end: End,
     /// What it submitted as its answer.
-    pub submitted: Option<String>,
+    pub submitted: Option<Submitted>,
     /// What it said when it ended by itself. What it said on the way to a limit is no answer.
     pub final_text: Option<String>,
     /// The model as the provider names it.
@@ -146,8 +146,7 @@ impl Rollout {
 
     /// What it handed over beside its files.
     pub fn handed(&self) -> Handed {
-        let submitted = self.submitted.clone().map(|text| Submitted::Content(text.into_bytes()));
-        Handed { submitted, said: self.final_text.clone() }
+        Handed { submitted: self.submitted.clone(), said: self.final_text.clone() }
     }
 
     /// With something to say.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use aec_base::document::{Document, Shared, Syntax};
 use aec_base::problem::Problem;
-use aec_judge::settle::order::last_word;
+use aec_judge::settle::order::{Submitted, last_word};
 use aec_model::message::{Part, Reply, Stop, ToolCall};
 use aec_task::id::TaskId;
 use aec_task::selection::Pattern;
@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::tool_loop::execute;
-use super::tools::{SUBMIT, Toolbox};
+use super::tool_loop::{Toolbox, execute};
+use super::tools::SUBMIT;
 use super::{End, Limit, Rollout, TrialContext};
 use crate::experiment::FAMILY;
 
@@ -159,7 +159,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
 struct Played {
     actions: u32,
     tool_calls: u32,
-    submitted: Option<String>,
+    submitted: Option<Submitted>,
     final_text: Option<String>,
 }
 
@@ -212,7 +212,7 @@ fn call_of(action: &Action, number: u32) -> Option<ToolCall> {
     } else if let Some(write) = &action.write {
         ("write_file".to_owned(), json!({ "path": write.path, "content": write.content }).to_string())
     } else {
-        (SUBMIT.to_owned(), json!({ "answer": action.submit.as_ref()? }).to_string())
+        (SUBMIT.to_owned(), json!({ "content": action.submit.as_ref()? }).to_string())
     };
     Some(ToolCall { id: format!("action_{number}"), name, arguments })
 }

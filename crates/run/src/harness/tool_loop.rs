@@ -1,12 +1,15 @@
 //! `tool_loop`: the model calls tools, turn by turn, until it says that it is done or a limit is reached.
 
-use aec_judge::settle::order::last_word;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_judge::settle::order::{Submitted, last_word};
 use aec_model::client::Called;
 use aec_model::event::CallEvent;
 use aec_model::message::{Message, Part, Reply, Request, Role, Stop, ToolCall};
 use serde_json::Map;
 
-use super::tools::{Ran, SUBMIT, Toolbox};
+use super::tools::{Action, Allowed, Ran, SUBMIT, Toolset};
 use super::{End, Limit, Rollout, TrialContext, snapshot};
 
 /// Runs the loop.
@@ -14,11 +17,11 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     let mut toolbox = Toolbox::new(&context.task.tools);
     let instruction = context.task.instruction.clone();
     let own = context.agent.system_prompt.as_deref();
-    let system = system_prompt(own, &context.task.output_path, &toolbox.names());
+    let system = toolbox.set.system_prompt(own, &context.task.output_path);
     context.begin(Some(system.clone()), &instruction);
     let mut request = Request {
         messages: vec![Message::text(Role::System, system), Message::text(Role::User, instruction)],
-        tools: toolbox.offers().into(),
+        tools: toolbox.set.offers().clone(),
         sampling: context.agent.parameters.sampling.clone(),
         ..Request::default()
     };
@@ -46,6 +49,56 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     rollout
 }
 
+/// The tools of one agent at one task, at work.
+pub(super) struct Toolbox {
+    set: Toolset,
+    /// Calls so far; outputs are numbered by it.
+    calls: u32,
+    /// An answer that is not in its file yet, because there is no room that anybody could look for it in.
+    unwritten: Option<String>,
+}
+
+impl Toolbox {
+    pub(super) fn new(tools: &[aec_task::task::Tool]) -> Self {
+        Self { set: Toolset::new(tools), calls: 0, unwritten: None }
+    }
+
+    /// Calls a tool. Only a room that is gone is an error.
+    async fn call(&mut self, call: &ToolCall, context: &mut TrialContext) -> Result<Ran, End> {
+        self.calls += 1;
+        let started = std::time::Instant::now();
+        let mut ran = match self.set.read(call) {
+            Ok(action) => self.carry_out(action, context).await?,
+            Err(complaint) => Ran::refused(complaint),
+        };
+        if ran.duration.is_zero() {
+            ran.duration = started.elapsed();
+        }
+        Ok(ran)
+    }
+
+    async fn carry_out(&mut self, action: Action, context: &mut TrialContext) -> Result<Ran, End> {
+        if let (Action::Submit { content, path: None }, None) = (&action, context.opened()) {
+            // No room is opened for it: whoever freezes the answer puts it into its place.
+            self.unwritten = Some(content.clone());
+            return Ok(Ran::submission(Submitted::Content(content.clone().into_bytes())));
+        }
+        let workspace = context.workspace().await?;
+        let task = Arc::clone(&context.task);
+        if let Some(answer) = self.unwritten.take() {
+            // The answer counts also where it cannot be written, say because a directory is in its place.
+            workspace.write(task.output_place(), answer.into_bytes()).await.ok();
+        }
+        let parameters = &context.agent.parameters;
+        let allowed = Allowed {
+            output: parameters.tool_output as usize,
+            time: Duration::from_secs(parameters.command_timeout.into()).min(context.time_left()),
+            output_place: task.output_place(),
+        };
+        Ok(action.carry_out(&workspace, self.calls, &allowed).await?)
+    }
+}
+
 /// What the loop has done and used so far.
 #[derive(Debug, Default)]
 struct Tally {
@@ -53,7 +106,7 @@ struct Tally {
     tool_calls: u32,
     input_tokens: u64,
     all_tokens: u64,
-    submitted: Option<String>,
+    submitted: Option<Submitted>,
     final_text: Option<String>,
     model: Option<String>,
 }
@@ -223,21 +276,5 @@ pub fn name_calls(reply: &mut Reply, turn: u32) {
             }
             seen.push(call.id.clone());
         }
-    }
-}
-
-/// What the model must know about its surroundings. The experiment's own prompt comes first.
-pub fn system_prompt(own: Option<&str>, output_path: &str, tools: &[&str]) -> String {
-    let note = format!(
-        "You work in /workspace, where the files of the task are. Your answer belongs into {output_path}: write that \
-         file, or hand in its whole content with {SUBMIT}. Only files count, what you say beside them does not, unless \
-         there is no file; then your last message is taken as its content.\n\nTools: {}. Several calls in one turn are \
-         carried out in order. Commands have no terminal and end after a while. The number of turns is limited, so \
-         write the answer before you polish it.",
-        tools.join(", ")
-    );
-    match own {
-        Some(own) => format!("{}\n\n{note}", own.trim_end()),
-        None => note,
     }
 }

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import checks
-from checks import expect, modules, read_cmdline, refuses, rows, section
+from checks import expect, modules, read_cmdline, refuses, rows, section, use
 
 SURVEY = "civil/culvert-survey"
 
@@ -42,7 +42,7 @@ async def check_judge(packages, cases):
                 if row.terms.harness == "stateful":
                     place = await workspace.Workspace.open(core.load_package(), row.task, row.terms)
                     if case["answer"] is not None:
-                        await place.submit_answer(case["answer"])
+                        await use(place, "submit_answer", case["answer"])
                     verdict = await judge.judge(core.load_package(), row.task, row.terms, place, "")
                     expect(
                         f"as a submission: {what}",
@@ -63,7 +63,7 @@ async def check_sources(mixed, cases):
         place = await workspace.Workspace.open(package, row.task, row.terms)
         try:
             for name, *arguments in steps:
-                await getattr(place, name)(*arguments)
+                await use(place, name, *arguments)
             verdict = await judge.judge(package, row.task, row.terms, place, message)
             expect(what, (verdict.reward, verdict.source) == (reward, source) and not verdict.fault, verdict)
             return verdict
@@ -92,34 +92,43 @@ async def check_sources(mixed, cases):
         ("write_file", output, right),
         ("submit_answer", "{}", "a.json"),
     )
-    await judged("an object is taken as its JSON", 1.0, "submission", "", ("submit_answer", json.loads(right)))
+    await judged("an object is no text", 0.0, "none", "", ("submit_answer", json.loads(right)))
+    await judged(
+        "a file that is handed in",
+        1.0,
+        "submission",
+        "no",
+        ("write_file", "b.json", right),
+        ("write_file", output, "{}"),
+        ("submit_answer", None, "b.json"),
+    )
     await judged(
         "a link in the answer's place is nothing",
         0.0,
         "workspace",
         right,
-        ("run_command", f"mkdir -p report; echo '{right}' > real.json; ln -s ../real.json report/answer.json"),
+        ("bash", f"mkdir -p report; echo '{right}' > real.json; ln -s ../real.json report/answer.json"),
     )
     await judged(
         "a second name is nothing",
         0.0,
         "workspace",
         right,
-        ("run_command", f"mkdir -p report; echo '{right}' > real.json; ln real.json report/answer.json"),
+        ("bash", f"mkdir -p report; echo '{right}' > real.json; ln real.json report/answer.json"),
     )
     await judged(
         "a linked directory is nothing",
         0.0,
         "workspace",
         right,
-        ("run_command", f"mkdir real; echo '{right}' > real/answer.json; ln -s real report"),
+        ("bash", f"mkdir real; echo '{right}' > real/answer.json; ln -s real report"),
     )
     for what, command in [
         ("too many files", "for i in $(seq 10050); do : > f$i; done"),
         ("too deep", "d=.; for i in $(seq 18); do d=$d/d; mkdir $d; done"),
     ]:
         verdict = await judged(
-            f"{what}: judged as nothing", 0.0, "workspace", "", ("run_command", command), ("write_file", output, right)
+            f"{what}: judged as nothing", 0.0, "workspace", "", ("bash", command), ("write_file", output, right)
         )
         expect(f"{what}: told", verdict.problem is not None and "too" in verdict.problem, verdict)
     large = await judged(
@@ -127,7 +136,7 @@ async def check_sources(mixed, cases):
         1.0,
         "workspace",
         "",
-        ("run_command", "truncate -s 70M big; chmod 000 big"),
+        ("bash", "truncate -s 70M big; chmod 000 big"),
         ("write_file", output, right),
     )
     expect("what is left out is told", large.refused == ["big: it is too large"], large.refused)
@@ -136,14 +145,14 @@ async def check_sources(mixed, cases):
         1.0,
         "submission",
         "",
-        ("run_command", "mkdir shut; touch shut/x; chmod 000 shut"),
+        ("bash", "mkdir shut; touch shut/x; chmod 000 shut"),
         ("submit_answer", right),
     )
     expect("closed directories are told or read", closed.refused in ([], ["shut: it cannot be read"]), closed.refused)
     narrowed = replace(row, task=replace(row.task, outputs=("report",)))
     place = await workspace.Workspace.open(package, row.task, row.terms)
-    await place.write_file("report/answer.json", right)
-    await place.run_command("mkfifo notes")
+    await use(place, "write_file", "report/answer.json", right)
+    await use(place, "bash", "mkfifo notes")
     verdict = await judge.judge(package, narrowed.task, row.terms, place, "")
     expect("`outputs` narrows what is taken", verdict.reward == 1.0 and verdict.refused == [], verdict)
     place.close()
@@ -215,114 +224,110 @@ async def check_tools(mixed, directory):
     place = await workspace.Workspace.open(package, row.task, row.terms)
 
     async def fails(what, word, name, *arguments):
-        try:
-            expect(what, False, await getattr(place, name)(*arguments))
-        except workspace.ToolError as error:
-            expect(what, word in str(error) and "\n" not in str(error), error)
+        said = await use(place, name, *arguments)
+        expect(what, said.startswith("error: ") and word in said and "\n" not in said, said)
 
     try:
-        expect("files are staged", "data/survey.csv" in await place.list_files(), await place.list_files())
-        expect("read", (await place.read_file("/workspace/data/survey.csv")).startswith("chainage_m"))
-        expect("write", "6 bytes" in await place.write_file("./a/b.txt", "hällo"))
-        expect("what was written is read", await place.read_file("a/b.txt") == "hällo")
+        expect("files are staged", "data/survey.csv" in await use(place, "list_files"), await use(place, "list_files"))
+        expect("read", (await use(place, "read_file", "/workspace/data/survey.csv")).startswith("chainage_m"))
+        expect("write", "6 bytes" in await use(place, "write_file", "./a/b.txt", "hällo"))
+        expect("what was written is read", await use(place, "read_file", "a/b.txt") == "hällo")
         expect(
-            "commands see files", await place.run_command("cat a/b.txt; python3 tools/grade.py 2 1 50") == "hällo2.0"
+            "commands see files", await use(place, "bash", "cat a/b.txt; python3 tools/grade.py 2 1 50") == "hällo2.0\n"
         )
         expect(
             "files see commands",
-            await place.run_command("echo hi > c") == "[exit code 0, no output]"
-            and await place.read_file("c") == "hi\n",
+            await use(place, "bash", "echo hi > c") == "(no output)"
+            and await use(place, "read_file", "c") == "hi\n",
         )
-        expect("exit codes", await place.run_command("echo out; echo err >&2; exit 3") == "out\nerr\n[exit code 3]")
-        await place.run_command("mkdir empty; : > nothing; head -c 100 /dev/zero > zeros")
-        expect("an empty directory", await place.list_files("empty") == "No files in empty.")
-        expect("an empty file", await place.read_file("nothing") == "nothing is empty.")
-        expect("no text", await place.read_file("zeros") == "zeros is not text: 100 bytes.")
+        expect("exit codes", await use(place, "bash", "echo out; echo err >&2; exit 3") == "out\n\nSTDERR: err\n\n[exit code: 3]")
+        await use(place, "bash", "mkdir empty; : > nothing; head -c 100 /dev/zero > zeros")
+        expect("an empty directory", await use(place, "list_files", "empty") == "no files\n")
+        expect("an empty file", await use(place, "read_file", "nothing") == "(no output)")
+        expect("no text", await use(place, "read_file", "zeros") == "\0" * 100)
         expect(
             "/tmp and home stay between commands",
-            "\n" not in await place.run_command("echo 1 > /tmp/x; echo 2 > ~/y")
-            and await place.run_command("cat /tmp/x ~/y") == "1\n2",
+            "(no output)" == await use(place, "bash", "echo 1 > /tmp/x; echo 2 > ~/y")
+            and await use(place, "bash", "cat /tmp/x ~/y") == "1\n2\n",
         )
-        long = await place.run_command("seq 100000")
+        long = await use(place, "bash", "seq 100000")
         expect(
             "long output keeps both ends",
             long.startswith("1\n2\n")
-            and long.endswith("99999\n100000")
-            and "bytes left out" in long
-            and len(long) < 40000,
+            and long.endswith("99999\n100000\n")
+            and "bytes left out; the whole output is in /logs/tool-output/" in long
+            and len(long) < 51000,
+            long,
         )
         for path, word in [
-            ("../x", "`..`"),
-            ("/etc/passwd", "not below"),
-            ("/workspace/../etc/passwd", "`..`"),
-            ("a\0b", "NUL"),
-            ("", "workspace itself"),
-            ("/workspace", "workspace itself"),
-            ("/workspaces/x", "not below"),
+            ("../x", "is not a path below /workspace"),
+            ("/etc/passwd", "is not a path below /workspace"),
+            ("/workspace/../etc/passwd", "is not a path below /workspace"),
+            ("a\0b", "is not a path below /workspace"),
+            ("", "is not a path below /workspace"),
+            ("/workspace", "is not a path below /workspace"),
+            ("/workspaces/x", "is not a path below /workspace"),
             ("x" * 300, "too long"),
-            (7, "not a text"),
+            (7, "must be a string"),
             ("none", "no such file"),
             ("data", "is a directory"),
         ]:
             await fails(f"read_file({str(path)[:30]!r})", word, "read_file", path)
         for path, word in [
-            ("../x", "`..`"),
-            ("/etc/passwd", "not below"),
+            ("../x", "is not a path below"),
+            ("/etc/passwd", "is not a path below"),
             ("data", "is a directory"),
             ("c/d", "not a directory"),
         ]:
             await fails(f"write_file({path!r})", word, "write_file", path, "x")
-        await place.run_command("ln -s /etc etc; ln -s /etc/passwd link; ln -s ../../.. up; mkfifo pipe; ln -s . loop")
+        await use(place, "bash", "ln -s /etc etc; ln -s /etc/passwd link; ln -s ../../.. up; mkfifo pipe; ln -s . loop")
         for path, word in [
             ("link", "is a link"),
-            ("etc/passwd", ""),
-            ("up/etc/passwd", ""),
-            ("loop/c", ""),
+            ("etc/passwd", "is a link"),
+            ("up/etc/passwd", "is a link"),
+            ("loop/c", "is a link"),
             ("pipe", "regular"),
         ]:
             await fails(f"links lead nowhere: read {path}", word, "read_file", path)
         await fails("links lead nowhere: write below", "", "write_file", "etc/x", "x")
-        await place.write_file("link", "mine")
-        expect(
-            "writing replaces a link",
-            await place.run_command("test ! -L link && cat link") == "mine"
-            and "mine" not in Path("/etc/passwd").read_text(),
-        )
-        listed = await place.list_files()
-        expect("links are listed, not followed", "etc (link)" in listed and "passwd" not in listed, listed)
-        await fails("an empty command", "not empty", "run_command", " ")
-        await fails("a command with NUL", "NUL", "run_command", "echo \0")
-        await fails("an enormous command", "too long", "run_command", "#" * 200000)
-        await fails("an enormous file", "longer", "write_file", "big", "x" * (9 << 20))
-        expect("an unknown program", "[exit code 127]" in await place.run_command("no-such-program"))
+        await fails("links are not written through", "is a link", "write_file", "link", "mine")
+        await fails("nor pipes", "regular", "write_file", "pipe", "mine")
+        expect("what a link leads to is as it was", "mine" not in Path("/etc/passwd").read_text())
+        listed = await use(place, "list_files")
+        expect("links are listed, not followed", "      link etc\n" in listed and "passwd" not in listed, listed)
+        await fails("an empty command", "is empty", "bash", " ")
+        await fails("a command with NUL", "NUL", "bash", "echo \0")
+        await fails("an enormous command", "at most 120000 bytes", "bash", "#" * 200000)
+        await fails("an enormous file", "larger", "write_file", "big", "x" * (11 << 20))
+        expect("an unknown program", "[exit code: 127]" in await use(place, "bash", "no-such-program"))
         slow = replace(row.terms, command_timeout_sec=5)
         place.terms = slow
         expect(
             "a slow command is stopped",
-            (await place.run_command("echo a; sleep 60")) == "a\n[stopped: it took more than 5 seconds]",
+            (await use(place, "bash", "echo a; sleep 60")) == "a\n\n[timed out after 5 s]",
         )
         place.terms = replace(row.terms, command_timeout_sec=30)
-        full = await place.run_command(
+        full = await use(place, "bash", 
             "for i in $(seq 40); do head -c 10000000 /dev/zero > fill$i || exit 1; sleep 0.2; done"
         )
         expect("a full workspace stops the command", "64 MiB" in full, full)
-        await fails("and is told by the file tools", "full", "write_file", "more", "x")
-        await place.run_command("rm fill*")
-        expect("memory is bounded", "MemoryError" in await place.run_command("python3 -c 'bytearray(3 << 30)'"))
-        expect("file size is bounded", "exit code" in await place.run_command("head -c 80000000 /dev/zero > fill"))
-        await place.run_command("rm -f fill")
-        processes = await place.run_command("for i in $(seq 400); do sleep 5 & done 2>&1 | tail -1; echo done")
+        await fails("and is told by the file tools", "no space", "write_file", "more", "x")
+        await use(place, "bash", "rm fill*")
+        expect("memory is bounded", "MemoryError" in await use(place, "bash", "python3 -c 'bytearray(3 << 30)'"))
+        expect("file size is bounded", "exit code" in await use(place, "bash", "head -c 80000000 /dev/zero > fill"))
+        await use(place, "bash", "rm -f fill")
+        processes = await use(place, "bash", "for i in $(seq 800); do sleep 5 & done 2>&1 | tail -1; echo done")
         expect("processes are bounded", "fork" in processes or "Resource" in processes, processes[-200:])
         secrets = checks.verifier_secrets(directory)
         expect("there are secrets to look for", len(secrets) > 1)
         os.environ["SECRET"] = "API_KEY_OF_THE_HOST"
         for what, (command, forbidden) in checks.cheats(directory, secrets).items():
-            output = await place.run_command(command)
+            output = await use(place, "bash", command)
             expect(f"cheat: {what}", not any(text in output for text in forbidden), output)
-        before = await place.run_command("cat alive | wc -l; ps -e | grep -c sleep")
-        after = await place.run_command("cat alive | wc -l; ps -e | grep -c sleep")
+        before = await use(place, "bash", "cat alive | wc -l; ps -e | grep -c sleep")
+        after = await use(place, "bash", "cat alive | wc -l; ps -e | grep -c sleep")
         expect(
-            "nothing outlives its command", before == after and before.endswith("\n0\n[exit code 1]"), (before, after)
+            "nothing outlives its command", before == after and before.endswith("\n0\n\n[exit code: 1]"), (before, after)
         )
         verdict = await judge.judge(package, row.task, row.terms, place, "")
         expect("all cheats together earn nothing", verdict.reward == 0.0 and verdict.fault is None, verdict)
@@ -334,7 +339,7 @@ async def check_cancel(mixed, temp):
     core, loading, _room, _judge, workspace, _ = modules(mixed)
     package, row = core.load_package(), next(row for row in rows(loading, split="all") if row.task.task_id == SURVEY)
     place = await workspace.Workspace.open(package, row.task, row.terms)
-    running = asyncio.ensure_future(place.run_command("touch began; exec sleep 987654"))
+    running = asyncio.ensure_future(use(place, "bash", "touch began; exec sleep 987654"))
     while not os.path.exists(place.files + "/began"):
         await asyncio.sleep(0.02)
     running.cancel()
@@ -411,17 +416,17 @@ async def bare(single, mixed, cases):
     expect("bare: `none` is recorded", row.info["isolation"] == "none")
     place = await mixed_workspace.Workspace.open(mixed_core.load_package(), row.task, row.terms)
     os.environ["SECRET"] = "API_KEY_OF_THE_HOST"
-    output = await place.run_command(
+    output = await use(place, "bash", 
         "pwd; cat /workspace/data/survey.csv | head -1; env; python3 /workspace/tools/grade.py 2 1 50"
     )
     expect(
         "bare: commands run in the workspace",
-        output.startswith("/workspace\nchainage_m") and "API_KEY" not in output and output.endswith("2.0"),
+        output.startswith("/workspace\nchainage_m") and "API_KEY" not in output and output.endswith("2.0\n"),
         output,
     )
-    output = await place.run_command("(setsid sleep 876543 &) ; sleep 876543 & echo started")
+    output = await use(place, "bash", "(setsid sleep 876543 &) ; sleep 876543 & echo started")
     found = [name for name in filter(str.isdigit, os.listdir("/proc")) if b"876543" in read_cmdline(name)]
-    expect("bare: nothing outlives its command", output == "started" and not found, (output, found))
+    expect("bare: nothing outlives its command", output == "started\n" and not found, (output, found))
     for case in cases:
         if case["task_id"] == SURVEY:
             verdict = await mixed_judge.judge(

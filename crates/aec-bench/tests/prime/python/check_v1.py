@@ -148,9 +148,9 @@ def scenarios(directory, cases):
             [
                 [call("read_file", path="../x"), call("list_files", path="nowhere")],
                 [
-                    call("run_command", command="mkdir empty; pwd"),
+                    call("bash", command="mkdir empty; pwd"),
                     call("list_files", path="empty"),
-                    call("run_command", command="exit 2"),
+                    call("bash", command="exit 2"),
                 ],
                 "no",
             ],
@@ -161,7 +161,7 @@ def scenarios(directory, cases):
                 [
                     word in one
                     for word, one in zip(
-                        ("`..`", "no such file", "/workspace", "No files in empty.", "[exit code 2"), told
+                        ("not a path below", "no such file", "/workspace", "no files", "[exit code: 2]"), told
                     )
                 ]
                 == [True] * 5
@@ -173,8 +173,8 @@ def scenarios(directory, cases):
             (
                 f"cheat: {what}",
                 [
-                    [call("run_command", command=command)],
-                    [call("run_command", command="sleep 0.2; cat alive | wc -l")],
+                    [call("bash", command=command)],
+                    [call("bash", command="sleep 0.2; cat alive | wc -l")],
                     "I did nothing.",
                 ],
                 0.0,
@@ -196,7 +196,7 @@ def check_surveys(library, directory, cases, short):
         code, traces, said = library.run("aec_surveys", address, library.limit, str(len(played)))
     expect("the command line ends well", code == 0 and len(traces) == len(played), (code, len(traces), said))
     names = {tool["function"]["name"] for tool in seen[0].get("tools", [])}
-    expect("the tools", names == {"read_file", "write_file", "list_files", "run_command", "submit_answer"}, names)
+    expect("the tools", names == {"bash", "read_file", "write_file", "edit_file", "list_files", "submit_answer"} | {"grade"}, names)
     for number, (what, _, earned, stop, source, look) in enumerate(played):
         trace = traces.get(survey(number))
         if trace is None:

@@ -1,6 +1,7 @@
 """What the check scripts share: saying what was checked, loading packages, cheats and what they must not get."""
 
 import importlib
+import itertools
 import json
 import os
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 FAILED = []
 COUNT = [0]
+NUMBERS = itertools.count(1)
 
 
 def expect(what, condition, detail=""):
@@ -64,6 +66,13 @@ def modules(package):
     return [
         importlib.import_module(f"{name}.{part}") for part in ("core", "loading", "room", "judge", "workspace", "tree")
     ]
+
+
+async def use(place, name, *values):
+    """What a tool says when a policy uses it in a workspace; values go to its arguments in their order."""
+    tools = importlib.import_module(type(place).__module__.rpartition(".")[0] + ".tools")
+    keys = (key for key, _ in tools.built_in()[name]["keys"])
+    return await tools.carry_out(place, name, dict(zip(keys, values)), next(NUMBERS))
 
 
 def rows(loading, **arguments):

@@ -10,6 +10,7 @@ mod section;
 
 use std::sync::{Arc, OnceLock};
 
+use aec_judge::settle::order::Submitted;
 use aec_model::client::Model;
 use aec_rlm::report::ReportState;
 use aec_task::long_documents::settings::Guardrails;
@@ -173,11 +174,9 @@ fn finish(
         .with("planes", guard.usage())
         .with("settings", given.settings.effective());
     if !submission.sections.is_empty() {
-        rollout.submitted = Some(if context.task.output_path.ends_with(".json") {
-            facts_json(worked)
-        } else {
-            report.assemble()
-        });
+        let answer =
+            if context.task.output_path.ends_with(".json") { facts_json(worked) } else { report.assemble() };
+        rollout.submitted = Some(Submitted::Content(answer.into_bytes()));
     }
     rollout
 }

@@ -14,7 +14,7 @@ mod wire;
 
 use std::time::Duration;
 
-use aec_judge::settle::order::last_word;
+use aec_judge::settle::order::{Submitted, last_word};
 use aec_model::client::Model;
 use aec_model::failure::FailureKind;
 use aec_model::message::{Message, Part, Reply, Request, Role, Tool, ToolCall, Tools};
@@ -189,11 +189,11 @@ impl Work {
 
     /// What is handed over beside the output file: the report is submitted; the value of `FINAL`, or else what was said
     /// with it, is the last word.
-    fn handed_in(&self, output_path: &str) -> (Option<String>, Option<String>) {
+    fn handed_in(&self, output_path: &str) -> (Option<Submitted>, Option<String>) {
         if let Some(report) = &self.state.report
             && *lock(&self.state.submitted)
         {
-            return (Some(lock(report).assemble()), None);
+            return (Some(Submitted::Content(lock(report).assemble().into_bytes())), None);
         }
         let Some(finale) = &self.finale else { return (None, None) };
         let value = match &finale.value {

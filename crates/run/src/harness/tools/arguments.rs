@@ -29,19 +29,17 @@ impl Given {
     }
 
     /// A text that must be there.
-    pub(crate) fn text(&self, name: &str) -> Result<&str, String> {
-        match self.values.get(name) {
-            Some(Value::String(text)) => Ok(text),
-            Some(_) => Err(format!("`{name}` must be a string; {}", self.expected)),
-            None => Err(format!("`{name}` is missing; {}", self.expected)),
-        }
+    pub(crate) fn text(&mut self, name: &str) -> Result<String, String> {
+        let text = self.optional_text(name)?;
+        text.ok_or_else(|| self.complain(&format!("`{name}` is missing")))
     }
 
     /// A text that may be absent.
-    pub(crate) fn optional_text(&self, name: &str) -> Result<Option<&str>, String> {
-        match self.values.get(name) {
+    pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<String>, String> {
+        match self.values.remove(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(_) => self.text(name).map(Some),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(self.complain(&format!("`{name}` must be a string"))),
         }
     }
 
@@ -53,8 +51,13 @@ impl Given {
                 .as_u64()
                 .filter(|count| *count > 0)
                 .map(|count| Some(usize::try_from(count).unwrap_or(usize::MAX)))
-                .ok_or_else(|| format!("`{name}` must be a whole number above 0; {}", self.expected)),
+                .ok_or_else(|| self.complain(&format!("`{name}` must be a whole number above 0"))),
         }
+    }
+
+    /// What is wrong, with what was expected.
+    pub(crate) fn complain(&self, what: &str) -> String {
+        format!("{what}; {}", self.expected)
     }
 }
 
@@ -71,7 +74,7 @@ mod tests {
 
     #[test]
     fn good_arguments_are_read() {
-        let good = given(r#"{"path": "a", "offset": 3, "note": null}"#).unwrap();
+        let mut good = given(r#"{"path": "a", "offset": 3, "note": null}"#).unwrap();
         assert_eq!(good.text("path").unwrap(), "a");
         assert_eq!(good.optional_count("offset").unwrap(), Some(3));
         assert_eq!(good.optional_text("note").unwrap(), None);

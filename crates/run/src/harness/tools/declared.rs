@@ -5,17 +5,20 @@ use aec_task::task::Tool;
 /// Longest name that every provider takes.
 const LONGEST_NAME: usize = 64;
 
+/// What every model is told of a task's tool.
+pub(super) const ARGUMENTS: &str = "`command` is the line of arguments for the program, as in a shell.";
+
 /// A program that a task offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Declared {
+pub struct Declared {
     /// The name under which it is offered.
-    pub(crate) name: String,
+    pub name: String,
     /// Its path below the workspace.
-    pub(crate) place: String,
+    pub place: String,
     /// What it does.
-    pub(crate) description: String,
+    pub description: String,
     /// Whether it names pictures.
-    pub(crate) returns_image: bool,
+    pub returns_image: bool,
 }
 
 impl Declared {
@@ -42,6 +45,11 @@ impl Declared {
             });
         }
         declared
+    }
+
+    /// What a model is told of it.
+    pub(crate) fn offered(&self) -> String {
+        format!("{}\n{ARGUMENTS}", self.description.trim_end())
     }
 
     /// The line for the shell. The arguments are the model's own: it has a shell anyhow.

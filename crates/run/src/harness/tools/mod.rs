@@ -1,6 +1,8 @@
-//! The tools that agents have: a shell, files, the task's own programs, and a way to hand in an answer. What goes
-//! wrong with a call is told to whoever made it and never ends a trial.
+//! The tools that agents have: a shell, files, the task's own programs, and a way to hand in an answer. This is the one
+//! table of them: `tool_loop`, the native lane of evaluations and exported packages offer these names, arguments,
+//! limits and words. What goes wrong with a call is told to whoever made it and never ends a trial.
 
+mod action;
 mod arguments;
 mod declared;
 mod files;
@@ -9,20 +11,31 @@ mod output;
 mod result;
 mod shell;
 
-use aec_model::message::{Tool, ToolCall};
+use std::time::Duration;
+
+use aec_base::text::printable;
+use aec_model::message::{Tool, ToolCall, Tools};
+use aec_sandbox::SandboxError;
 use serde_json::{Value, json};
 
+pub use self::action::Action;
 use self::arguments::Given;
-pub(crate) use self::declared::Declared;
+pub use self::declared::Declared;
 pub(crate) use self::output::{cut_text, kept, show};
-pub(crate) use self::result::Ran;
-use super::{End, TrialContext};
+pub use self::result::Ran;
+use crate::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_TOOL_OUTPUT};
 
 /// Keys and kinds of a tool's arguments; a kind that ends with a question mark may be absent.
 type Keys = &'static [(&'static str, &'static str)];
 
 /// Hands in an answer.
-pub(crate) const SUBMIT: &str = "submit_answer";
+pub const SUBMIT: &str = "submit_answer";
+
+/// Bytes of a file that a tool reads or writes at most. A larger one is read in pieces, through the shell.
+pub const LARGEST_FILE: usize = 10 * 1024 * 1024;
+
+/// Longest line that the kernel takes as one argument, with some room.
+pub const LONGEST_COMMAND: usize = 120_000;
 
 /// Name, description and arguments of the tools that are always there.
 const BUILT_IN: [(&str, &str, Keys); 6] = [
@@ -53,110 +66,137 @@ const BUILT_IN: [(&str, &str, Keys); 6] = [
     ),
     (
         SUBMIT,
-        "Hand in the final answer: the whole content of the output file. The work ends after this turn. A file that \
-         you wrote there yourself counts before it.",
-        &[("answer", "string")],
+        "Hand in the final answer. With `content`, that is the answer, and it is also written to `path` (the output file \
+         when absent). With `path` alone, the file at that path is the answer. What you hand in last counts before any \
+         file. The work ends after this turn.",
+        &[("content", "string?"), ("path", "string?")],
     ),
 ];
 
 /// The arguments of a task's own tool.
 const DECLARED: Keys = &[("command", "string")];
 
-/// The tools of one agent at one task.
-#[derive(Debug)]
-pub(crate) struct Toolbox {
-    declared: Vec<Declared>,
-    /// Calls so far; outputs are numbered by it.
-    calls: u32,
-}
-
 /// The names of the tools that are always there.
 pub(crate) fn built_in_names() -> [&'static str; 6] {
     BUILT_IN.map(|(name, ..)| name)
 }
 
-impl Toolbox {
-    /// The built-in tools and those of the task.
-    pub(crate) fn new(tools: &[aec_task::task::Tool]) -> Self {
-        Self { declared: Declared::all(tools, &built_in_names()), calls: 0 }
+/// The table as exported packages carry it: how the tools are offered, what those of tasks take, and the limits.
+pub fn table() -> Value {
+    let tools: Vec<Value> = BUILT_IN.iter().map(|(name, about, keys)| described(name, about, keys)).collect();
+    json!({
+        "tools": tools,
+        "declared": described("", declared::ARGUMENTS, DECLARED),
+        "limits": {
+            "output": DEFAULT_TOOL_OUTPUT,
+            "kept_output": output::KEPT,
+            "file": LARGEST_FILE,
+            "command": LONGEST_COMMAND,
+            "command_timeout_sec": DEFAULT_COMMAND_TIMEOUT,
+            "processes": crate::room::MAX_PIDS,
+        },
+    })
+}
+
+/// A tool as models are offered it, with its keys in short: `[["path", "string"], ["offset", "integer?"]]`.
+fn described(name: &str, description: &str, keys: Keys) -> Value {
+    let Tool { name, description, parameters } = offer(name, description, keys);
+    json!({ "name": name, "description": description, "parameters": parameters, "keys": keys })
+}
+
+/// The tools of one task.
+#[derive(Debug)]
+pub struct Toolset {
+    declared: Vec<Declared>,
+    offers: Tools,
+}
+
+/// What a call may take, and where the task's answer belongs.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed<'a> {
+    /// Bytes of what a tool says that the model sees.
+    pub output: usize,
+    /// How long a command may take.
+    pub time: Duration,
+    /// The output file, below the workspace.
+    pub output_place: &'a str,
+}
+
+impl Toolset {
+    /// The built-in tools and those of a task.
+    pub fn new(tools: &[aec_task::task::Tool]) -> Self {
+        let declared = Declared::all(tools, &built_in_names());
+        let own = BUILT_IN.iter().map(|(name, about, keys)| offer(name, about, keys));
+        let offers: Vec<Tool> =
+            own.chain(declared.iter().map(|tool| offer(&tool.name, &tool.offered(), DECLARED))).collect();
+        Self { offers: offers.into(), declared }
     }
 
     /// Their names.
-    pub(crate) fn names(&self) -> Vec<&str> {
-        built_in_names().into_iter().chain(self.declared.iter().map(|tool| tool.name.as_str())).collect()
+    pub fn names(&self) -> Vec<&str> {
+        self.offers.iter().map(|tool| tool.name.as_str()).collect()
+    }
+
+    /// Those of the task.
+    pub fn declared(&self) -> &[Declared] {
+        &self.declared
     }
 
     /// How they are offered to a model.
-    pub(crate) fn offers(&self) -> Vec<Tool> {
-        let own = BUILT_IN.iter().map(|(name, description, keys)| offer(name, description, keys));
-        let declared = self.declared.iter().map(|tool| {
-            let description = format!(
-                "{}\n`command` is the line of arguments for the program, as in a shell.",
-                tool.description.trim_end()
-            );
-            offer(&tool.name, &description, DECLARED)
-        });
-        own.chain(declared).collect()
+    pub fn offers(&self) -> &Tools {
+        &self.offers
     }
 
-    /// Calls a tool. Only a room that is gone is an error.
-    pub(crate) async fn call(&mut self, call: &ToolCall, context: &mut TrialContext) -> Result<Ran, End> {
-        self.calls += 1;
-        let started = std::time::Instant::now();
-        let mut ran = match self.dispatch(call, context).await? {
-            Ok(ran) => ran,
-            Err(complaint) => Ran::refused(complaint),
-        };
-        if ran.duration.is_zero() {
-            ran.duration = started.elapsed();
+    /// What the model is told of its surroundings. The experiment's own prompt comes first.
+    pub fn system_prompt(&self, own: Option<&str>, output_path: &str) -> String {
+        let note = format!(
+            "You work in /workspace, where the files of the task are. Your answer belongs into {output_path}: hand it in \
+             with {SUBMIT}, or write that file. What you hand in counts first, then the file; your last message is taken \
+             as the content of the file only if there is neither.\n\nTools: {}. Several calls in one turn are \
+             carried out in order. Commands have no terminal and end after a while. The number of turns is limited, so \
+             write the answer before you polish it.",
+            self.names().join(", ")
+        );
+        match own {
+            Some(own) => format!("{}\n\n{note}", own.trim_end()),
+            None => note,
         }
-        Ok(ran)
     }
 
-    async fn dispatch(
-        &self,
-        call: &ToolCall,
-        context: &mut TrialContext,
-    ) -> Result<Result<Ran, String>, End> {
+    /// What a call asks for, or what is wrong with it.
+    pub fn read(&self, call: &ToolCall) -> Result<Action, String> {
         if let Some(tool) = self.declared.iter().find(|tool| tool.name == call.name) {
-            let given = Given::read(call, DECLARED);
-            let arguments = match given.as_ref().map_err(Clone::clone).and_then(|given| given.text("command"))
-            {
-                Ok(arguments) => arguments,
-                Err(complaint) => return Ok(Err(complaint)),
-            };
-            let workspace = context.workspace().await?;
-            let line = tool.line(workspace.root(), arguments);
-            return shell::run(context, &workspace, self.calls, line, tool.returns_image).await;
+            let arguments = Given::read(call, DECLARED)?.text("command")?;
+            return Ok(Action::Program { tool: tool.clone(), arguments });
         }
-        let Some((name, _, keys)) = BUILT_IN.iter().find(|(name, ..)| *name == call.name) else {
-            let known = self.names().join(", ");
-            let name = aec_base::text::printable(&call.name);
-            return Ok(Err(format!("there is no tool `{name}`; the tools are {known}")));
-        };
-        let given = match Given::read(call, keys) {
-            Ok(given) => given,
-            Err(complaint) => return Ok(Err(complaint)),
-        };
-        if *name == SUBMIT {
-            return Ok(given.text("answer").map(Ran::submission));
-        }
-        let budget = context.agent.parameters.tool_output as usize;
-        let workspace = context.workspace().await?;
-        let text = match *name {
-            "bash" => {
-                let command = match given.text("command") {
-                    Ok(command) => command.to_owned(),
-                    Err(complaint) => return Ok(Err(complaint)),
-                };
-                return shell::run(context, &workspace, self.calls, command, false).await;
+        match BUILT_IN.iter().find(|(name, ..)| *name == call.name) {
+            Some((name, _, keys)) => Action::of(name, Given::read(call, keys)?),
+            None => {
+                let known = self.names().join(", ");
+                Err(format!("there is no tool `{}`; the tools are {known}", printable(&call.name)))
             }
-            "read_file" => files::read(&given, &workspace, budget).await,
-            "write_file" => files::write(&given, &workspace).await,
-            "edit_file" => files::edit(&given, &workspace).await,
-            _ => files::list(&given, &workspace, budget).await,
-        };
-        Ok(text.map(Ran::said))
+        }
+    }
+}
+
+/// What keeps a tool from doing what it was asked for.
+#[derive(Debug)]
+enum Trouble {
+    /// The caller's own mistake, in words for it.
+    Told(String),
+    /// The room failed.
+    Room(SandboxError),
+}
+
+impl From<String> for Trouble {
+    fn from(complaint: String) -> Self {
+        Self::Told(complaint)
+    }
+}
+
+impl From<SandboxError> for Trouble {
+    fn from(error: SandboxError) -> Self {
+        Self::Room(error)
     }
 }
 

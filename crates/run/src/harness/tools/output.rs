@@ -8,7 +8,7 @@ use aec_sandbox::{Captured, OutputLimits};
 use crate::workspace::Workspace;
 
 /// Bytes of each half of a stream that are kept for the file of the whole output.
-const KEPT: usize = 5 * 1024 * 1024;
+pub(super) const KEPT: usize = 5 * 1024 * 1024;
 
 /// The room's directory for files of whole outputs.
 const LOGS: &str = "/logs";

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use aec_base::digest::Digest;
+use aec_judge::settle::order::Submitted;
 use aec_model::message::Part;
 
 use crate::trajectory::ToolOutcome;
 
 /// What a tool call came to.
 #[derive(Debug, Default)]
-pub(crate) struct Ran {
+pub struct Ran {
     /// What it printed, as the model sees it.
     pub(crate) stdout: String,
     /// What it complained of.
@@ -29,7 +30,7 @@ pub(crate) struct Ran {
     /// Their paths.
     pub(crate) media: Vec<String>,
     /// The answer that it handed in.
-    pub(crate) submitted: Option<String>,
+    pub submitted: Option<Submitted>,
 }
 
 impl Ran {
@@ -39,17 +40,17 @@ impl Ran {
     }
 
     /// A call that could not be carried out.
-    pub(crate) fn refused(complaint: String) -> Self {
+    pub fn refused(complaint: String) -> Self {
         Self { stderr: complaint, exit_code: Some(1), is_error: true, ..Self::default() }
     }
 
     /// An answer.
-    pub(crate) fn submission(answer: &str) -> Self {
-        Self { submitted: Some(answer.to_owned()), ..Self::said("the answer is handed in".to_owned()) }
+    pub(crate) fn submission(answer: Submitted) -> Self {
+        Self { submitted: Some(answer), ..Self::said("the answer is handed in".to_owned()) }
     }
 
     /// What the model is told.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         if !self.is_program {
             let text = if self.is_error { format!("error: {}", self.stderr) } else { self.stdout.clone() };
             return if text.trim().is_empty() { "(no output)".to_owned() } else { text };
@@ -68,7 +69,7 @@ impl Ran {
     }
 
     /// The part of the next message that answers a call.
-    pub(crate) fn part(&mut self, call_id: &str) -> Part {
+    pub fn part(&mut self, call_id: &str) -> Part {
         let mut parts = vec![Part::text(self.text())];
         parts.append(&mut self.images);
         Part::ToolResult { call_id: call_id.to_owned(), parts, is_error: self.is_error }

@@ -1,0 +1,131 @@
+//! What a call asks for, its arguments checked, and carrying it out in a workspace.
+
+use aec_judge::settle::order::Submitted;
+use aec_sandbox::SandboxError;
+
+use super::arguments::Given;
+use super::{Allowed, Declared, LARGEST_FILE, Ran, Trouble, files, shell};
+use crate::workspace::Workspace;
+
+/// What a call asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A command for the shell.
+    Run {
+        /// Its line.
+        line: String,
+    },
+    /// A program of the task's own.
+    Program {
+        /// Which one.
+        tool: Declared,
+        /// The line of its arguments.
+        arguments: String,
+    },
+    /// Some lines of a file, or all of it.
+    Read {
+        /// Its path.
+        path: String,
+        /// The first line, counted from 1.
+        offset: Option<usize>,
+        /// How many lines.
+        limit: Option<usize>,
+    },
+    /// A file with this content.
+    Write {
+        /// Its path.
+        path: String,
+        /// Its content.
+        content: String,
+    },
+    /// One text for another.
+    Edit {
+        /// The path of the file.
+        path: String,
+        /// What is there.
+        old: String,
+        /// What is to be there.
+        new: String,
+    },
+    /// The files below a directory.
+    List {
+        /// Its path.
+        path: String,
+    },
+    /// An answer, to be written to the output file or another one.
+    Submit {
+        /// The answer.
+        content: String,
+        /// The file; the output file when absent.
+        path: Option<String>,
+    },
+    /// A file that is the answer.
+    SubmitFile {
+        /// Its path.
+        path: String,
+    },
+}
+
+impl Action {
+    /// What arguments ask of a built-in tool.
+    pub(super) fn of(name: &str, mut given: Given) -> Result<Self, String> {
+        Ok(match name {
+            "bash" => Self::Run { line: given.text("command")? },
+            "read_file" => Self::Read {
+                path: given.text("path")?,
+                offset: given.optional_count("offset")?,
+                limit: given.optional_count("limit")?,
+            },
+            "write_file" => Self::Write { path: given.text("path")?, content: given.text("content")? },
+            "edit_file" => {
+                Self::Edit { path: given.text("path")?, old: given.text("old")?, new: given.text("new")? }
+            }
+            "list_files" => Self::List { path: given.optional_text("path")?.unwrap_or_default() },
+            _ => match (given.optional_text("content")?, given.optional_text("path")?) {
+                (Some(content), _) if content.len() > LARGEST_FILE => {
+                    return Err(format!("cannot hand in the answer: it is larger than {LARGEST_FILE} bytes"));
+                }
+                (Some(content), path) => Self::Submit { content, path },
+                (None, Some(path)) => Self::SubmitFile { path },
+                (None, None) => return Err(given.complain("`content` and `path` are both missing")),
+            },
+        })
+    }
+
+    /// Does it. What goes wrong with it is a result too; only a room that failed is an error. `number` tells outputs that
+    /// are kept in files apart.
+    pub async fn carry_out(
+        self,
+        workspace: &Workspace,
+        number: u32,
+        allowed: &Allowed<'_>,
+    ) -> Result<Ran, SandboxError> {
+        let done = match self {
+            Self::Run { line } => shell::run(workspace, number, line, false, allowed).await,
+            Self::Program { tool, arguments } => {
+                let line = tool.line(workspace.root(), &arguments);
+                shell::run(workspace, number, line, tool.returns_image, allowed).await
+            }
+            Self::Read { path, offset, limit } => {
+                files::read(workspace, &path, offset, limit, allowed.output).await
+            }
+            Self::Write { path, content } => files::write(workspace, &path, content).await,
+            Self::Edit { path, old, new } => files::edit(workspace, &path, &old, &new).await,
+            Self::List { path } => files::list(workspace, &path, allowed.output).await,
+            Self::Submit { content, path } => {
+                let path = path.as_deref().unwrap_or(allowed.output_place);
+                let stored = files::hand_in(workspace, path, content.clone()).await;
+                stored.map(|()| Ran::submission(Submitted::Content(content.into_bytes())))
+            }
+            Self::SubmitFile { path } => {
+                let found = files::find(workspace, &path).await;
+                found.map(|place| Ran::submission(Submitted::File(place)))
+            }
+        };
+        match done {
+            Ok(ran) => Ok(ran),
+            Err(Trouble::Told(complaint)) => Ok(Ran::refused(complaint)),
+            Err(Trouble::Room(error)) => Err(error),
+        }
+    }
+}
