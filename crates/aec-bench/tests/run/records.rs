@@ -167,7 +167,11 @@ fn successes_and_failures_are_recorded_alike_and_answers_have_a_source() {
     let said: Vec<String> = seen.iter().map(|row| format!("{row:?}")).collect();
     insta::assert_snapshot!("outcomes", said.join("\n"));
     let find = |task: &str| seen.iter().find(|row| row.0 == task).unwrap().clone();
-    assert_eq!((find("000").2, find("000").3), (Some(OutputSource::File), Some(1.0)), "a file comes first");
+    assert_eq!(
+        (find("000").2, find("000").3),
+        (Some(OutputSource::Submitted), Some(0.0)),
+        "a submission comes first"
+    );
     assert_eq!((find("001").2, find("001").3), (Some(OutputSource::Submitted), Some(0.5)));
     assert_eq!((find("002").2, find("002").3), (Some(OutputSource::FinalText), Some(1.0)));
     assert_eq!(

@@ -175,7 +175,8 @@ pub(super) fn check(
         .calls_by_name
         .keys()
         .any(|tool| tool != "submit_answer" && tool != "read_file" && tool != "list_files");
-    let handed_in_a_file = rollout.submitted().is_some_and(|submission| submission.text.is_none() && submission.path.is_some());
+    let handed_in_a_file =
+        rollout.submitted().is_some_and(|submission| submission.text.is_none() && submission.path.is_some());
     if handed_in_a_file || wrote && answer.is_none_or(|answer| !answer.submitted) {
         return unverified("the answer may be a file of the workspace, which is not in the sample");
     }
