@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use aec_judge::judge::Isolation;
 use aec_judge::settle::freeze::{Freezer, Frozen, Unfrozen};
 use aec_judge::settle::order::{Files, Handed};
 use aec_sandbox::{ExecResult, ExecSpec, Kind, Level, Sandbox, SandboxError, Stopper, Tree, WalkLimits};
@@ -40,7 +41,8 @@ pub type Opening = Box<dyn Fn(&Files) -> Result<Box<dyn Sandbox>, SandboxError> 
 pub struct Workspace(Arc<Inner>);
 
 struct Inner {
-    room: OnceLock<(Mutex<Box<dyn Sandbox>>, Option<Stopper>)>,
+    room: OnceLock<Mutex<Box<dyn Sandbox>>>,
+    stopper: OnceLock<Stopper>,
     /// The files, until there is a room.
     memory: Mutex<Option<Memory>>,
     root: Box<str>,
@@ -69,19 +71,30 @@ impl Workspace {
     }
 
     /// Files that stay in memory, at most so many bytes of a disk, until a command needs a room.
-    pub fn in_memory(files: Files, disk_bytes: u64, has_rooms: bool, open: Opening) -> Self {
-        let home = if has_rooms { HOME } else { HOME_WITHOUT_ROOM };
+    pub fn in_memory(files: Files, disk_bytes: u64, isolation: Isolation, open: Opening) -> Self {
+        let home = match isolation {
+            Isolation::Room => HOME,
+            Isolation::None => HOME_WITHOUT_ROOM,
+        };
         Self::with(Some(Memory::new(files, disk_bytes, open)), WORKSPACE, home)
     }
 
     fn with(memory: Option<Memory>, root: &str, home: &str) -> Self {
         let (root, home) = (root.into(), home.into());
-        Self(Arc::new(Inner { room: OnceLock::new(), memory: Mutex::new(memory), root, home }))
+        Self(Arc::new(Inner {
+            room: OnceLock::new(),
+            stopper: OnceLock::new(),
+            memory: Mutex::new(memory),
+            root,
+            home,
+        }))
     }
 
     fn take_over(&self, room: Box<dyn Sandbox>) {
-        let stopper = room.stopper();
-        self.0.room.get_or_init(|| (Mutex::new(room), stopper));
+        if let Some(stopper) = room.stopper() {
+            self.0.stopper.get_or_init(|| stopper);
+        }
+        self.0.room.get_or_init(|| Mutex::new(room));
     }
 
     /// The files, as long as they are in memory.
@@ -109,7 +122,7 @@ impl Workspace {
 
     /// Ends everything in the room, a command that runs included.
     pub fn stop(&self) {
-        if let Some((_, Some(stopper))) = self.0.room.get() {
+        if let Some(stopper) = self.0.stopper.get() {
             stopper.stop();
         }
     }
@@ -236,7 +249,9 @@ impl Workspace {
             self.take_over(held.open()?);
             *memory = None;
         }
-        let (room, _) = self.0.room.get().ok_or(SandboxError::Gone)?;
+        // A command may keep the room for long; who looks at the files meanwhile must not wait for this caller.
+        drop(memory);
+        let room = self.0.room.get().ok_or(SandboxError::Gone)?;
         Ok(room.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

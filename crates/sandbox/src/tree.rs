@@ -185,7 +185,8 @@ impl Here {
     fn make_parents(&self, path: &Path) -> io::Result<()> {
         let mut above = PathBuf::new();
         let mut parent: Option<OwnedFd> = None;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Links are refused by `resolve`, which then says that there is one.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parents = path.parent().into_iter().flat_map(Path::components);
         for component in parents {
             let Component::Normal(name) = component else {

@@ -74,7 +74,9 @@ fn lanes_and_their_reasons_are_told() {
     let outputs = manifest.tasks.iter().find(|task| task.task_id == "civil/outputs").unwrap();
     assert_eq!(outputs.outputs.as_deref(), Some(["a.json".to_owned(), "plots".to_owned()].as_slice()));
     let tool = manifest.tasks.iter().find(|task| task.task_id == "civil/tool").unwrap();
-    assert!(tool.prompts.stateful.contains("python3 /workspace/tools/calc.py"), "{}", tool.prompts.stateful);
+    assert!(tool.prompts.stateful.contains("submit_answer, calc."), "{}", tool.prompts.stateful);
+    let offered = &tool.tools[0];
+    assert_eq!((offered.name.as_str(), offered.path.as_str()), ("calc", "tools/calc.py"));
 }
 
 #[test]
@@ -82,11 +84,16 @@ fn a_package_has_the_documented_files() {
     let project = lanes();
     let data = project.export("--name aec-lanes").data();
     let written = files_below(&project.package("aec_lanes"));
-    let mut wanted: BTreeSet<String> =
-        ["README.md", "pyproject.toml", "aec_lanes/pyproject.toml", "aec_lanes/tasks.json"]
-            .into_iter()
-            .map(ToOwned::to_owned)
-            .collect();
+    let mut wanted: BTreeSet<String> = [
+        "README.md",
+        "pyproject.toml",
+        "aec_lanes/pyproject.toml",
+        "aec_lanes/tasks.json",
+        "aec_lanes/tools.json",
+    ]
+    .into_iter()
+    .map(ToOwned::to_owned)
+    .collect();
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/environment");
     for (name, text) in files_below(&sources).into_iter().filter(|(name, _)| name.ends_with(".py")) {
         assert_eq!(written.get(&format!("aec_lanes/{name}")), Some(&text), "{name}");

@@ -49,13 +49,12 @@ impl Workspace {
     pub(super) fn new(setup: Arc<WorkspaceSetup>) -> Self {
         let given = setup.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
         let bytes = u64::from(setup.storage_mb) * 1024 * 1024;
-        let has_rooms = setup.isolation == Isolation::Room;
         let opened = Arc::clone(&setup);
         let open = Box::new(move |files: &Files| {
             let opener = opened.opener();
             opener.open_here(files.iter().map(|(path, content)| (path.as_str(), &**content)))
         });
-        let place = Place::in_memory(given.collect(), bytes, has_rooms, open);
+        let place = Place::in_memory(given.collect(), bytes, setup.isolation, open);
         Self { setup, place, submitted: None }
     }
 

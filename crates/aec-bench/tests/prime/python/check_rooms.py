@@ -327,7 +327,7 @@ async def check_tools(mixed, directory):
         before = await use(place, "bash", "cat alive | wc -l; ps -e | grep -c sleep")
         after = await use(place, "bash", "cat alive | wc -l; ps -e | grep -c sleep")
         expect(
-            "nothing outlives its command", before == after and before.endswith("\n0\n\n[exit code: 1]"), (before, after)
+            "nothing outlives its command", before == after and before.splitlines()[1] == "0", (before, after)
         )
         verdict = await judge.judge(package, row.task, row.terms, place, "")
         expect("all cheats together earn nothing", verdict.reward == 0.0 and verdict.fault is None, verdict)

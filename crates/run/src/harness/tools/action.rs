@@ -9,59 +9,39 @@ use crate::workspace::Workspace;
 
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the arguments of the tools")]
 pub enum Action {
-    /// A command for the shell.
     Run {
-        /// Its line.
         line: String,
     },
-    /// A program of the task's own.
     Program {
-        /// Which one.
         tool: Declared,
-        /// The line of its arguments.
         arguments: String,
     },
-    /// Some lines of a file, or all of it.
     Read {
-        /// Its path.
         path: String,
-        /// The first line, counted from 1.
         offset: Option<usize>,
-        /// How many lines.
         limit: Option<usize>,
     },
-    /// A file with this content.
     Write {
-        /// Its path.
         path: String,
-        /// Its content.
         content: String,
     },
-    /// One text for another.
     Edit {
-        /// The path of the file.
         path: String,
-        /// What is there.
         old: String,
-        /// What is to be there.
         new: String,
     },
-    /// The files below a directory.
     List {
-        /// Its path.
         path: String,
     },
-    /// An answer, to be written to the output file or another one.
+    /// An answer, to be written to the output file unless it names another one.
     Submit {
-        /// The answer.
         content: String,
-        /// The file; the output file when absent.
         path: Option<String>,
     },
     /// A file that is the answer.
     SubmitFile {
-        /// Its path.
         path: String,
     },
 }

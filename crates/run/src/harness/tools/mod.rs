@@ -23,7 +23,7 @@ use self::arguments::Given;
 pub use self::declared::Declared;
 pub(crate) use self::output::{cut_text, kept, show};
 pub use self::result::Ran;
-use crate::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_TOOL_OUTPUT};
+use crate::parameters::DEFAULT_TOOL_OUTPUT;
 
 /// Keys and kinds of a tool's arguments; a kind that ends with a question mark may be absent.
 type Keys = &'static [(&'static str, &'static str)];
@@ -92,8 +92,6 @@ pub fn table() -> Value {
             "kept_output": output::KEPT,
             "file": LARGEST_FILE,
             "command": LONGEST_COMMAND,
-            "command_timeout_sec": DEFAULT_COMMAND_TIMEOUT,
-            "processes": crate::room::MAX_PIDS,
         },
     })
 }
