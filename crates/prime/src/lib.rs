@@ -12,5 +12,5 @@ pub mod training_data;
 
 use aec_base::document::Family;
 
-/// Problems of packages and of the service are `H…`.
-pub const FAMILY: Family = Family('H');
+/// Problems of packages and of the service are `H…`, as those of imports.
+pub const FAMILY: Family = aec_run::import::FAMILY;

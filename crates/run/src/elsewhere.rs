@@ -121,18 +121,28 @@ pub fn judge(bench: Bench<'_>, task: &PreparedTask, workspace: &Path, ours: &[&s
             return lost(Outcome::InfraFault, fault(Boundary::Sandbox, kind, message, may_pass));
         }
     };
+    judge_frozen(bench, task, frozen.submission, frozen.source)
+}
+
+/// Judges what was frozen of an agent's work.
+pub(crate) fn judge_frozen(
+    bench: Bench<'_>,
+    task: &PreparedTask,
+    submission: Submission,
+    source: Option<OutputSource>,
+) -> Judgement {
     let Some(judge) = bench.judge else {
         return Judgement {
             outcome: Outcome::Unverified,
             fault: None,
-            submission: Some(frozen.submission),
-            source: frozen.source,
+            submission: Some(submission),
+            source,
             verdict: None,
         };
     };
     let verdict = match &task.verifier {
-        Some(files) => judge.verdict_by(files, &JudgeLimits::from(&task.task), &frozen.submission),
-        None => judge.verdict(&task.task, &frozen.submission),
+        Some(files) => judge.verdict_by(files, &JudgeLimits::from(&task.task), &submission),
+        None => judge.verdict(&task.task, &submission),
     };
     let reason = verdict.fault.clone().unwrap_or_default();
     let found = match verdict.outcome {
@@ -146,8 +156,8 @@ pub fn judge(bench: Bench<'_>, task: &PreparedTask, workspace: &Path, ours: &[&s
     Judgement {
         outcome: verdict.outcome,
         fault: found,
-        submission: Some(frozen.submission),
-        source: frozen.source,
+        submission: Some(submission),
+        source,
         verdict: Some(verdict),
     }
 }

@@ -1,6 +1,7 @@
 //! What a record says of a rollout where reports look for it: the keys of `agent_result`, the frame in the agent's
 //! configuration, and the fault.
 
+use aec_ledger::record::{Boundary, Fault};
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ fn stop_reason(rollout: &Rollout) -> &'static str {
         StopKind::PromptTooLong => "provider_error",
         StopKind::Timeout => "timeout",
         StopKind::Error => match rollout.error.as_ref().map(boundary) {
-            Some("provider") => "provider_error",
+            Some(Boundary::Provider) => "provider_error",
             _ => "failed",
         },
         StopKind::Other => "other",
@@ -65,42 +66,33 @@ pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
     .collect()
 }
 
-/// What went wrong, on whose side.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// On whose side: the name of a boundary as records write it.
-    pub boundary: &'static str,
-    /// The kind: a model failure or a limit, as records write it.
-    pub kind: Option<&'static str>,
-    /// In one line.
-    pub message: String,
-    /// Whether another attempt may go better.
-    pub is_retryable: bool,
-}
-
 /// What went wrong in a rollout, if something did.
 pub fn fault(rollout: &Rollout) -> Option<Fault> {
-    let fault =
-        |boundary, kind, message: String| Some(Fault { boundary, kind, message, is_retryable: false });
+    let fault = |boundary, kind: Option<&str>, message: String| {
+        Some(Fault { boundary, kind: kind.map(str::to_owned), message, retryable: false })
+    };
     if let Some(error) = &rollout.error {
         let boundary = boundary(error);
-        let is_retryable = matches!(boundary, "sandbox" | "internal");
-        return Some(Fault { boundary, kind: kind(error), message: one_line(error), is_retryable });
+        let found = fault(boundary, kind(error), one_line(error));
+        return found.map(|found| Fault { retryable: boundary == Boundary::Sandbox, ..found });
     }
     if rollout.is_empty_response {
-        return fault("provider", Some("empty"), "the model answered with nothing".to_owned());
+        return fault(Boundary::Provider, Some("empty"), "the model answered with nothing".to_owned());
     }
-    let limit =
-        |kind: &'static str| fault("harness", Some(kind), format!("a limit ended the agent's work: {kind}"));
+    let limit = |kind: &'static str| {
+        fault(Boundary::Harness, Some(kind), format!("a limit ended the agent's work: {kind}"))
+    };
     match rollout.stop.kind {
         StopKind::TurnLimit => limit("turn_limit_reached"),
         StopKind::TokenLimit => limit("token_budget_reached"),
         StopKind::Timeout => limit("timeout"),
-        StopKind::PromptTooLong => {
-            fault("provider", Some("overlong"), "the conversation did not fit into the model".to_owned())
-        }
+        StopKind::PromptTooLong => fault(
+            Boundary::Provider,
+            Some("overlong"),
+            "the conversation did not fit into the model".to_owned(),
+        ),
         StopKind::Error => {
-            fault("harness", Some("agent_error"), "the rollout ended with an error".to_owned())
+            fault(Boundary::Harness, Some("agent_error"), "the rollout ended with an error".to_owned())
         }
         _ => None,
     }
@@ -108,7 +100,7 @@ pub fn fault(rollout: &Rollout) -> Option<Fault> {
 
 /// On whose side an error lies. Writers name theirs by class; one that is unknown lies with the environment's
 /// program.
-fn boundary(error: &RolloutError) -> &'static str {
+fn boundary(error: &RolloutError) -> Boundary {
     let is = |kinds: &[&str]| kinds.iter().any(|kind| error.is(kind));
     if is(&[
         "EmptyModelResponseError",
@@ -117,13 +109,13 @@ fn boundary(error: &RolloutError) -> &'static str {
         "ModelError",
         "ProviderError",
     ]) {
-        "provider"
+        Boundary::Provider
     } else if is(&["SandboxError", "BrowserSandboxError", "InfraError", "TunnelError", "InterceptionError"]) {
-        "sandbox"
+        Boundary::Sandbox
     } else if is(&["TaskError", "EnvError"]) {
-        "task"
+        Boundary::Task
     } else {
-        "harness"
+        Boundary::Harness
     }
 }
 
@@ -137,8 +129,8 @@ fn kind(error: &RolloutError) -> Option<&'static str> {
     if error.is("InvalidModelResponseError") {
         return Some("protocol");
     }
-    if boundary(error) != "provider" {
-        return (boundary(error) == "harness").then_some("agent_error");
+    if boundary(error) != Boundary::Provider {
+        return (boundary(error) == Boundary::Harness).then_some("agent_error");
     }
     match error.status_code? {
         401 | 403 => Some("auth"),

@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Cursor};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use crate::rollouts::document::{Piece, Pieces};
@@ -23,7 +24,7 @@ pub struct Row {
     /// The line on which it begins, from 1.
     pub line: u64,
     /// The row as it was written.
-    pub raw: Vec<u8>,
+    pub raw: Bytes,
     /// Its rollouts: one, or as many as took part in an episode.
     pub rollouts: Vec<Rollout>,
 }
@@ -96,7 +97,7 @@ impl<R: BufRead> Rows<R> {
                 None
             }
             Ok(parsed) => Some(match rollouts(parsed) {
-                Ok(rollouts) => Ok(Row { line, raw: bytes, rollouts }),
+                Ok(rollouts) => Ok(Row { line, raw: bytes.into(), rollouts }),
                 Err(kind) => Err(Problem::new(&self.file, Some(line), kind)),
             }),
             Err(kind) => {
@@ -209,6 +210,18 @@ impl<R: BufRead> Iterator for Rows<R> {
 
 fn is_page(object: &Object) -> bool {
     object.get("samples").is_some_and(Value::is_array) && !sample::is_sample(object)
+}
+
+/// A sample as a hosted evaluation gives it; `evaluation` names it in problems.
+pub fn sample(raw: Bytes, evaluation: &Path) -> Result<Row, Problem> {
+    let read = match raw.len() {
+        ..=ROW_LIMIT => json::parse(&raw).and_then(rollouts),
+        _ => Err(ProblemKind::TooLong { limit: ROW_LIMIT }),
+    };
+    match read {
+        Ok(rollouts) => Ok(Row { line: 1, raw, rollouts }),
+        Err(kind) => Err(Problem::new(evaluation, None, kind)),
+    }
 }
 
 /// The rollouts of a row.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use aec_ledger::record::Boundary;
 use aec_prime::rollouts::message::Role;
 use aec_prime::rollouts::outcome;
 use aec_prime::rollouts::problem::Note;
@@ -182,7 +183,7 @@ fn a_run_with_workspace_tools_tells_what_happened() {
     assert_eq!(errors.stop.kind, StopKind::NoToolsCalled);
 
     assert!(empty.is_empty_response);
-    assert_eq!(outcome::fault(&empty).unwrap().kind, Some("empty"));
+    assert_eq!(outcome::fault(&empty).unwrap().kind.as_deref(), Some("empty"));
     assert_eq!(empty.error.unwrap().chain, ["EmptyModelResponseError"]);
 
     assert_eq!(odd.notes, [Note::HalfSurrogate { count: 1 }]);
@@ -265,12 +266,12 @@ fn traces_with_tools_of_a_server_are_read() {
     assert_eq!((good.tokens_in, good.reward), (Some(300), Some(1.0)));
     assert_eq!(good.tools.len(), 2);
     assert!(empty.is_empty_response);
-    assert_eq!(outcome::fault(&empty).unwrap().kind, Some("empty"));
+    assert_eq!(outcome::fault(&empty).unwrap().kind.as_deref(), Some("empty"));
     let run = source("v040-tools").run.unwrap();
     assert_eq!((run.split(), run.seed()), (Some("eval"), Some(&7.into())));
     for rollout in rollouts("v040-provider-error") {
         let fault = outcome::fault(&rollout).unwrap();
-        assert_eq!((fault.boundary, fault.kind), ("provider", Some("server")));
+        assert_eq!((fault.boundary, fault.kind.as_deref()), (Boundary::Provider, Some("server")));
         assert_eq!((rollout.reward, rollout.tokens_in, rollout.timing.scoring), (None, None, None));
         assert!(rollout.messages.is_empty() && !rollout.is_empty_response);
         assert_eq!(rollout.instruction().map(|text| text.starts_with("CASE=")), Some(true));

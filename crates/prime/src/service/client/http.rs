@@ -8,7 +8,6 @@ use reqwest::header::{
 };
 use reqwest::redirect::Policy;
 use reqwest::{Method, Response, StatusCode};
-use serde_json::Value;
 use url::Url;
 
 use super::{ApiError, ApiErrorKind, ClientOptions, PlainHttp, Query};
@@ -59,7 +58,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    fn fail(&self, kind: ApiErrorKind) -> ApiError {
+    pub(super) fn fail(&self, kind: ApiErrorKind) -> ApiError {
         ApiError::new(self.call.clone(), kind)
     }
 
@@ -91,14 +90,14 @@ impl Http {
     }
 
     /// Sends a request and reads its answer; no content counts as an empty object.
-    pub(super) async fn send(&self, message: &Message<'_>, timeout: Duration) -> Result<Value, ApiError> {
+    pub(super) async fn send(&self, message: &Message<'_>, timeout: Duration) -> Result<Bytes, ApiError> {
         match tokio::time::timeout(timeout, self.exchange(message)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(message.fail(ApiErrorKind::Timeout { after: timeout })),
         }
     }
 
-    async fn exchange(&self, message: &Message<'_>) -> Result<Value, ApiError> {
+    async fn exchange(&self, message: &Message<'_>) -> Result<Bytes, ApiError> {
         let mut url = message.url.clone();
         for _ in 0..=MOST_REDIRECTS {
             let response = self.request(message, url.clone()).await?;
@@ -122,7 +121,7 @@ impl Http {
         request.send().await.map_err(broken)
     }
 
-    async fn read(&self, message: &Message<'_>, response: Response) -> Result<Value, ApiError> {
+    async fn read(&self, message: &Message<'_>, response: Response) -> Result<Bytes, ApiError> {
         let status = response.status();
         let retry_after = retry_after(response.headers(), SystemTime::now());
         if !status.is_success() {
@@ -132,12 +131,9 @@ impl Http {
         let body = limited(message, response, self.longest_answer).await?;
         // Storage answers uploads in its own words, and nobody reads them.
         if message.key.is_none() || body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Value::Object(serde_json::Map::new()));
+            return Ok(Bytes::from_static(b"{}"));
         }
-        serde_json::from_slice(&body).map_err(|error| {
-            let reason = format!("not JSON (line {}, column {})", error.line(), error.column());
-            message.fail(ApiErrorKind::Malformed { reason })
-        })
+        Ok(body)
     }
 }
 

@@ -10,6 +10,7 @@ mod pause;
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::Value;
 use url::Url;
 
@@ -107,6 +108,12 @@ impl Client {
         self.repeatable(&message, self.options.answer_timeout).await
     }
 
+    /// Reads something as it was sent, for callers that read it themselves. Repeated if the service is busy.
+    pub(crate) async fn get_bytes(&self, path: &[&str], query: &Query<'_>) -> Result<Bytes, ApiError> {
+        let message = self.message("GET", path, query, None)?;
+        self.repeated(&message, self.options.answer_timeout).await
+    }
+
     /// Reads something once, for callers that ask again anyway.
     pub async fn get_once(&self, path: &[&str], query: &Query<'_>) -> Result<Value, ApiError> {
         let message = self.message("GET", path, query, None)?;
@@ -146,7 +153,7 @@ impl Client {
     }
 
     /// Stores bytes at an address that the service handed out. The key is not sent there. Repeated if it is busy.
-    pub async fn upload(&self, address: &str, bytes: &bytes::Bytes) -> Result<(), ApiError> {
+    pub async fn upload(&self, address: &str, bytes: &Bytes) -> Result<(), ApiError> {
         let url = http::checked_address(address, self.options.plain_http)?;
         // The query of such an address is a signature and is not shown.
         let shown = format!("{}{}", url.host_str().unwrap_or_default(), url.path());
@@ -178,20 +185,31 @@ impl Client {
     }
 
     async fn once(&self, message: &Message<'_>, timeout: Duration) -> Result<Value, ApiError> {
-        self.http.send(message, timeout).await.map(unwrapped)
+        parsed(message, &self.http.send(message, timeout).await?)
     }
 
     async fn repeatable(&self, message: &Message<'_>, timeout: Duration) -> Result<Value, ApiError> {
+        parsed(message, &self.repeated(message, timeout).await?)
+    }
+
+    async fn repeated(&self, message: &Message<'_>, timeout: Duration) -> Result<Bytes, ApiError> {
         let mut pause = Pause::new(&self.options);
         loop {
             let error = match self.http.send(message, timeout).await {
-                Ok(value) => return Ok(unwrapped(value)),
+                Ok(body) => return Ok(body),
                 Err(error) => error,
             };
             let Some(wait) = pause.after(&error) else { return Err(error) };
             tokio::time::sleep(wait).await;
         }
     }
+}
+
+fn parsed(message: &Message<'_>, body: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(body).map(unwrapped).map_err(|error| {
+        let reason = format!("not JSON (line {}, column {})", error.line(), error.column());
+        message.fail(ApiErrorKind::Malformed { reason })
+    })
 }
 
 /// Some answers come inside `{"data": …}`, some do not. Lists keep their wrapper, which holds the totals.
