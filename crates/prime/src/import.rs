@@ -10,8 +10,8 @@ use aec_base::timestamp::Timestamp;
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::{AgentStatus, Artefact, Cost, OutputSource, TaskFacts, Timing};
 use aec_run::conversation::CONVERSATION_FILE;
-use aec_run::elsewhere::Ending;
-use aec_run::import::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Keeper, Left, Told};
+use aec_run::elsewhere::{Bench, Ending};
+use aec_run::import::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
 use aec_run::import::{ImportError, Importer, KnownTasks, RolloutKey, Row as RolloutRow, is_agents_doing};
 use aec_run::task::PreparedTask;
 use aec_run::trajectory::TRAJECTORY_FILE;
@@ -136,7 +136,7 @@ impl Foreign for Sample<'_> {
             agent: ForeignAgent {
                 name: model.clone().unwrap_or_else(|| "unknown".to_owned()),
                 revision: run.versions.get("vf_version").cloned(),
-                configuration: configuration(rollout, run),
+                configuration: outcome::configuration(rollout, run),
                 model,
             },
             dataset: rollout.task.dataset.clone(),
@@ -180,8 +180,8 @@ impl Foreign for Sample<'_> {
         }
     }
 
-    fn evidence(&self, keeper: &Keeper<'_>) -> io::Result<Vec<Artefact>> {
-        let keep = |name: &str, text: String| keeper.keep(format!("workspace/{name}"), text);
+    fn evidence(&self, bench: Bench<'_>) -> io::Result<Vec<Artefact>> {
+        let keep = |name: &str, text: String| keep(format!("workspace/{name}"), text, bench);
         Ok(vec![
             keep(CONVERSATION_FILE, conversation_lines(&self.rollout.messages))?,
             keep(SAMPLE_FILE, String::from_utf8_lossy(&self.raw).into_owned())?,
@@ -274,14 +274,6 @@ fn task_facts(rollout: &Rollout, task_id: String, known: Option<&PreparedTask>) 
         family: task.family.clone().unwrap_or_else(|| format!("task:{task_id}")),
         task_id,
     }
-}
-
-fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
-    let mut configuration = outcome::configuration(rollout, run);
-    for (key, value) in &run.sampling {
-        configuration.entry(key.clone()).or_insert_with(|| value.clone());
-    }
-    configuration
 }
 
 fn agent_result(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {

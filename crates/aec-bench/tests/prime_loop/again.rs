@@ -67,7 +67,7 @@ fn rollouts_that_were_run_again_are_one_trial_each() {
         let verified = world.run(&format!("ledger verify -e {experiment}"));
         assert_eq!(verified.code, Some(0), "{verified:?}");
     }
-    let last = world.data("ledger show prime-evals-first-sample-1 -e whole");
+    let last = world.data("ledger show whole/prime-evals-first-sample-1");
     assert_eq!((&last["record"]["attempt"], &last["record"]["repetition"]), (&json!(3), &json!(1)));
 }
 
@@ -85,7 +85,7 @@ fn rows_that_verifiers_wrote_are_run_again_by_their_places() {
     let data = world.data("import evals/theirs -e theirs");
     assert_eq!(counts(&data), [4, 3, 1, 0, 0, 0, 0]);
     assert_eq!(mean(&world, "theirs"), (3, 2.0 / 3.0));
-    let again = world.data("ledger show prime-evals-theirs-sample-2 -e theirs");
+    let again = world.data("ledger show theirs/prime-evals-theirs-sample-2");
     assert_eq!(again["record"]["attempt"], 2);
 }
 
@@ -124,7 +124,7 @@ fn a_reward_is_a_number_or_there_is_none() {
     for row in rows {
         assert_eq!((&row["outcome"], &row["reward"]), (&json!("verifier_fault"), &json!(null)), "{row}");
     }
-    let shown = world.data("ledger show prime-evals-odd-sample-2 -e odd");
+    let shown = world.data("ledger show odd/prime-evals-odd-sample-2");
     assert_eq!(shown["record"]["fault"]["message"], "its `reward` is a text where a number was expected");
 }
 
@@ -161,9 +161,13 @@ fn every_import_answers_in_the_same_words() {
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
-        let (entry, to) = (entry.unwrap().path(), to.to_path_buf());
+        let entry = entry.unwrap().path();
         let place = to.join(entry.file_name().unwrap());
-        if entry.is_dir() { copy(&entry, &place) } else { drop(std::fs::copy(&entry, &place).unwrap()) }
+        if entry.is_dir() {
+            copy(&entry, &place);
+        } else {
+            std::fs::copy(&entry, &place).unwrap();
+        }
     }
 }
 

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use aec_base::digest::Digest;
 use aec_base::parallel;
 use aec_base::problem::Problem;
-use aec_base::text::{count, printable};
+use aec_base::text::printable;
 use aec_ledger::record::{AgentStatus, Artefact, TaskFacts};
-use aec_run::import::foreign::{Foreign, ForeignAgent, ForeignTrial, Keeper, Left, Told};
+use aec_run::elsewhere::Bench;
+use aec_run::import::foreign::{Foreign, ForeignAgent, ForeignTrial, Left, Told};
 use aec_run::import::{FAMILY, ImportError, Importer, KnownTasks, Origin};
 use aec_run::task::PreparedTask;
 use indexmap::IndexMap;
@@ -35,16 +36,12 @@ pub fn origin(job: &Job) -> Origin {
 /// Brings the trials of a job in, group by group.
 pub fn take(importer: &mut Importer<'_>, job: &Job) -> Result<(), ImportError> {
     let digests = Digests::default();
-    let mut unfinished = 0;
     for paths in job.trials.chunks(GROUP) {
         let mut group = Vec::with_capacity(paths.len());
         for (path, read) in paths.iter().zip(parallel::map(paths, 4, |path| Trial::read(path))) {
             match read {
                 Ok(trial) => group.push(JobTrial { trial, job, digests: &digests }),
-                Err(TrialError::Missing) => {
-                    importer.unfinished();
-                    unfinished += 1;
-                }
+                Err(TrialError::Missing) => importer.unfinished(),
                 Err(error) => {
                     let shown = path.file_name().unwrap_or_default().to_string_lossy();
                     let what = format!("{}: {error}", printable(&shown));
@@ -54,16 +51,6 @@ pub fn take(importer: &mut Importer<'_>, job: &Job) -> Result<(), ImportError> {
             }
         }
         importer.take(&group)?;
-    }
-    if unfinished > 0 {
-        let problem = Problem::warning(format!("{} without a result", count(unfinished, "trial")));
-        let why = if job.is_finished {
-            "the job ended, but these did not"
-        } else {
-            "the job did not come to its end"
-        };
-        let fix = "finish the job with `harbor job resume`, then import it again";
-        importer.tell(problem.id(FAMILY.number(39)).why(why).fix(fix));
     }
     Ok(())
 }
@@ -130,8 +117,8 @@ impl Foreign for JobTrial<'_> {
         }
     }
 
-    fn evidence(&self, keeper: &Keeper<'_>) -> io::Result<Vec<Artefact>> {
-        evidence(&self.trial.path, keeper.contents, keeper.redactor)
+    fn evidence(&self, bench: Bench<'_>) -> io::Result<Vec<Artefact>> {
+        evidence(&self.trial.path, bench.contents, bench.redactor)
     }
 }
 

@@ -52,7 +52,7 @@ pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
     let task = &rollout.task;
     let text = |text: Option<&str>| text.map(Value::from);
     let number = |number: Option<u64>| number.map(Value::from);
-    [
+    let told = [
         ("environment", text(run.environment.as_deref().or(task.package.name.as_deref()))),
         ("split", text(run.split().or(task.split.as_deref()))),
         ("seed", run.seed().or(task.seed.as_ref()).cloned()),
@@ -60,10 +60,13 @@ pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
         ("max_tokens", number(run.max_tokens())),
         ("max_turns", number(task.max_turns.or(run.max_turns))),
         ("max_total_tokens", number(task.max_total_tokens.or(run.max_total_tokens))),
-    ]
-    .into_iter()
-    .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-    .collect()
+    ];
+    let told = told.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let mut configuration: IndexMap<String, Value> = told.collect();
+    for (key, value) in &run.sampling {
+        configuration.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    configuration
 }
 
 /// What went wrong in a rollout, if something did.

@@ -12,7 +12,7 @@ use crate::rollouts::lines::{Line, next_line};
 use crate::rollouts::problem::{Problem, ProblemKind};
 use crate::rollouts::recognise::{skip_mark, stands_on_lines};
 use crate::rollouts::rollout::Rollout;
-use crate::rollouts::value::{Object, count, kind};
+use crate::rollouts::value::{Object, kind};
 use crate::rollouts::{sample, trace};
 
 /// A row may be this long.
@@ -34,7 +34,6 @@ pub struct Rows<R> {
     form: Form<R>,
     file: PathBuf,
     limit: usize,
-    total: Option<u64>,
     /// A page that was itself a row.
     page: Option<Box<Rows<Cursor<Vec<u8>>>>>,
     is_over: bool,
@@ -75,13 +74,8 @@ impl<R: BufRead> Rows<R> {
         self
     }
 
-    /// How many samples there are in all, as the pages say that were read so far.
-    pub fn total(&self) -> Option<u64> {
-        self.total
-    }
-
     fn new(form: Form<R>, file: &Path, limit: usize) -> Self {
-        Self { form, file: file.to_owned(), limit, total: None, page: None, is_over: false }
+        Self { form, file: file.to_owned(), limit, page: None, is_over: false }
     }
 
     /// The next row that is none of a page, or a page that was itself a row.
@@ -161,10 +155,7 @@ impl<R: BufRead> Rows<R> {
                 Found::Row(line, bytes)
             }
             Piece::Object { line, bytes, is_page: true } => match json::parse(&bytes) {
-                Ok(page) => {
-                    self.total = page.value.as_object().and_then(|page| count(page, "total")).or(self.total);
-                    Found::Page
-                }
+                Ok(_) => Found::Page,
                 Err(kind) => Found::Problem(line, kind),
             },
             Piece::TooLong { line } => Found::Problem(line, ProblemKind::TooLong { limit: self.limit }),
@@ -197,7 +188,6 @@ impl<R: BufRead> Iterator for Rows<R> {
                 if row.is_some() {
                     return row;
                 }
-                self.total = page.total.or(self.total);
                 self.page = None;
             }
             let row = self.next_own();

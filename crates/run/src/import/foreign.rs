@@ -5,9 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
-use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_ledger::record::{AgentStatus, Artefact, Cost, OutputSource, TaskFacts, Timing};
 use indexmap::IndexMap;
@@ -15,7 +13,7 @@ use serde_json::Value;
 
 use super::known::KnownTasks;
 use super::rollouts::RolloutKey;
-use crate::elsewhere::Ending;
+use crate::elsewhere::{Bench, Ending};
 use crate::task::PreparedTask;
 
 /// What a reader found, before it is known whether it gets a record.
@@ -24,7 +22,7 @@ pub trait Foreign: Sync {
     fn trial(&self, tasks: &KnownTasks<'_>) -> ForeignTrial;
 
     /// Keeps the files that say what happened, and lists them. Only asked for what gets a record.
-    fn evidence(&self, keeper: &Keeper<'_>) -> io::Result<Vec<Artefact>>;
+    fn evidence(&self, bench: Bench<'_>) -> io::Result<Vec<Artefact>>;
 }
 
 /// A trial that another program made. What nobody said is absent.
@@ -139,20 +137,9 @@ pub struct Answer {
     pub source: OutputSource,
 }
 
-/// Keeps files of trials by their content, without secrets.
-#[derive(Clone, Copy)]
-pub struct Keeper<'a> {
-    /// Contents of the ledger.
-    pub contents: &'a ContentStore,
-    /// Keeps secrets out.
-    pub redactor: &'a Redactor,
-}
-
-impl Keeper<'_> {
-    /// Keeps a text under a path in the trial's directory of `jobs`.
-    pub fn keep(&self, path: String, text: String) -> io::Result<Artefact> {
-        let text = self.redactor.scrub(text);
-        let digest = self.contents.put(text.as_bytes())?;
-        Ok(Artefact { path, digest, size: text.len() as u64 })
-    }
+/// Keeps a text of a trial by its content, without secrets, under a path in the trial's directory of `jobs`.
+pub fn keep(path: String, text: String, bench: Bench<'_>) -> io::Result<Artefact> {
+    let text = bench.redactor.scrub(text);
+    let digest = bench.contents.put(text.as_bytes())?;
+    Ok(Artefact { path, digest, size: text.len() as u64 })
 }

@@ -12,7 +12,7 @@ mod verification;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aec_base::content::ContentStore;
 use aec_base::digest::{Digest, Hasher};
@@ -21,17 +21,19 @@ use aec_base::name::Name;
 use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
+use aec_base::text::count;
 use aec_base::timestamp::Timestamp;
 use aec_judge::judge::Judge;
 use aec_ledger::journal;
 use aec_ledger::layout::{ExperimentDirectory, Ledger};
-use aec_ledger::record::{AgentFacts, TrialRecord};
+use aec_ledger::record::AgentFacts;
 use aec_ledger::writer::{CommitError, Writer, WriterSetup};
 use aec_task::task::Task;
 use serde::Serialize;
 
+use crate::elsewhere::Bench;
 use crate::session;
-use foreign::{Foreign, ForeignTrial, Keeper};
+use foreign::{Foreign, ForeignTrial};
 pub use known::KnownTasks;
 pub use record::is_agents_doing;
 use record::{Case, Made, Maker};
@@ -132,49 +134,28 @@ pub struct Importer<'a> {
     imported: Imported,
     problems: Vec<Problem>,
     untold: usize,
-    under_way: UnderWay,
+    committed: Arc<Mutex<Committed>>,
     _locks: Vec<std::fs::File>,
 }
 
-/// Records that the writer has and has not answered for.
-struct UnderWay {
-    sender: Sender<Committed>,
-    receiver: Receiver<Committed>,
-    count: usize,
-}
-
+/// What became of the records that the writer was given.
+#[derive(Default)]
 struct Committed {
-    attempt: u32,
-    answer: Result<Digest, CommitError>,
+    imported: usize,
+    attempts: usize,
+    skipped: usize,
+    failed: Option<String>,
 }
 
-impl UnderWay {
-    fn new() -> Self {
-        let (sender, receiver) = channel();
-        Self { sender, receiver, count: 0 }
-    }
-
-    fn commit(&mut self, writer: &Writer, record: TrialRecord) {
-        let sender = self.sender.clone();
-        self.count += 1;
-        let attempt = record.attempt;
-        writer.commit(record, Box::new(move |answer| drop(sender.send(Committed { attempt, answer }))));
-    }
-
-    /// Hears of records until at most so many are under way.
-    fn settle(&mut self, left: usize, imported: &mut Imported) -> Result<(), ImportError> {
-        while self.count > left {
-            let Committed { attempt, answer } = self.receiver.recv().map_err(io::Error::other)?;
-            self.count -= 1;
-            match answer {
-                Ok(_) if attempt == 1 => imported.imported += 1,
-                Ok(_) => imported.attempts += 1,
-                // Two with one id: the first is the record.
-                Err(CommitError::Exists { .. }) => imported.skipped += 1,
-                Err(error) => return Err(io::Error::other(error.to_string()).into()),
-            }
+impl Committed {
+    fn hear(&mut self, attempt: u32, answer: Result<Digest, CommitError>) {
+        match answer {
+            Ok(_) if attempt == 1 => self.imported += 1,
+            Ok(_) => self.attempts += 1,
+            // Two with one id: the first is the record.
+            Err(CommitError::Exists { .. }) => self.skipped += 1,
+            Err(error) => drop(self.failed.get_or_insert_with(|| error.to_string())),
         }
-        Ok(())
     }
 }
 
@@ -216,7 +197,7 @@ impl<'a> Importer<'a> {
             imported: Imported::default(),
             problems: Vec::new(),
             untold: 0,
-            under_way: UnderWay::new(),
+            committed: Arc::default(),
             _locks: locks,
         })
     }
@@ -255,10 +236,11 @@ impl<'a> Importer<'a> {
             if let Some(problem) = verification.problem(record.trial_id.as_str()) {
                 tell(&mut self.problems, &mut self.untold, problem);
             }
-            self.under_way.commit(&self.writer, record);
+            // The writer puts records in their places while the next ones are made.
+            let (committed, attempt) = (Arc::clone(&self.committed), record.attempt);
+            self.writer.commit(record, Box::new(move |answer| lock(&committed).hear(attempt, answer)));
         }
-        // The writer puts these in their places while the next ones are made.
-        self.under_way.settle(cases.len(), &mut self.imported)
+        lock(&self.committed).failed.take().map_or(Ok(()), |reason| Err(io::Error::other(reason).into()))
     }
 
     /// Counts something that cannot be read, and says why.
@@ -281,12 +263,23 @@ impl<'a> Importer<'a> {
 
     /// Waits until everything is on disk: what was brought in, and what is wrong with it.
     pub fn finish(mut self) -> Result<(Imported, Vec<Problem>), ImportError> {
-        self.under_way.settle(0, &mut self.imported)?;
         self.writer.close()?;
+        let committed = std::mem::take(&mut *lock(&self.committed));
+        if let Some(reason) = committed.failed {
+            return Err(io::Error::other(reason).into());
+        }
+        self.imported.imported += committed.imported;
+        self.imported.attempts += committed.attempts;
+        self.imported.skipped += committed.skipped;
         if self.imported.found == 0 {
             let problem = Problem::warning("there is nothing to import").id(FAMILY.number(28));
             self.problems
                 .push(problem.fix("wait until there are results, or name another file or directory"));
+        }
+        if self.imported.unfinished > 0 {
+            let what = format!("{} without a result", count(self.imported.unfinished, "trial"));
+            let problem = Problem::warning(what).id(FAMILY.number(39)).why("these did not come to their end");
+            self.problems.push(problem.fix("finish it with `harbor job resume`, then import it again"));
         }
         if self.untold > 0 {
             self.problems.push(Problem::warning(format!("{} more problems of this kind", self.untold)));
@@ -295,10 +288,11 @@ impl<'a> Importer<'a> {
     }
 
     fn maker(&self) -> Maker<'_, 'a> {
+        let ImportSetup { judge, redactor, .. } = self.setup;
         Maker {
             setup: &self.setup,
             plan: self.plan,
-            keeper: Keeper { contents: &self.contents, redactor: self.setup.redactor },
+            bench: Bench { judge, contents: &self.contents, redactor },
         }
     }
 
@@ -357,6 +351,10 @@ impl<'a> Importer<'a> {
         *count += 1;
         *count
     }
+}
+
+fn lock(committed: &Mutex<Committed>) -> MutexGuard<'_, Committed> {
+    committed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn tell(problems: &mut Vec<Problem>, untold: &mut usize, problem: Problem) {

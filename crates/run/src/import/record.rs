@@ -13,7 +13,7 @@ use aec_ledger::record::{
 use serde_json::Value;
 
 use super::ImportSetup;
-use super::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Keeper, Left, Told};
+use super::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
 use super::verification::{Verification, verify};
 use crate::conversation::CONVERSATION_FILE;
 use crate::elsewhere::{Bench, Ending, Judgement};
@@ -51,7 +51,7 @@ pub fn is_agents_doing(fault: &Fault) -> bool {
 pub(super) struct Maker<'a, 'b> {
     pub(super) setup: &'a ImportSetup<'b>,
     pub(super) plan: Digest,
-    pub(super) keeper: Keeper<'a>,
+    pub(super) bench: Bench<'a>,
 }
 
 impl Maker<'_, '_> {
@@ -78,10 +78,10 @@ impl Maker<'_, '_> {
     /// The record. Its contents are in the store when this returns.
     pub(super) fn record<F: Foreign>(&self, case: &Case<'_, F>) -> io::Result<Made> {
         let told = &case.told;
-        let Keeper { contents, redactor } = self.keeper;
-        let (judgement, verification) = verify(Bench { judge: self.setup.judge, contents, redactor }, told);
+        let redactor = self.bench.redactor;
+        let (judgement, verification) = verify(self.bench, told);
         let (outcome, fault) = outcome(told, judgement.as_ref());
-        let timed = case.foreign.evidence(&self.keeper)?;
+        let timed = case.foreign.evidence(self.bench)?;
         let (artefacts, raw_output_path) = self.left(told, judgement.as_ref(), &timed)?;
         let kept = |name: &str| {
             let path = format!("{WORKSPACE}/{name}");
@@ -168,7 +168,7 @@ impl Maker<'_, '_> {
     ) -> io::Result<(Vec<Artefact>, Option<String>)> {
         if let Left::Conversation { answer, .. } = &told.left {
             let Some(answer) = answer else { return Ok((Vec::new(), None)) };
-            let kept = self.keeper.keep(place(answer, taken), answer.text.clone())?;
+            let kept = keep(place(answer, taken), answer.text.clone(), self.bench)?;
             let path = kept.path.clone();
             return Ok((vec![kept], Some(path)));
         }

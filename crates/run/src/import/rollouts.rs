@@ -81,37 +81,3 @@ impl Rollouts {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(number: Option<u32>, attempt: u32) -> RolloutKey {
-        let row = Row { attempt, has_error: true };
-        RolloutKey { example: "0".to_owned(), number, row, is_named: false }
-    }
-
-    #[test]
-    fn rows_without_a_number_have_those_that_are_free() {
-        let mut rollouts = Rollouts::default();
-        for (number, trial) in [(None, "a"), (Some(1), "b"), (None, "c")] {
-            let key = key(number, 1);
-            assert!(rollouts.find(&key).is_none(), "{trial}");
-            let trial = Name::nearest(trial);
-            rollouts.insert(&key, Taken { row: key.row, trial, repetition: 1 });
-        }
-        for (number, trial) in [(0, Some("a")), (1, Some("b")), (2, Some("c")), (3, None)] {
-            let found = rollouts.find(&key(Some(number), 2)).map(|taken| taken.trial.as_str().to_owned());
-            assert_eq!(found.as_deref(), trial, "{number}");
-        }
-    }
-
-    #[test]
-    fn only_an_error_is_run_again() {
-        let row = |attempt, has_error| Row { attempt, has_error };
-        assert_eq!(refusal(0, 0, row(1, true), row(2, false)), None);
-        assert!(refusal(0, 0, row(1, false), row(2, false)).is_some());
-        assert!(refusal(0, 0, row(1, true), row(1, false)).is_some());
-        assert!(refusal(0, 0, row(3, true), row(2, false)).is_some());
-    }
-}

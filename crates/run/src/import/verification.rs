@@ -2,6 +2,7 @@
 
 use aec_base::problem::Problem;
 use aec_judge::submission::Submission;
+use aec_judge::verifier::VerifierFiles;
 use aec_ledger::record::OutputSource;
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -81,7 +82,7 @@ pub(super) fn verify(bench: Bench<'_>, trial: &ForeignTrial) -> (Option<Judgemen
             if bench.judge.is_none() {
                 return unverified("nobody asked for it");
             }
-            let is_standard = task.verifier.as_ref().is_some_and(|verifier| verifier.is_standard());
+            let is_standard = task.verifier.as_ref().is_some_and(VerifierFiles::is_standard);
             let answer = answer.as_ref();
             // What an agent left in the workspace and did not hand in was judged where the workspace was.
             let handed_in = answer.is_some_and(|answer| answer.source == OutputSource::Submitted);

@@ -184,10 +184,13 @@ async fn fetch(client: &Client, id: &str, place: Place) -> Result<Answer, ApiErr
 }
 
 fn cut(body: &Bytes) -> Result<Answer, String> {
+    let broken = |error: serde_json::Error| {
+        format!("it is not a page of samples (line {}, column {})", error.line(), error.column())
+    };
     let is_object = |raw: &&RawValue| raw.get().starts_with('{');
-    let mut page: RawPage<'_> = serde_json::from_slice(body).map_err(|error| not_a_page(&error))?;
+    let mut page: RawPage<'_> = serde_json::from_slice(body).map_err(broken)?;
     if let Some(inner) = page.data.filter(is_object) {
-        page = serde_json::from_str(inner.get()).map_err(|error| not_a_page(&error))?;
+        page = serde_json::from_str(inner.get()).map_err(broken)?;
     }
     let samples = page.samples.ok_or("it has no list `samples`")?;
     let number = |value: Option<Value>| value.as_ref().and_then(Value::as_u64);
@@ -196,10 +199,6 @@ fn cut(body: &Bytes) -> Result<Answer, String> {
         total: number(page.total),
         limit: number(page.limit).filter(|limit| *limit > 0),
     })
-}
-
-fn not_a_page(error: &serde_json::Error) -> String {
-    format!("it is not a page of samples (line {}, column {})", error.line(), error.column())
 }
 
 #[derive(Debug, Default)]
