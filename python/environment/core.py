@@ -20,6 +20,8 @@ SPLITS = ("train", "eval", "all")
 DIFFICULTIES = ("easy", "medium", "hard")
 HARNESSES = ("auto", "single-turn", "stateful")
 CONFINEMENTS = ("auto", "required", "none")
+# Which of several answers counts; packages that do not say so take what was submitted first.
+ANSWER_ORDERS = ("submitted_first", "file_first")
 # Below this, holding tasks back would leave a side with nothing or nearly nothing.
 SMALLEST_SPLIT = 5
 
@@ -96,6 +98,7 @@ class Package:
     tool_version: str
     harness: str
     dataset: str | None
+    answer_order: str
     tasks: tuple[Task, ...]
 
     def content(self, file: File) -> bytes:
@@ -135,6 +138,7 @@ def load_package(directory: Path = DIRECTORY) -> Package:
             tool_version=manifest["tool_version"],
             harness=manifest["harness"],
             dataset=manifest["dataset"],
+            answer_order=_answer_order(path, manifest),
             tasks=tuple(_task(index, record) for index, record in enumerate(manifest["tasks"])),
         )
     except OSError as error:
@@ -145,6 +149,13 @@ def load_package(directory: Path = DIRECTORY) -> Package:
         raise PackageError(f"{path}: the key {error} is missing; export the package again") from error
     except (TypeError, AttributeError) as error:
         raise PackageError(f"{path}: a value has the wrong type: {error}; export the package again") from error
+
+
+def _answer_order(path: Path, manifest: Mapping[str, Any]) -> str:
+    order = manifest.get("answer_order", ANSWER_ORDERS[0])
+    if order not in ANSWER_ORDERS:
+        raise PackageError(f"{path}: answer_order is {order!r}, not one of {', '.join(ANSWER_ORDERS)}")
+    return order
 
 
 def _task(index: int, record: Mapping[str, Any]) -> Task:

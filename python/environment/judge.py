@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,7 +33,8 @@ class VerifierFault(RuntimeError):
 
 @dataclass
 class Verdict:
-    """What a rollout earned. With a `fault` there is no reward; `problem` says why a submission was not taken.
+    """What a rollout earned. With a `fault` there is no reward; `problem` says why what the policy left cannot be
+    judged, which earns nothing.
 
     The `source` of the answer is `submission` (submit_answer), `workspace` (the answer's file), `message` or `none`.
     """
@@ -54,12 +56,14 @@ class Verdict:
         }
 
     def metrics(self) -> dict[str, float]:
-        """The same as numbers: where the answer came from, if from anywhere, and whether judging failed."""
+        """The same as numbers: where the answer came from, if from anywhere, and whether judging failed, and on
+        whose side."""
         return {
             "submitted": float(self.source == "submission"),
             "source_workspace": float(self.source == "workspace"),
             "source_message": float(self.source == "message"),
             "verifier_fault": float(self.fault is not None),
+            "agent_fault": float(self.problem is not None),
         }
 
 
@@ -69,7 +73,7 @@ async def judge(package: Package, task: Task, terms: Terms, workspace: Workspace
     verdict = Verdict()
     try:
         frozen = await asyncio.to_thread(_freeze, scratch, package, task, workspace, message, verdict)
-        verdict.reward = await _verify(package, task, terms, scratch, frozen)
+        verdict.reward = 0.0 if frozen is None else await _verify(package, task, terms, scratch, frozen)
     except (VerifierFault, PackageError, room.RoomError) as error:
         verdict.fault = str(error)
     except Exception as error:
@@ -80,40 +84,74 @@ async def judge(package: Package, task: Task, terms: Terms, workspace: Workspace
     return verdict
 
 
-# The submission.
+# The submission: the twin of `settle` in the crate `judge`. The rules are in docs/judge.md.
+
+
+def choose(order: str, submitted: bool, written: bool, said: bool) -> str:
+    """Where the answer is, of the places in which there is one."""
+    first = ("workspace", "submission") if order == "file_first" else ("submission", "workspace")
+    there = {"submission": submitted, "workspace": written, "message": said}
+    return next((source for source in (*first, "message") if there[source]), "none")
+
+
+def last_word(text: str | None, calls_tools: bool) -> str:
+    """What a policy said last, if that may be its answer: what is said beside a call is said on the way."""
+    return text if text and text.strip() and not calls_tools else ""
 
 
 def _freeze(
     scratch: Scratch, package: Package, task: Task, workspace: Workspace | None, message: str, verdict: Verdict
-) -> str:
-    """Copies what is judged into a directory of its own and says where the answer came from."""
+) -> str | None:
+    """Copies what is judged into a directory of its own and says where the answer came from; None for what cannot be
+    judged."""
     target = scratch.make("submission")
     if workspace is None:
-        answer = message.encode(errors="replace") if message.strip() else None
-        verdict.source = "none" if answer is None else "message"
+        submitted, written = None, False
         for file in task.workspace:
-            tree.write(target, file.path.split("/"), package.content(file), executable=file.executable)
+            if _is_part(file.path, task.outputs):
+                tree.write(target, file.path.split("/"), package.content(file), executable=file.executable)
     else:
         workspace.settle()
-        verdict.source, answer = _answer(task, workspace, message)
+        submitted, written = workspace.submitted, _is_written(task, workspace)
         try:
             _copy(workspace.files, target, task.outputs, verdict.refused)
         except tree.TooLarge as error:
-            verdict.problem = f"the workspace is not taken: {error}"
-            target = scratch.make("nothing")
-    if answer is not None:
-        tree.write(target, task.output_path.split("/"), answer)
+            verdict.problem = f"the workspace is too large: {error}"
+            return None
+    verdict.source = choose(package.answer_order, submitted is not None, written, bool(message.strip()))
+    place = task.output_path.split("/")
+    if verdict.source == "message":
+        _put(target, place, message.encode(errors="replace"))
+    elif verdict.source == "submission":
+        content = _submitted(workspace)
+        if content is not None:
+            _put(target, place, content)
+        elif submitted != task.output_path:
+            _clear(target, place)
+            verdict.refused.append(f"{submitted}: it cannot be read")
     return target
 
 
-def _answer(task: Task, workspace: Workspace, message: str) -> tuple[str, bytes | None]:
-    """Where the answer came from, and its content when that does not lie in its place already."""
-    if workspace.submitted is not None:
-        # Also when it was handed in under another name: the submission is what is judged.
-        return "submission", _read_whole(workspace, workspace.submitted)
-    if _is_written(task, workspace):
-        return "workspace", None
-    return ("message", message.encode(errors="replace")) if message.strip() else ("none", None)
+def _submitted(workspace: Workspace) -> bytes | None:
+    """What was submitted: the content as it was handed in, else the file as it is now."""
+    if workspace.content is not None:
+        return workspace.content
+    return _read_whole(workspace, workspace.submitted)
+
+
+def _put(target: str, place: list[str], content: bytes) -> None:
+    """Puts the answer into its place, instead of whatever lies there or in its way."""
+    _clear(target, place)
+    tree.write(target, place, content)
+
+
+def _clear(target: str, place: list[str]) -> None:
+    for depth in range(1, len(place) + 1):
+        path = os.path.join(target, *place[:depth])
+        if os.path.isdir(path) and depth == len(place):
+            shutil.rmtree(path)
+        elif os.path.isfile(path):
+            os.remove(path)
 
 
 def _read_whole(workspace: Workspace, path: str) -> bytes | None:
@@ -143,7 +181,7 @@ def _is_written(task: Task, workspace: Workspace) -> bool:
 def _copy(source: str, target: str, outputs: tuple[str, ...] | None, refused: list[str]) -> None:
     left = MOST_BYTES
     for entry in tree.walk(source, [], MOST_ENTRIES, MOST_DEPTH):
-        if outputs and not any(_is_output(entry.path, output) for output in outputs):
+        if not _is_part(entry.path, outputs):
             continue
         reason = tree.unfit_name(entry.path)
         if reason is None and entry.kind != "file":
@@ -166,9 +204,10 @@ def _copy(source: str, target: str, outputs: tuple[str, ...] | None, refused: li
             refused.append(f"{entry.path}: it cannot be read")
 
 
-def _is_output(path: str, output: str) -> bool:
-    output = output.removeprefix("/workspace/").rstrip("/")
-    return path == output or path.startswith(output + "/")
+def _is_part(path: str, outputs: tuple[str, ...] | None) -> bool:
+    """Whether a file is part of the submission."""
+    named = [output.removeprefix("/workspace/").rstrip("/") for output in outputs or ()]
+    return not named or any(path == output or path.startswith(output + "/") for output in named)
 
 
 def _copy_file(source: str, target: str, parts: list[str]) -> int:

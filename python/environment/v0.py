@@ -11,7 +11,7 @@ import verifiers as vf
 from datasets import Dataset
 from datasets.table import InMemoryTable
 
-from .judge import Verdict, judge
+from .judge import Verdict, judge, last_word
 from .loading import Load, Row, load
 
 WORKSPACE = "aec_bench_workspace"
@@ -54,14 +54,21 @@ def dataset(loaded: Load) -> Dataset:
 
 
 def last_text(state: vf.State) -> str:
-    """What the policy said last."""
+    """What the policy said last, if that may be its answer."""
     for message in reversed(state.get("completion") or []):
         if message["role"] == "assistant":
             content = message.get("content")
             if isinstance(content, list):
                 content = "".join(part["text"] for part in content if part.get("type") == "text")
-            return content or ""
+            return last_word(content, bool(message.get("tool_calls")))
     return ""
+
+
+def is_lost(state: vf.State) -> bool:
+    """Whether something took the policy's chance away, so that there is nothing to judge. A model that answers with
+    nothing or cannot take so long a conversation has only itself to blame."""
+    own = (vf.EmptyModelResponseError, vf.OverlongPromptError)
+    return state.get("error") is not None and not isinstance(state["error"], own)
 
 
 def metric(name: str) -> Callable[..., Any]:
@@ -88,7 +95,10 @@ class TaskRubric(vf.Rubric):
     async def aec_bench_reward(self, state: vf.State) -> float:
         """Judges the rollout."""
         row, workspace = self.rows[state["answer"]], state.get(WORKSPACE)
-        verdict = await judge(self.package, row.task, row.terms, workspace, last_text(state))
+        if is_lost(state):
+            verdict = Verdict()
+        else:
+            verdict = await judge(self.package, row.task, row.terms, workspace, last_text(state))
         state[VERDICT] = {**verdict.record(), "metrics": verdict.metrics()}
         if verdict.fault is not None and state.get("error") is None:
             state["error"] = vf.InfraError(f"no verdict on {row.task.task_id}: {verdict.fault}")

@@ -16,7 +16,7 @@ from typing_extensions import Self
 from verifiers.v1.harnesses.null import NullHarnessConfig
 
 from . import core
-from .judge import Verdict, judge
+from .judge import Verdict, judge, last_word
 from .loading import load
 from .workspace import Workspace
 
@@ -98,7 +98,7 @@ class AecBenchTask(vf.Task[AecBenchData, RolloutState, AecBenchTaskConfig]):
             if workspace is not None:
                 workspace.submitted = trace.state.submitted
             said = trace.assistant_messages
-            message = said[-1].content or "" if said else ""
+            message = last_word(said[-1].content, bool(said[-1].tool_calls)) if said else ""
             terms = core.Terms.of_info(self.data.info)
             verdict = await judge(package, package.task(self.key), terms, workspace, message)
         if workspace is not None:

@@ -31,6 +31,8 @@ MOST_ENTRIES = 10_000
 MOST_DEPTH = 16
 # What the kernel takes as one argument of a program.
 LONGEST_COMMAND = 128 * 1024 - 1
+# The file of a rollout's directory that holds what was handed in.
+CONTENT = "submitted"
 SUBMITTED = "Submitted. The rollout ends with this turn."
 
 
@@ -79,6 +81,7 @@ class Workspace:
         self.package, self.task, self.terms, self.directory = package, task, terms, directory
         self.confined = terms.isolation == "namespaces"
         self.owner = room.owner() if self.confined else None
+        # The path of what was handed in.
         self.submitted: str | None = None
         self.scratch: Scratch | None = None
         self.files, *others = (os.path.join(directory, name) for name in PLACES)
@@ -198,9 +201,31 @@ class Workspace:
         """
         target = path or self.task.output_path
         data = _bytes(content)
-        await self._on_files(target, lambda parts: self._write(parts, data))
-        self.submitted = "/".join(tree.parts_of(target))
+        place = await self._on_files(target, "/".join)
+        try:
+            await self._on_files(target, lambda parts: self._write(parts, data))
+        except ToolError:
+            # The content is the answer, also when something lies in its file's way.
+            pass
+        self.hand_in(place, data)
         return SUBMITTED
+
+    def hand_in(self, path: str, content: bytes | None) -> None:
+        """Notes what is judged: this content, or without one the file at the path when the rollout has ended."""
+        self.submitted = path
+        # Beside the workspace: another process judges, and files of the workspace may still be changed.
+        if content is not None:
+            tree.write(self.directory, [CONTENT], content)
+        elif self.content is not None:
+            os.remove(os.path.join(self.directory, CONTENT))
+
+    @property
+    def content(self) -> bytes | None:
+        """What was handed in as a content."""
+        try:
+            return tree.read(self.directory, [CONTENT], MOST_WRITTEN)[0]
+        except FileNotFoundError:
+            return None
 
     def _write(self, parts: list[str], data: bytes) -> None:
         if room.is_over((self.files,), self.task.limits.storage_mb):

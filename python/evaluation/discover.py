@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from .modules import local_spec, module_name, project_file
+from .modules import local_spec, module_name
 
 
 def main():
@@ -20,7 +20,6 @@ def main():
         "origin": None,
         "local": False,
         "package_directory": None,
-        "pyproject": None,
         "installed_version": version(module),
         "problem": None,
     }
@@ -31,7 +30,6 @@ def main():
         if spec is not None and spec.origin is not None:
             answer["origin"] = spec.origin
             answer["package_directory"] = os.path.dirname(spec.origin)
-            answer["pyproject"] = project_file(spec.origin, module)
     except Exception as error:
         answer["problem"] = f"{type(error).__name__}: {error}"
     sys.stdout.write(json.dumps(answer) + "\n")

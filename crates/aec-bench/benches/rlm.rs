@@ -14,8 +14,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use aec_rlm::plan::{CallShape, Plan, Request};
-use aec_rlm::settings::PlannerSettings;
 use aec_rlm::split::Form;
+use aec_task::long_documents::settings::PlannerSettings;
 use aec_test::bench::{Place, is_asked_for, median, milliseconds};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_aec-bench");

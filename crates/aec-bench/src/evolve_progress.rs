@@ -13,7 +13,7 @@ use aec_evolve::journal::Observer;
 use aec_evolve::state::State;
 use aec_evolve::workspace::candidate::name;
 use aec_report::stats::Cluster;
-use aec_run::desk;
+use aec_run::campaign;
 use aec_run::event::RunEvent;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -67,7 +67,7 @@ impl EvolveProgress {
     }
 
     /// Hears of trials.
-    pub(crate) fn of_trials(&self) -> desk::Observer {
+    pub(crate) fn of_trials(&self) -> campaign::Observer {
         let shared = Arc::clone(&self.shared);
         Arc::new(move |event: &RunEvent| {
             match event {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use aec_base::decimal::Decimal;
 use aec_base::digest::Digest;
 use aec_base::document::{Document, Shared};
 use aec_base::name;
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
 use crate::expression::{Expression, FUNCTIONS};
-use crate::grid::{Decimal, Grid, Limit};
+use crate::grid::{Grid, Limit};
 use crate::params::{
     ARCHETYPE_KEYS, ArchetypeTable, FIRST_VERSION, Matching, OpenTable, OutputKind, ParamKind, ParamTable,
     ParamsFile, Scalar, TIER_KEYS, ToolModes,
@@ -308,8 +309,12 @@ impl Check<'_> {
             }
             (step, figures) if whole || step.is_some() => {
                 debug_assert!(figures.is_none());
-                let [base, high, step] = [min, max, step.unwrap_or(1.0)].map(Decimal::of);
-                Some(Grid::Step { base, step, min: base, max: high, whole })
+                let [Some(low), Some(high), Some(step)] = [min, max, step.unwrap_or(1.0)].map(Decimal::of)
+                else {
+                    self.bad_value(key, "limits and steps are finite", "use finite numbers");
+                    return None;
+                };
+                Some(Grid::Step { base: low.clone(), step, min: low, max: high, whole })
             }
             (_, figures) => {
                 let grid = Grid::Figures { min, max, figures: figures.unwrap_or(3) as usize };

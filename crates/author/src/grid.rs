@@ -2,6 +2,7 @@
 //!
 //! Steps are counted in decimal arithmetic, so that 0.1 + 2 × 0.1 is 0.3 and is printed as 0.3.
 
+use aec_base::decimal::Decimal;
 use rand_chacha::ChaCha12Rng;
 use rand_core::Rng as _;
 
@@ -49,12 +50,15 @@ impl Grid {
                 Self::Among(allowed.iter().filter(|value| inside(value, low, high)).cloned().collect())
             }
             (Self::Step { base, step, min, max, whole }, Limit::Range { min: low, max: high }) => {
-                let (low, high) = (Decimal::of(*low), Decimal::of(*high));
+                let narrower = |limit: f64, known: &Decimal, is_narrower: fn(&f64, &f64) -> bool| {
+                    let limit = Decimal::of(limit).filter(|_| is_narrower(&limit, &known.to_f64()));
+                    limit.unwrap_or_else(|| known.clone())
+                };
                 Self::Step {
-                    base: *base,
-                    step: *step,
-                    min: if low.to_f64() > min.to_f64() { low } else { *min },
-                    max: if high.to_f64() < max.to_f64() { high } else { *max },
+                    base: base.clone(),
+                    step: step.clone(),
+                    min: narrower(*low, min, f64::gt),
+                    max: narrower(*high, max, f64::lt),
                     whole: *whole,
                 }
             }
@@ -76,7 +80,7 @@ impl Grid {
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Among(values) => values.is_empty(),
-            Self::Step { base, step, min, max, .. } => steps(*base, *step, *min, *max).is_none(),
+            Self::Step { base, step, min, max, .. } => steps(base, step, min, max).is_none(),
             Self::Figures { min, max, figures } => {
                 let rounded = round_to_figures(*min, *figures);
                 let next = round_to_figures(*max, *figures);
@@ -89,8 +93,8 @@ impl Grid {
     pub(crate) fn only(&self) -> Option<Value> {
         match self {
             Self::Among(values) if values.len() == 1 => values.first().cloned(),
-            Self::Step { base, step, min, max, whole } => match steps(*base, *step, *min, *max) {
-                Some((first, last)) if first == last => Some(at_step(*base, *step, first, *whole)),
+            Self::Step { base, step, min, max, whole } => match steps(base, step, min, max) {
+                Some((first, last)) if first == last => Some(at_step(base, step, first, *whole)),
                 _ => None,
             },
             Self::Figures { min, max, figures } if (max - min).abs() == 0.0 => {
@@ -108,10 +112,10 @@ impl Grid {
                 values.get(usize::try_from(index).ok()?).cloned()
             }
             Self::Step { base, step, min, max, whole } => {
-                let (first, last) = steps(*base, *step, *min, *max)?;
+                let (first, last) = steps(base, step, min, max)?;
                 let count = u64::try_from(last - first + 1).ok()?;
                 let index = first + i128::from(below(random, count));
-                Some(at_step(*base, *step, index, *whole))
+                Some(at_step(base, step, index, *whole))
             }
             Self::Figures { min, max, figures } => {
                 const TRIES: usize = 1000;
@@ -125,9 +129,9 @@ impl Grid {
 }
 
 /// First and last number of steps from the base that stay within the limits.
-fn steps(base: Decimal, step: Decimal, min: Decimal, max: Decimal) -> Option<(i128, i128)> {
-    let scale = [base, step, min, max].iter().map(|number| number.scale).max()?;
-    let [base, step, min, max] = [base, step, min, max].map(|number| number.at_scale(scale));
+fn steps(base: &Decimal, step: &Decimal, min: &Decimal, max: &Decimal) -> Option<(i128, i128)> {
+    let places = [base, step, min, max].iter().map(|number| number.places()).max()?;
+    let [base, step, min, max] = [base, step, min, max].map(|number| number.in_units(places));
     let (base, step, min, max) = (base?, step?, min?, max?);
     let first = (min - base).div_euclid(step) + i128::from((min - base).rem_euclid(step) != 0);
     let last = (max - base).div_euclid(step);
@@ -135,13 +139,13 @@ fn steps(base: Decimal, step: Decimal, min: Decimal, max: Decimal) -> Option<(i1
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the grid of an int is checked to be whole and small")]
-fn at_step(base: Decimal, step: Decimal, index: i128, whole: bool) -> Value {
-    let scale = base.scale.max(step.scale);
-    let mantissa = match (base.at_scale(scale), step.at_scale(scale)) {
+fn at_step(base: &Decimal, step: &Decimal, index: i128, whole: bool) -> Value {
+    let places = base.places().max(step.places());
+    let units = match (base.in_units(places), step.in_units(places)) {
         (Some(base), Some(step)) => base + step * index,
         _ => 0,
     };
-    let value = Decimal { mantissa, scale }.to_f64();
+    let value = Decimal::of_units(units, places).to_f64();
     if whole { Value::Int(value as i64) } else { Value::Float(value) }
 }
 
@@ -174,32 +178,6 @@ pub(crate) fn round_to_figures(value: f64, figures: usize) -> f64 {
     format!("{value:.*e}", figures.saturating_sub(1)).parse().unwrap_or(value)
 }
 
-/// A decimal number, exactly: `mantissa` over ten to the power of `scale`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decimal {
-    mantissa: i128,
-    scale: u32,
-}
-
-impl Decimal {
-    /// The shortest decimal that is this number.
-    pub(crate) fn of(number: f64) -> Self {
-        let text = format!("{number}");
-        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-        let mantissa = format!("{whole}{fraction}").parse().unwrap_or(0);
-        Self { mantissa, scale: u32::try_from(fraction.len()).unwrap_or(0) }
-    }
-
-    fn at_scale(self, scale: u32) -> Option<i128> {
-        self.mantissa.checked_mul(10_i128.checked_pow(scale.checked_sub(self.scale)?)?)
-    }
-
-    /// The nearest number.
-    pub(crate) fn to_f64(self) -> f64 {
-        format!("{}e-{}", self.mantissa, self.scale).parse().unwrap_or(f64::NAN)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -208,8 +186,8 @@ mod tests {
     use super::*;
 
     fn step(min: f64, max: f64, step: f64) -> Grid {
-        let [low, high, step] = [min, max, step].map(Decimal::of);
-        Grid::Step { base: low, step, min: low, max: high, whole: false }
+        let [low, high, step] = [min, max, step].map(|number| Decimal::of(number).unwrap());
+        Grid::Step { base: low.clone(), step, min: low, max: high, whole: false }
     }
 
     fn all(grid: &Grid) -> Vec<String> {

@@ -9,7 +9,7 @@ use aec_base::document::{Document, Family, Shared, Syntax, unreadable};
 use aec_base::file::{Links, ReadError, read_text};
 use aec_base::problem::Problem;
 use aec_base::text;
-use aec_rlm::task_files::{self, LAMBDA_FILE, MAPPING_FILE, REPORT_FILE, RLM_FILE};
+use aec_task::long_documents::files::{self, LAMBDA_FILE, MAPPING_FILE, REPORT_FILE, RLM_FILE};
 use indexmap::IndexMap;
 use semver::Version;
 
@@ -255,13 +255,13 @@ fn digest(files: &BTreeMap<String, String>) -> Digest {
 /// What is wrong with the files for the long-document harnesses. The files that they name are made with each instance.
 fn long_documents(files: &BTreeMap<String, String>) -> Vec<Problem> {
     struct Texts<'a>(&'a BTreeMap<String, String>);
-    impl task_files::Texts for Texts<'_> {
+    impl files::Texts for Texts<'_> {
         fn text(&self, path: &str) -> Result<Option<String>, Problem> {
             Ok(self.0.get(path).cloned())
         }
     }
     let exists = |path: &str| files.contains_key(path) || !LONG_DOCUMENTS.contains(&path);
-    let mut problems = task_files::check(&Texts(files), &exists);
+    let mut problems = files::check(&Texts(files), &exists);
     problems.retain(Problem::counts);
     problems
 }

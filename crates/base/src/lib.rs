@@ -6,10 +6,13 @@
 
 pub mod archive;
 pub mod content;
+pub mod decimal;
 pub mod digest;
 pub mod document;
 pub mod env;
 pub mod file;
+pub mod json;
+pub mod jsonl;
 pub mod name;
 pub mod parallel;
 pub mod problem;

@@ -60,6 +60,18 @@ pub fn nearest<'a, S: AsRef<str> + ?Sized + 'a>(
         .map(|(_, candidate)| candidate)
 }
 
+/// `did you mean …?`, or what to do when nothing is near.
+pub fn near_or<'a, S: AsRef<str> + ?Sized + 'a>(
+    typed: &str,
+    known: impl IntoIterator<Item = &'a S>,
+    otherwise: &str,
+) -> String {
+    match nearest(typed, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => otherwise.to_owned(),
+    }
+}
+
 /// A list for a sentence: `a, b or c`.
 pub fn one_of(items: &[&str]) -> String {
     match items {

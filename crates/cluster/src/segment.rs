@@ -64,8 +64,7 @@ impl Segment {
     }
 
     fn end(&mut self, ended: &RunEnded) {
-        let settled = ended.all.outcomes.iter().filter(|(outcome, _)| outcome.is_settled());
-        self.done = settled.map(|(_, count)| *count).sum();
+        self.done = ended.all.executed;
         self.running = 0;
         self.spent = ended.spent.0;
         self.tokens = ended.tokens;

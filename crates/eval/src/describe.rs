@@ -10,6 +10,7 @@ use crate::config::{EvalSettings, Limit, ModelChoice};
 use crate::evaluation::now;
 use crate::native::NativeEnvironment;
 use crate::results::metadata::{Description, VersionInfo};
+use crate::results::till::Till;
 use crate::worker::Loaded;
 
 /// What an environment says of itself once it is loaded.
@@ -103,11 +104,11 @@ pub fn describe(
         "sampling_args": sampling,
         "num_examples": num_examples,
         "rollouts_per_example": settings.rollouts_per_example,
-        "shuffle": settings.shuffle,
-        "shuffle_seed": settings.shuffle.then_some(settings.shuffle_seed),
-        "seed": settings.seed,
+        "shuffle": settings.shuffle.is_some(),
+        "shuffle_seed": settings.shuffle,
+        "seed": settings.said.seed,
         "timeout": settings.timeout.map(|timeout| timeout.as_secs_f64()),
-        "independent_scoring": settings.independent_scoring,
+        "independent_scoring": settings.said.independent_scoring.is_on(),
         "state_columns": settings.state_columns,
         "headers": settings.headers.keys().collect::<Vec<_>>(),
     });
@@ -123,10 +124,10 @@ pub fn describe(
         version_info: environment.version_info,
         state_columns: settings.state_columns.clone(),
         tools: environment.tools,
-        name: settings.name.clone(),
-        shuffle: settings.shuffle,
-        shuffle_seed: settings.shuffle.then_some(settings.shuffle_seed),
-        cost: None,
+        name: settings.said.name.clone(),
+        shuffle: settings.shuffle.is_some(),
+        shuffle_seed: settings.shuffle,
+        till: Till::default(),
         date: now(),
         configuration: configuration.as_object().cloned().unwrap_or_default(),
     }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use aec_http::pause::{Rule, chance};
 use aec_model::failure::{Failure, FailureKind};
+use aec_run::campaign::faults::{Meaning, meaning};
 use aec_run::control::{Control, Wish};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -18,9 +20,8 @@ use crate::event::EvalEvent;
 use crate::results::RowFacts;
 use crate::sink::Sink;
 
-/// The first wait before a rollout is tried again; each further one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+/// How long a rollout waits before it is tried again.
+const PAUSES: Rule = Rule::new(Duration::from_secs(1), Duration::from_mins(1));
 /// What stands for no limit: more rollouts at once than any machine takes.
 const UNLIMITED: usize = 65_536;
 
@@ -69,22 +70,20 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Whether another try can help.
+    /// Whether another try can help. What the model said is no answer at all, so it counts for nothing here.
     fn is_passing(&self) -> bool {
         match self {
             Self::Infra(_) => true,
             Self::Model(failure) => {
-                failure.retryable || matches!(failure.kind, FailureKind::Empty | FailureKind::Protocol)
+                meaning(failure) == Meaning::Passing
+                    || matches!(failure.kind, FailureKind::Empty | FailureKind::Protocol)
             }
         }
     }
 
     /// Whether every other rollout would fail in the same way.
     fn is_fatal(&self) -> bool {
-        matches!(
-            self,
-            Self::Model(Failure { kind: FailureKind::Auth | FailureKind::Budget | FailureKind::Replay, .. })
-        )
+        matches!(self, Self::Model(failure) if meaning(failure) == Meaning::Fatal)
     }
 
     fn message(&self) -> String {
@@ -251,8 +250,8 @@ impl<E: Environment> Work<E> {
                 self.deliver(finished);
                 return;
             };
-            let wait = backoff(tries);
             tries += 1;
+            let wait = PAUSES.own_wait(tries, chance());
             self.sink.tell(&EvalEvent::Retried {
                 evaluation: self.course.number,
                 example_id: finished.first().map_or(0, |one| one.facts.example_id),
@@ -316,10 +315,4 @@ impl<E: Environment> Work<E> {
             self.stop(Stopped::Fatal(format!("a rollout failed inside this program: {error}")));
         }
     }
-}
-
-/// Longer with every try, up to a minute, and never the same for all.
-fn backoff(tries: u32) -> Duration {
-    let whole = FIRST_WAIT.saturating_mul(1 << tries.min(6)).min(LONGEST_WAIT);
-    whole.mul_f64(0.5 + 0.5 * aec_model::retry::chance())
 }

@@ -8,8 +8,8 @@ use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_model::client::Model;
 use aec_model::meter::{Account, Spending};
-use aec_model::money::MicroDollars;
 use aec_run::control::Control;
+use aec_run::terms::{Caps, going_on};
 use futures_util::future::join_all;
 
 use crate::config::{EvalSettings, Resume};
@@ -24,6 +24,7 @@ use crate::results::metadata::{Cost, Description, Metadata};
 use crate::results::present::Present;
 use crate::results::resume::{self, OpenRun};
 use crate::results::summary::Summary;
+use crate::results::till::Till;
 use crate::results::writer::ResultsWriter;
 use crate::sink::{Kept, Observer, Sink};
 
@@ -91,6 +92,8 @@ pub struct EvaluationSetup<'a> {
     pub model: Model,
     /// Who pays.
     pub account: Account,
+    /// What all sessions together may cost, as far as it is said now.
+    pub caps: Caps,
     /// Keeps secrets out of rows.
     pub redactor: Arc<Redactor>,
     /// Hears what happens.
@@ -110,7 +113,6 @@ pub struct Evaluation {
     course: Course,
     sink: Arc<Sink>,
     description: Description,
-    model: Model,
     account: Account,
 }
 
@@ -123,8 +125,10 @@ pub struct Ended {
     pub summary: Summary,
     /// The metadata, where results are saved.
     pub metadata: Option<Metadata>,
-    /// What was spent in this run.
+    /// What was spent in this session.
     pub spent: Spending,
+    /// What all sessions cost; absent where some call had no price.
+    pub cost: Option<Cost>,
     /// Why it ended before its time.
     pub stopped: Option<Stopped>,
     /// What kept the metadata from being written.
@@ -144,7 +148,8 @@ impl Evaluation {
         let settings = setup.settings;
         let rollouts = settings.rollouts_per_example;
         let examples = setup.lane.example_ids();
-        let description = setup.description;
+        let mut description = setup.description;
+        description.till = Till::new(setup.account.clone(), &setup.model, setup.caps.clone());
         let place = Place::find(settings, &description, (setup.package, setup.provider))?;
         let mut notes = Vec::new();
         let (present, kept, directory) = match place {
@@ -159,6 +164,8 @@ impl Evaluation {
             Place::Old(run) => {
                 run.check(&description)?;
                 notes.extend(run.notes.iter().cloned());
+                description.till.go_on(&run.metadata);
+                notes.extend(run.metadata.budget.as_ref().and_then(|kept| going_on(&setup.caps, &kept.caps)));
                 if !setup.rerun_errors || run.present.errored().is_empty() {
                     notes.extend(run.complete(examples.iter().copied(), rollouts));
                 }
@@ -167,7 +174,7 @@ impl Evaluation {
                 (present, Kept::Disk(writer), Some(path))
             }
         };
-        let grouped = !settings.independent_scoring && setup.lane.needs_groups();
+        let grouped = !settings.said.independent_scoring.is_on() && setup.lane.needs_groups();
         let num_examples = examples.len();
         let groups = Groups { examples, rollouts, present, rerun_errors: setup.rerun_errors, grouped };
         let missing = groups.missing();
@@ -189,8 +196,8 @@ impl Evaluation {
             number: setup.number,
             generation: limit(settings.max_concurrent_generation),
             scoring: limit(settings.max_concurrent_scoring),
-            interleave: !settings.no_interleave_scoring,
-            max_retries: settings.max_retries,
+            interleave: !settings.said.no_interleave_scoring.is_on(),
+            max_retries: settings.said.max_retries.unwrap_or(0),
         };
         let sink = Sink::new(kept, setup.redactor, setup.observer, setup.wants_rows);
         Ok(Self {
@@ -201,14 +208,18 @@ impl Evaluation {
             course,
             sink: Arc::new(sink),
             description,
-            model: setup.model,
             account: setup.account,
         })
     }
 
+    /// What earlier sessions spent, and what all of them may spend.
+    pub fn till(&self) -> &Till {
+        &self.description.till
+    }
+
     /// Carries the evaluation out and writes what there is to say at its end.
     pub async fn run(self, control: Control) -> Ended {
-        let Self { started, lane, groups, course, sink, mut description, model, account, .. } = self;
+        let Self { started, lane, groups, course, sink, description, account, .. } = self;
         let number = course.number;
         let stopped = match lane {
             Lane::Native(lane) => {
@@ -219,8 +230,7 @@ impl Evaluation {
             }
         };
         sink.tell(&EvalEvent::Ended(number));
-        let spent = account.totals().all;
-        description.cost = cost(&model, &spent);
+        let (spent, cost) = (account.totals().all, description.till.cost());
         let ended = tokio::task::spawn_blocking(move || finish(sink, description)).await;
         let (summary, metadata, problem) = match ended {
             Ok(ended) => ended,
@@ -229,7 +239,7 @@ impl Evaluation {
                 (Aggregate::new(1, 0.5).summary(), None, Some(problem))
             }
         };
-        Ended { started, summary, metadata, spent, stopped, problem }
+        Ended { started, summary, metadata, spent, cost, stopped, problem }
     }
 }
 
@@ -251,26 +261,6 @@ fn finish(sink: Arc<Sink>, description: Description) -> (Summary, Option<Metadat
     }
 }
 
-/// What the tokens cost; absent where some model has no price.
-fn cost(model: &Model, spent: &Spending) -> Option<Cost> {
-    if spent.unpriced_calls > 0 {
-        return None;
-    }
-    let input = model
-        .prices()
-        .first()
-        .copied()
-        .flatten()
-        .map(|price| price.cost(&aec_model::message::Usage { output: 0, reasoning: 0, ..spent.usage }));
-    let input = input.unwrap_or_default().min(spent.spent);
-    let dollars = MicroDollars::dollars;
-    Some(Cost {
-        input_usd: dollars(input),
-        output_usd: dollars(spent.spent.minus(input)),
-        total_usd: dollars(spent.spent),
-    })
-}
-
 /// Where results go.
 enum Place {
     Nowhere,
@@ -288,10 +278,10 @@ impl Place {
         if let Resume::Path(path) = &settings.resume {
             return Ok(Self::Old(Box::new(resume::open(path, threshold)?)));
         }
-        if !settings.save_results && settings.resume == Resume::No {
+        if !settings.said.save_results.is_on() && settings.resume == Resume::No {
             return Ok(Self::Nowhere);
         }
-        let base = directory::base(settings.output_dir.as_deref(), package);
+        let base = directory::base(settings.said.output_dir.as_deref(), package);
         let group = directory::group(&base, &settings.display_name(), &description.model, provider);
         if settings.resume == Resume::Latest {
             let fits = |saved: &Metadata| differences(saved, description).is_empty();

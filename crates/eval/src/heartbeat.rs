@@ -4,19 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aec_base::problem::Problem;
-use reqwest::redirect::{Attempt, Policy};
+use aec_http::{Call, Client, Failure, Options, Proxies, Redirects};
+use bytes::Bytes;
+use http::{HeaderMap, Method};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use url::Url;
 
 use crate::FAMILY;
-use aec_prime::connections::{Clients, causes};
 
 /// How long a connection may take. A call has its own, shorter time, and that is what is told of.
 const CONNECT: Duration = Duration::from_secs(30);
-/// How many redirects within the monitor's host are followed.
-const MOST_REDIRECTS: usize = 3;
+/// Longest answer of a monitor, of which only the status is looked at.
+const LONGEST_ANSWER: usize = 1024 * 1024;
 
 /// How often and how long the monitor is called.
 #[derive(Clone, Debug)]
@@ -27,8 +28,8 @@ pub struct HeartbeatOptions {
     pub timeout: Duration,
     /// How long the last call may take, and with it [`Heartbeat::finish`].
     pub last_timeout: Duration,
-    /// Address of a proxy for monitors that are not on this machine.
-    pub proxy: Option<String>,
+    /// Proxies for monitors that are not on this machine.
+    pub proxies: Proxies,
 }
 
 impl Default for HeartbeatOptions {
@@ -37,7 +38,7 @@ impl Default for HeartbeatOptions {
             interval: Duration::from_secs(1),
             timeout: Duration::from_secs(5),
             last_timeout: Duration::from_secs(2),
-            proxy: None,
+            proxies: Proxies::default(),
         }
     }
 }
@@ -70,16 +71,20 @@ impl Heartbeat {
         failed: impl FnOnce(Problem) + Send + 'static,
     ) -> Result<Self, Problem> {
         let url = checked(url)?;
-        // Two connections at once would be two calls in flight, so one client serves every call in turn.
-        let clients = Clients::new(CONNECT, options.proxy.as_deref(), || Policy::custom(redirect));
-        let clients = clients.map_err(|reason| {
-            Problem::error(format!("the heartbeat cannot connect to anything: {reason}"))
+        let client = Client::new(Options {
+            connect_timeout: CONNECT,
+            longest_answer: LONGEST_ANSWER,
+            redirects: Redirects::SameHost,
+            proxies: options.proxies.clone(),
+        });
+        let client = client.map_err(|failure| {
+            Problem::error(format!("the heartbeat cannot connect to anything: {failure}"))
                 .id(FAMILY.number(87))
-                .fix("check the proxy, or leave the heartbeat out")
+                .fix("correct or remove the proxy, or leave the heartbeat out")
         })?;
         let progress = Arc::new(Notify::new());
         let (end, ended) = oneshot::channel();
-        let monitor = Monitor { url, clients, failed: Some(Box::new(failed)) };
+        let monitor = Monitor { url, client, failed: Some(Box::new(failed)) };
         let task = tokio::spawn(call_on_progress(monitor, Arc::clone(&progress), ended, options));
         Ok(Self { progress, end: Some(end), task })
     }
@@ -136,21 +141,20 @@ async fn call_on_progress(
 /// The monitor and who hears that it does not answer.
 struct Monitor {
     url: Url,
-    clients: Clients,
+    client: Client,
     failed: Option<Box<dyn FnOnce(Problem) + Send>>,
 }
 
 impl Monitor {
     async fn call(&mut self, timeout: Duration) {
-        let request = self.clients.of(&self.url).get(self.url.clone()).send();
-        let reason = match tokio::time::timeout(timeout, request).await {
-            Ok(Ok(response)) if response.status().is_success() => return,
-            Ok(Ok(response)) if response.status().is_redirection() => {
-                format!("it redirects where it is not followed (status {})", response.status().as_u16())
-            }
-            Ok(Ok(response)) => format!("it answers with status {}", response.status().as_u16()),
-            Ok(Err(error)) => causes(&error),
-            Err(_) => format!("no answer within {} seconds", timeout.as_secs_f64()),
+        let (method, headers, content) = (&Method::GET, &HeaderMap::new(), &Bytes::new());
+        let reason = match self.client.send(&Call { method, url: &self.url, headers, content, timeout }).await
+        {
+            Ok(answer) if answer.status.is_success() => return,
+            // Only a success is read to its end, and its end does not matter.
+            Err(Failure::TooLong { .. }) => return,
+            Ok(answer) => format!("it answers with status {}", answer.status.as_u16()),
+            Err(failure) => failure.to_string(),
         };
         if let Some(failed) = self.failed.take() {
             // The path of such an address is often all that it takes to pose as its owner.
@@ -162,19 +166,6 @@ impl Monitor {
                     .fix("check the heartbeat URL"),
             );
         }
-    }
-}
-
-/// Follows a redirect within the host, but not to a connection that is less safe.
-fn redirect(attempt: Attempt<'_>) -> reqwest::redirect::Action {
-    let Some(from) = attempt.previous().last() else { return attempt.stop() };
-    let to = attempt.url();
-    let same_host = to.host() == from.host();
-    let as_safe = to.scheme() == from.scheme() || to.scheme() == "https";
-    if same_host && as_safe && attempt.previous().len() <= MOST_REDIRECTS {
-        attempt.follow()
-    } else {
-        attempt.stop()
     }
 }
 

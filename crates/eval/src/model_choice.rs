@@ -53,21 +53,26 @@ pub fn choose(
         ModelChoice::Endpoint(id) if registry.find(id).is_some() => id.clone(),
         ModelChoice::Endpoint(id) => return Err(vec![unknown_endpoint(id, registry)]),
     };
-    let service = settings.provider.as_deref().map(find_service).transpose().map_err(one)?;
-    let client_type = settings.api_client_type.as_deref().map(parse_client_type).transpose().map_err(one)?;
-    let says_where = settings.api_base_url.is_some() || service.is_some();
-    if !says_where && settings.api_key_var.is_none() && client_type.is_none() && settings.headers.is_empty() {
+    let service = settings.said.provider.as_deref().map(find_service).transpose().map_err(one)?;
+    let client_type =
+        settings.said.api_client_type.as_deref().map(parse_client_type).transpose().map_err(one)?;
+    let says_where = settings.said.api_base_url.is_some() || service.is_some();
+    if !says_where
+        && settings.said.api_key_var.is_none()
+        && client_type.is_none()
+        && settings.headers.is_empty()
+    {
         return Ok(name);
     }
     let id = others.map_or_else(|| name.clone(), |number| format!("{name}#{}", number + 1));
     if says_where {
         let known = registry.find(&name).and_then(<[Endpoint]>::first);
-        let key = settings.api_key_var.clone().or_else(|| match (service, known) {
+        let key = settings.said.api_key_var.clone().or_else(|| match (service, known) {
             (Some(service), _) => env.get(service.key).map(|_| service.key.to_owned()),
             (None, Some(known)) => known.credential.variables().into_iter().next(),
             (None, None) => None,
         });
-        let url = settings.api_base_url.clone();
+        let url = settings.said.api_base_url.clone();
         let table = EndpointTable {
             endpoint_id: Some(id.clone()),
             model: Some(known.map_or_else(|| name.clone(), |known| known.model.clone())),
@@ -110,7 +115,7 @@ fn change(endpoint: &mut Endpoint, settings: &EvalSettings, env: &Env) -> Result
         endpoint.headers.retain(|(known, _)| *known != name);
         endpoint.headers.push((name, value));
     }
-    if let Some(variable) = &settings.api_key_var {
+    if let Some(variable) = &settings.said.api_key_var {
         let Some(value) = env.get(variable) else {
             let problem = Problem::error(format!("the variable {variable} is not set"));
             return Err(problem.id(FAMILY.number(91)).fix("set it to the key of the service"));

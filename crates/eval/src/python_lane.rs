@@ -7,6 +7,7 @@ use aec_model::client::{Model, Scope};
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Message, Part, Reply, Request, Role, Stop, Tool, ToolCall};
 use aec_model::meter::Account;
+use aec_run::campaign::faults::{Meaning, meaning};
 use serde_json::{Map, Value, json};
 
 use crate::describe::sampling;
@@ -42,7 +43,7 @@ impl std::fmt::Debug for PythonLane {
 pub struct GeneratedGroup {
     group: Group,
     generated: Result<worker::Generated, WorkerError>,
-    door: Arc<Door>,
+    calls: Arc<GroupCalls>,
 }
 
 impl Environment for PythonLane {
@@ -50,7 +51,7 @@ impl Environment for PythonLane {
 
     async fn generate(&self, group: Group) -> GeneratedGroup {
         let id = self.pool.loaded().example_ids.get(group.example).copied().unwrap_or_default();
-        let door = Arc::new(Door {
+        let calls = Arc::new(GroupCalls {
             model: self.model.clone(),
             account: self.account.clone(),
             label: format!("{}/{id}", self.label),
@@ -67,8 +68,8 @@ impl Environment for PythonLane {
             model: self.model_name.clone(),
             sampling_args: self.sampling_args.clone(),
         };
-        let generated = self.pool.generate(job, Arc::clone(&door) as Arc<dyn ModelDoor>).await;
-        GeneratedGroup { group, generated, door }
+        let generated = self.pool.generate(job, Arc::clone(&calls) as Arc<dyn ModelDoor>).await;
+        GeneratedGroup { group, generated, calls }
     }
 
     fn scores_at_once(&self) -> bool {
@@ -76,7 +77,7 @@ impl Environment for PythonLane {
     }
 
     async fn score(&self, generated: GeneratedGroup) -> Vec<Finished> {
-        let GeneratedGroup { group, generated, door } = generated;
+        let GeneratedGroup { group, generated, calls } = generated;
         let rows = match generated {
             Ok(generated) => self.pool.score(generated).await,
             Err(error) => Err(error),
@@ -85,26 +86,26 @@ impl Environment for PythonLane {
         match rows {
             Ok(rows) => {
                 let pairs = rows.into_iter().zip(&group.rollouts);
-                pairs.map(|(row, rollout)| finished(&row.text, *rollout, id, &door)).collect()
+                pairs.map(|(row, rollout)| finished(&row.text, *rollout, id, &calls)).collect()
             }
             // The rollouts of a worker that failed have rows too: what became of them must be seen.
-            Err(error) => group.rollouts.iter().map(|rollout| lost(&error, *rollout, id, &door)).collect(),
+            Err(error) => group.rollouts.iter().map(|rollout| lost(&error, *rollout, id, &calls)).collect(),
         }
     }
 }
 
 /// A row of the library, as ours.
-fn finished(text: &str, (number, attempt): (u32, u32), id: i64, door: &Door) -> Finished {
+fn finished(text: &str, (number, attempt): (u32, u32), id: i64, calls: &GroupCalls) -> Finished {
     let mut line = Vec::with_capacity(text.len() + 64);
     match adopt(text.as_bytes(), number, attempt, &mut line) {
         Ok(facts) => {
-            let trouble = door.refused.get().cloned().map(Trouble::Model).or_else(|| {
+            let trouble = calls.refused.get().cloned().map(Trouble::Model).or_else(|| {
                 let error = facts.error.as_ref()?;
                 is_infra(&error.class).then(|| Trouble::Infra(error.chain.clone()))
             });
             Finished { line, facts, trouble }
         }
-        Err(problem) => lost_because("InvalidRowError", &problem.what, (number, attempt), id, door),
+        Err(problem) => lost_because("InvalidRowError", &problem.what, (number, attempt), id, calls),
     }
 }
 
@@ -121,17 +122,23 @@ fn is_infra(class: &str) -> bool {
     CLASSES.contains(&class)
 }
 
-fn lost(error: &WorkerError, rollout: (u32, u32), id: i64, door: &Door) -> Finished {
+fn lost(error: &WorkerError, rollout: (u32, u32), id: i64, calls: &GroupCalls) -> Finished {
     let class = match error {
         WorkerError::TimedOut { .. } => "TimeoutError",
         WorkerError::Job { error, .. } => error.as_str(),
         _ => "WorkerError",
     };
-    lost_because(class, &error.to_string(), rollout, id, door)
+    lost_because(class, &error.to_string(), rollout, id, calls)
 }
 
 /// The row of a rollout of which nothing came back.
-fn lost_because(class: &str, what: &str, (number, attempt): (u32, u32), id: i64, door: &Door) -> Finished {
+fn lost_because(
+    class: &str,
+    what: &str,
+    (number, attempt): (u32, u32),
+    id: i64,
+    calls: &GroupCalls,
+) -> Finished {
     let row = json!({
         "example_id": id, "prompt": [], "completion": [], "reward": 0.0,
         "error": {"error": class, "error_chain_repr": format!("{class}({what:?})"), "error_chain_str": class},
@@ -139,15 +146,15 @@ fn lost_because(class: &str, what: &str, (number, attempt): (u32, u32), id: i64,
     });
     let mut line = Vec::new();
     let facts = adopt(row.to_string().as_bytes(), number, attempt, &mut line).unwrap_or_default();
-    let trouble = match door.refused.get() {
+    let trouble = match calls.refused.get() {
         Some(failure) => Trouble::Model(failure.clone()),
         None => Trouble::Infra(what.to_owned()),
     };
     Finished { line, facts, trouble: Some(trouble) }
 }
 
-/// The way of one group to the model.
-struct Door {
+/// The model calls of one group.
+struct GroupCalls {
     model: Model,
     account: Account,
     label: String,
@@ -156,7 +163,7 @@ struct Door {
     refused: std::sync::OnceLock<Failure>,
 }
 
-impl ModelDoor for Door {
+impl ModelDoor for GroupCalls {
     fn call(&self, call: worker::ModelCall) -> ModelFuture<'_> {
         Box::pin(async move {
             let number = call.rollout.and_then(|at| self.numbers.get(at)).or_else(|| self.numbers.first());
@@ -167,7 +174,7 @@ impl ModelDoor for Door {
             match self.model.call(&request, &scope).await.outcome {
                 Ok(reply) => Ok(answer(&reply)),
                 Err(failure) => {
-                    if matches!(failure.kind, FailureKind::Auth | FailureKind::Budget | FailureKind::Replay) {
+                    if meaning(&failure) == Meaning::Fatal {
                         // Only the first one is told.
                         self.refused.set(failure.clone()).ok();
                     }

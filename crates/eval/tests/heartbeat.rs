@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use aec_base::env::Env;
 use aec_base::problem::{Problem, Severity};
 use aec_eval::heartbeat::{Heartbeat, HeartbeatOptions};
+use aec_http::Proxies;
 use aec_test::port::ClosedPort;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -133,7 +135,7 @@ impl Told {
 }
 
 fn options() -> HeartbeatOptions {
-    HeartbeatOptions { interval: LONG, timeout: LONG, last_timeout: LONG, proxy: None }
+    HeartbeatOptions { interval: LONG, timeout: LONG, last_timeout: LONG, proxies: Proxies::default() }
 }
 
 #[tokio::test]
@@ -274,7 +276,12 @@ async fn a_slow_monitor_is_given_up() {
     let monitor = Monitor::start(None).await;
     let (sender, mut told) = mpsc::unbounded_channel();
     let wait = Duration::from_millis(10);
-    let short = HeartbeatOptions { interval: Duration::ZERO, timeout: wait, last_timeout: wait, proxy: None };
+    let short = HeartbeatOptions {
+        interval: Duration::ZERO,
+        timeout: wait,
+        last_timeout: wait,
+        proxies: Proxies::default(),
+    };
     let heartbeat =
         Heartbeat::start(&monitor.url(), short, move |problem| drop(sender.send(problem))).unwrap();
     heartbeat.beat();
@@ -331,6 +338,7 @@ async fn addresses_that_cannot_be_called_are_problems_at_the_start() {
         assert_eq!(problem.id.as_deref(), Some("R087"), "{url}");
         assert!(problem.fix.is_some() && !format!("{problem:?}").contains("s3cret"), "{problem:?}");
     }
-    let bad_proxy = HeartbeatOptions { proxy: Some("::".to_owned()), ..HeartbeatOptions::default() };
+    let env = Env::from_shell([("HTTPS_PROXY".to_owned(), "::".to_owned())]);
+    let bad_proxy = HeartbeatOptions { proxies: Proxies::of(&env), ..HeartbeatOptions::default() };
     assert_eq!(Heartbeat::start("https://a.test", bad_proxy, drop).unwrap_err().id.as_deref(), Some("R087"));
 }

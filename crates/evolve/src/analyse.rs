@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_ledger::record::TrialRecord;
+use aec_ledger::transcript;
 use aec_report::behaviour::analyse;
 use aec_report::behaviour::features::Features;
 use aec_report::behaviour::kind::{Kind, Label};
@@ -41,7 +42,7 @@ pub fn look(record: &TrialRecord, task: &Task, contents: &ContentStore) -> Looke
         .into_iter()
         .map(|tool| DeclaredTool { name: tool.name, path: Some(tool.source) })
         .collect();
-    let trace = aec_report::trace::events(record, contents).map(|events| trace_of(record, events, tools));
+    let trace = transcript::of_record(record, contents).map(|events| trace_of(record, events, tools));
     let (features, labels) = match &trace {
         Some(trace) => {
             let (features, labels) = analyse(trace);

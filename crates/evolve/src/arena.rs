@@ -8,7 +8,7 @@ use aec_base::problem::Problem;
 use aec_model::client::Client;
 use aec_model::meter::Account;
 use aec_run::agents;
-use aec_run::desk::{Desk, DeskError, Step};
+use aec_run::campaign::{Step, StepError, StepRunner};
 use aec_run::event::StopReason;
 use aec_run::experiment::Agent;
 use aec_run::plan::{PlannedAgent, PlannedTask};
@@ -48,8 +48,8 @@ impl From<std::io::Error> for Halt {
 
 /// Lets candidates work.
 pub struct Arena {
-    /// Where trials are carried out.
-    pub desk: Arc<Desk>,
+    /// Carries out trials.
+    pub steps: Arc<StepRunner>,
     /// The project.
     pub places: Places,
     /// What all steps have in common.
@@ -101,9 +101,9 @@ impl Arena {
             }
         }
         let step = Step { plan, agents: prepared, tasks, trials, account: self.account.clone() };
-        let records = self.desk.carry_out(step).await.map_err(|error| match error {
-            DeskError::Stopped(reason) => Halt::Stopped(reason),
-            DeskError::Problem(problem) => Halt::Problems(vec![*problem]),
+        let records = self.steps.carry_out(step).await.map_err(|error| match error {
+            StepError::Stopped(reason) => Halt::Stopped(reason),
+            StepError::Problems(problems) => Halt::Problems(problems),
         })?;
         let looked = records
             .iter()

@@ -1,11 +1,11 @@
 //! The log of a run: one JSON object a line, appended and made durable before anything follows from it. Half a line,
 //! left by a process that was killed while it wrote, is taken away before the next is written.
 
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use aec_base::file::write_atomic;
+use aec_base::jsonl::{self, Appender};
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_base::text;
@@ -21,8 +21,7 @@ const LOG_LIMIT: u64 = 2 * 1024 * 1024 * 1024;
 
 /// A log that is written to.
 pub struct Log {
-    file: File,
-    path: PathBuf,
+    lines: Appender,
     next: u64,
     redactor: Redactor,
 }
@@ -39,25 +38,17 @@ impl Log {
             ));
         }
         let (_, line) = line(0, first, &redactor)?;
-        write_atomic(&path, line.as_bytes())?;
-        let file = File::options().append(true).open(&path)?;
-        Ok(Self { file, path, next: 1, redactor })
+        write_atomic(&path, &line)?;
+        Ok(Self { lines: Appender::open(&path)?, next: 1, redactor })
     }
 
     /// Goes on with a log: what it holds, and the log to be written to.
     pub fn resume(directory: &Path, redactor: Redactor) -> Result<(Self, Vec<Entry>), Vec<Problem>> {
         let path = directory.join(LOG_FILE);
         let Read { entries, whole } = read(&path)?;
-        let open = || {
-            let mut file = File::options().read(true).write(true).open(&path)?;
-            file.set_len(whole)?;
-            file.seek(io::SeekFrom::End(0))?;
-            file.sync_all()?;
-            Ok::<_, io::Error>(file)
-        };
-        let file = open().map_err(|error| vec![unwritable(&path, &error)])?;
+        let lines = Appender::open_after(&path, whole).map_err(|error| vec![unwritable(&path, &error)])?;
         let next = entries.last().map_or(0, |entry| entry.sequence + 1);
-        Ok((Self { file, path, next, redactor }, entries))
+        Ok((Self { lines, next, redactor }, entries))
     }
 
     /// What takes known secrets out of texts.
@@ -68,25 +59,19 @@ impl Log {
     /// Adds an event. When this returns, it is durable.
     pub fn add(&mut self, event: Event) -> io::Result<Entry> {
         let (entry, line) = line(self.next, event, &self.redactor)?;
-        let before = self.file.metadata()?.len();
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
-        if let Err(error) = written {
-            // A full disk must not leave half a line in the middle of the log.
-            self.file.set_len(before).and_then(|()| self.file.seek(io::SeekFrom::End(0)))?;
-            return Err(io::Error::new(error.kind(), format!("{}: {error}", self.path.display())));
-        }
+        self.lines.append_durably(&line)?;
         self.next += 1;
         Ok(entry)
     }
 }
 
 /// An event as it is written down. Whoever goes on with it knows what the log knows, without secrets.
-fn line(sequence: u64, event: Event, redactor: &Redactor) -> io::Result<(Entry, String)> {
+fn line(sequence: u64, event: Event, redactor: &Redactor) -> io::Result<(Entry, Vec<u8>)> {
     let entry = Entry { sequence, at: Timestamp::now_in_milliseconds(), event };
     let told = serde_json::to_value(&entry)?;
     let mut scrubbed = told.clone();
     redactor.scrub_value(&mut scrubbed);
-    let line = format!("{scrubbed}\n");
+    let line = jsonl::line(&scrubbed)?;
     let entry = if scrubbed == told { entry } else { serde_json::from_value(scrubbed)? };
     Ok((entry, line))
 }
@@ -113,19 +98,16 @@ fn read(path: &Path) -> Result<Read, Vec<Problem>> {
     let mut bytes = Vec::new();
     file.take(LOG_LIMIT).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
     let mut entries = Vec::new();
-    let mut whole = 0;
-    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        if line.last() != Some(&b'\n') {
-            break;
-        }
+    let (lines, torn) = jsonl::split(&bytes);
+    for line in lines {
         let entry: Entry = serde_json::from_slice(line)
             .map_err(|error| vec![damaged(path, entries.len() + 1, &error.to_string())])?;
         if entry.sequence != entries.len() as u64 {
             return Err(vec![damaged(path, entries.len() + 1, "lines are missing or stand twice")]);
         }
-        whole += line.len() as u64;
         entries.push(entry);
     }
+    let whole = (bytes.len() - torn.len()) as u64;
     match entries.first().map(|entry| &entry.event) {
         Some(Event::RunStarted(started)) if started.schema_version == LOG_VERSION => {
             Ok(Read { entries, whole })

@@ -13,6 +13,7 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::settings::Backend;
 use aec_base::text;
+use aec_judge::settle::order::AnswerOrder;
 use aec_run::control::Wish;
 use aec_run::experiment::{Agent, Harness};
 use aec_run::plan::{Conditions, SandboxChoice};
@@ -53,6 +54,9 @@ pub struct Settings {
     pub timeout_override: Option<u32>,
     /// Memory in MiB, instead of the tasks' own.
     pub memory_mb: Option<u32>,
+    /// Which of several answers of an agent counts.
+    #[serde(default = "AnswerOrder::unnamed", skip_serializing_if = "AnswerOrder::is_unnamed")]
+    pub answer_order: AnswerOrder,
     /// Tasks of a batch.
     pub batch_size: u32,
     /// Candidates that each agent tries at most.
@@ -106,6 +110,7 @@ impl Settings {
             sandbox,
             timeout_override: limits.timeout_override.map(|limit| whole_seconds(limit.get())),
             memory_mb: limits.memory_mb.map(aec_task::file::Quantity::get),
+            answer_order: AnswerOrder::PRESENT,
             batch_size: told.batch_size,
             max_cycles: told.max_cycles,
             stagnation_window: Some(told.stagnation_window),
@@ -148,6 +153,7 @@ impl Settings {
             sandbox,
             timeout_override: told.timeout.map(|limit| whole_seconds(limit.get())),
             memory_mb: None,
+            answer_order: AnswerOrder::PRESENT,
             batch_size: told.batch_size,
             max_cycles: told.max_cycles,
             stagnation_window: None,
@@ -195,6 +201,7 @@ impl Settings {
             sandbox: self.sandbox,
             timeout_override: self.timeout_override,
             memory_mb: self.memory_mb,
+            answer_order: self.answer_order,
             ..Conditions::default()
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use aec_base::problem::Problem;
 use aec_base::text;
+use aec_judge::settle::order::AnswerOrder;
 use aec_model::endpoint::{Credential, Format};
 use aec_model::routing::{Routes, Target};
 use aec_run::experiment::Harness;
@@ -109,7 +110,7 @@ pub fn prepare(
     let mut problems = Vec::new();
     let mut agents = Vec::new();
     for agent in &plan.agents {
-        match entry(agent, environment, routes, carried) {
+        match entry(agent, plan.conditions.answer_order, environment, routes, carried) {
             Ok(entry) => {
                 agents.push(HarborAgent { entry, harness: agent.harness, model: agent.model.clone() });
             }
@@ -143,7 +144,13 @@ pub fn prepare(
 
 type Entry = Result<Map<String, Value>, Vec<Problem>>;
 
-fn entry(agent: &PlannedAgent, environment: &Environment, routes: &Routes, carried: &Carried) -> Entry {
+fn entry(
+    agent: &PlannedAgent,
+    order: AnswerOrder,
+    environment: &Environment,
+    routes: &Routes,
+    carried: &Carried,
+) -> Entry {
     let mut problems = unknown_parameters(agent);
     let mut entry = Map::new();
     let mut kwargs = Map::from_iter([("aec_agent".to_owned(), Value::from(agent.name.as_str()))]);
@@ -152,7 +159,8 @@ fn entry(agent: &PlannedAgent, environment: &Environment, routes: &Routes, carri
         Harness::ToolLoop => {
             entry.insert("import_path".to_owned(), runtime::AGENT.into());
             match connection(agent, environment, routes) {
-                Ok((settings, env)) => {
+                Ok((mut settings, env)) => {
+                    settings.insert("AGENT_ANSWER_ORDER".to_owned(), order.name().into());
                     kwargs.extend(loop_arguments(agent, settings, carried));
                     entry.insert("env".to_owned(), Value::Object(env));
                 }

@@ -1,8 +1,7 @@
 //! What Harbor's exceptions mean: whose fault they are, and whether what the agent left counts all the same.
 
+use aec_judge::settle::outcome::{Boundary, Ending, Fault};
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{Boundary, Fault};
-use aec_run::elsewhere::Ending;
 
 use crate::result::{Exception, Trial};
 

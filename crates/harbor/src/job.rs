@@ -13,6 +13,7 @@ use aec_base::digest::Digest;
 use aec_base::file::{Links, read_text, write_atomic};
 use aec_base::name::Name;
 use aec_base::problem::Problem;
+use aec_run::campaign::Waiting;
 use aec_run::experiment::Harness;
 use aec_run::plan::{Plan, PlannedTool, PlannedTrial};
 use aec_task::task::Task;
@@ -33,15 +34,6 @@ const CONFIG: &str = "job.json";
 const NOTE_LIMIT: u64 = 64 * 1024 * 1024;
 /// Seconds beside a trial's own that a remote sandbox may live.
 const SPARE_SECONDS: f64 = 1800.0;
-
-/// A trial of a job: which of the run's trials, and which try at it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Its place among the run's trials.
-    pub trial: usize,
-    /// Which try.
-    pub attempt: u32,
-}
 
 /// What a job is made from.
 pub struct JobSetup<'a> {
@@ -96,12 +88,12 @@ pub struct NotedTrial {
 type Places = Vec<(u32, usize)>;
 
 /// Jobs that have exactly the wanted trials: agents with the same ones share a job.
-pub fn groups(trials: &[PlannedTrial], wanted: &[Wanted]) -> Vec<Vec<Wanted>> {
-    let mut by_agent: BTreeMap<usize, Vec<Wanted>> = BTreeMap::new();
+pub fn groups(trials: &[PlannedTrial], wanted: &[Waiting]) -> Vec<Vec<Waiting>> {
+    let mut by_agent: BTreeMap<usize, Vec<Waiting>> = BTreeMap::new();
     for one in wanted {
         by_agent.entry(trials[one.trial].agent).or_default().push(*one);
     }
-    let mut groups: Vec<(Places, Vec<Wanted>)> = Vec::new();
+    let mut groups: Vec<(Places, Vec<Waiting>)> = Vec::new();
     for wanted in by_agent.into_values() {
         // Repetition by repetition, so that a job that is stopped early is balanced.
         let mut places: Places =
@@ -117,7 +109,7 @@ pub fn groups(trials: &[PlannedTrial], wanted: &[Wanted]) -> Vec<Vec<Wanted>> {
 
 impl JobSetup<'_> {
     /// The configuration of a job, and its trials.
-    fn describe(&self, name: &Name, directory: &Path, wanted: &[Wanted]) -> (Value, Note) {
+    fn describe(&self, name: &Name, directory: &Path, wanted: &[Waiting]) -> (Value, Note) {
         let mut agents: Vec<usize> = wanted.iter().map(|one| self.trials[one.trial].agent).collect();
         agents.sort_unstable();
         agents.dedup();
@@ -147,7 +139,7 @@ impl JobSetup<'_> {
             "agents": agents.iter().map(|agent| self.agent_entry(*agent)).collect::<Vec<_>>(),
             "tasks": entries,
         });
-        let noted = |one: &Wanted| {
+        let noted = |one: &Waiting| {
             let trial = &self.trials[one.trial];
             NotedTrial {
                 trial_id: trial.id.clone(),
@@ -167,7 +159,7 @@ impl JobSetup<'_> {
     }
 
     /// What would be run, for people who only look.
-    pub fn preview(&self, wanted: &[Wanted]) -> Vec<Value> {
+    pub fn preview(&self, wanted: &[Waiting]) -> Vec<Value> {
         let groups = groups(self.trials, wanted);
         let name = |number: usize| Name::nearest(&format!("{}-{number}", self.plan.experiment_id));
         groups
@@ -178,7 +170,7 @@ impl JobSetup<'_> {
     }
 
     /// Makes the directory of a job: tasks, configuration, the Python sources and a note on its trials.
-    pub fn stage(&self, directory: &Path, name: Name, wanted: &[Wanted]) -> Result<Staged, Vec<Problem>> {
+    pub fn stage(&self, directory: &Path, name: Name, wanted: &[Waiting]) -> Result<Staged, Vec<Problem>> {
         let (config, note) = self.describe(&name, directory, wanted);
         let with_solution = wanted
             .iter()
@@ -331,9 +323,9 @@ mod tests {
         let trials: Vec<PlannedTrial> = (0..2)
             .flat_map(|task| (0..3).flat_map(move |agent| (1..=2).map(move |rep| trial(task, agent, rep))))
             .collect();
-        let all: Vec<Wanted> = (0..trials.len()).map(|trial| Wanted { trial, attempt: 1 }).collect();
+        let all: Vec<Waiting> = (0..trials.len()).map(|trial| Waiting { trial, attempt: 1 }).collect();
         assert_eq!(groups(&trials, &all).len(), 1);
-        let some: Vec<Wanted> = all.iter().copied().filter(|one| one.trial != 4).collect();
+        let some: Vec<Waiting> = all.iter().copied().filter(|one| one.trial != 4).collect();
         let made = groups(&trials, &some);
         assert_eq!(made.iter().map(Vec::len).collect::<Vec<_>>(), [8, 3]);
         assert!(groups(&trials, &[]).is_empty());

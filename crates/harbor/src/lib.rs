@@ -2,7 +2,6 @@
 //! The document is `docs/harbor.md`.
 
 pub mod agent;
-pub mod carry;
 pub mod checksum;
 pub mod fault;
 pub mod import;
@@ -11,6 +10,7 @@ pub mod keep;
 mod output;
 pub mod program;
 pub mod result;
+pub mod run;
 pub mod runtime;
 pub mod task;
 

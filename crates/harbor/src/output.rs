@@ -3,7 +3,7 @@
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-use aec_base::text;
+use aec_base::{jsonl, text};
 
 /// Lines of Harbor's own output that are told when it fails.
 const TOLD_LINES: usize = 12;
@@ -12,27 +12,27 @@ const TOLD_LINES: usize = 12;
 pub(crate) struct Tail {
     path: PathBuf,
     at: u64,
-    rest: String,
+    rest: Vec<u8>,
 }
 
 impl Tail {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, at: 0, rest: String::new() }
+        Self { path, at: 0, rest: Vec::new() }
     }
 
     /// Whole lines that are new.
     pub(crate) fn lines(&mut self) -> Vec<String> {
         const MOST: u64 = 16 * 1024 * 1024;
-        let mut bytes = Vec::new();
         let read = std::fs::File::open(&self.path).and_then(|mut file| {
             file.seek(io::SeekFrom::Start(self.at))?;
-            file.take(MOST).read_to_end(&mut bytes)
+            file.take(MOST).read_to_end(&mut self.rest)
         });
         self.at += read.unwrap_or(0) as u64;
-        self.rest.push_str(&String::from_utf8_lossy(&bytes));
-        let Some(end) = self.rest.rfind('\n') else { return Vec::new() };
-        let whole: String = self.rest.drain(..=end).collect();
-        whole.lines().map(str::to_owned).collect()
+        let (lines, torn) = jsonl::split(&self.rest);
+        let lines =
+            lines.map(|line| String::from_utf8_lossy(line).trim_end_matches('\r').to_owned()).collect();
+        self.rest = torn.to_vec();
+        lines
     }
 }
 

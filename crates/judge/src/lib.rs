@@ -2,7 +2,7 @@
 //!
 //! Agent and judge share nothing but frozen files: [`submission`] copies what the agent left, [`judge`] runs the
 //! task's verifier on the copy in a fresh room, [`reward`] reads the result without mercy, [`scorer`] is the
-//! standard verifier and its native twin.
+//! standard verifier and its native twin, [`settle`] decides what an answer is and what became of a trial.
 
 pub mod audit;
 pub mod cheat;
@@ -11,6 +11,7 @@ pub mod judge;
 pub mod pool;
 pub mod reward;
 pub mod scorer;
+pub mod settle;
 pub mod submission;
 pub mod verdict;
 pub mod verifier;

@@ -60,7 +60,8 @@ fn in_range(reward: f64, text: &str) -> Result<f64, RewardError> {
     Err(RewardError::OutOfRange(shown))
 }
 
-/// Exactly one key `reward`, and it is a number.
+/// Exactly one key `reward`, and it is a number. This is not [`aec_base::json::Strict`]: whatever else a verifier writes
+/// is its own affair, doubled keys included.
 struct RewardFile(f64);
 
 impl<'de> Deserialize<'de> for RewardFile {

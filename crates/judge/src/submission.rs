@@ -12,6 +12,8 @@ use aec_sandbox::{Kind, Tree, WalkLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::settle::order::in_the_way;
+
 /// What a submission may be.
 #[derive(Clone, Copy, Debug)]
 pub struct SubmissionLimits {
@@ -128,6 +130,10 @@ impl Submission {
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                     return Err(FreezeError::TooLarge(format!("{path}: {error}")));
                 }
+                // The agent closed it; who is not root cannot open it either.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    submission.refuse(path, "it cannot be read");
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -157,18 +163,26 @@ impl Submission {
         self.store.read(file.digest, file.size).map(Some)
     }
 
-    /// Adds a file that the agent handed over otherwise, or replaces what lies at its path.
-    pub fn put(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
+    /// Adds a file that the agent handed over otherwise, in place of whatever lies there or in its way.
+    pub(crate) fn put(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let digest = self.store.put(bytes)?;
         let file = SubmittedFile { digest, size: bytes.len() as u64, executable: false };
+        self.files.retain(|other, _| !in_the_way(other, path));
         self.files.insert(path.to_owned(), file);
         self.refused.retain(|refused| refused.path != path);
         self.digest = self.compute_digest();
         Ok(())
     }
 
+    /// Takes away the file at `path`, because what should lie there cannot be read at `from`.
+    pub(crate) fn withhold(&mut self, path: &str, from: &str, reason: &str) {
+        self.files.remove(path);
+        self.refuse(from, reason);
+        self.digest = self.compute_digest();
+    }
+
     /// Leaves out files that are not the agent's.
-    pub fn leave_out(&mut self, paths: &[&str]) {
+    pub(crate) fn leave_out(&mut self, paths: &[&str]) {
         self.files.retain(|path, _| !paths.contains(&path.as_str()));
         self.digest = self.compute_digest();
     }

@@ -2,13 +2,14 @@
 //! they are.
 
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use aec_base::digest::Digest;
 use aec_base::document::Shared;
 use aec_base::file::{Links, ReadError, kind_of, open_regular};
+use aec_base::jsonl::{self, Appender};
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -91,9 +92,8 @@ impl Annotations {
         let path = self.path(file);
         let directory = path.parent().unwrap_or(&self.root);
         fs_err::create_dir_all(directory)?;
-        let mut line = serde_json::to_vec(annotation)?;
-        line.push(b'\n');
-        let mut to = open_for_append(&path)?;
+        let line = jsonl::line(annotation)?;
+        let to = open_for_append(&path)?;
         flock(&to, FlockOperation::LockExclusive)?;
         if to.metadata()?.len() + line.len() as u64 > LIMIT {
             return Err(io::Error::new(
@@ -101,18 +101,9 @@ impl Annotations {
                 format!("{}: too many annotations", path.display()),
             ));
         }
-        // What a crash tore must not swallow the new line.
-        if to.metadata()?.len() > 0 {
-            let mut last = [0];
-            to.seek(SeekFrom::End(-1))?;
-            to.read_exact(&mut last)?;
-            if last != *b"\n" {
-                line.insert(0, b'\n');
-            }
-        }
-        to.write_all(&line)?;
-        to.sync_all()?;
-        fs_err::File::open(directory)?.sync_all()
+        let mut lines = Appender::of(to, &path)?;
+        lines.append(&line)?;
+        lines.sync()
     }
 
     /// The annotations of a record, oldest first, and what is wrong with lines that are none.

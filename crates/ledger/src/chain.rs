@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use aec_base::digest::{Digest, Hasher};
 use aec_base::file::{Links, ReadError, read_text};
+use aec_base::jsonl;
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -81,25 +82,21 @@ impl Chain {
     pub fn parse(path: &Path, text: &str) -> Self {
         let mut chain =
             Self { path: path.to_path_buf(), links: Vec::new(), sound_bytes: 0, problems: Vec::new() };
-        for (index, line) in text.split_inclusive('\n').enumerate() {
-            let whole = line.ends_with('\n');
-            match serde_json::from_str::<Link>(line) {
-                Ok(link) if whole => {
-                    chain.check(index, &link);
-                    chain.links.push(link);
-                    chain.sound_bytes += line.len() as u64;
-                }
-                _ if !whole => {
-                    let problem = Problem::warning("the last line of a chain is torn").id(FAMILY.number(10));
-                    chain.problems.push(problem.fix("run `aec-bench ledger repair`").in_file(path));
-                }
-                _ => {
-                    let what = format!("line {} of a chain is not a link", index + 1);
-                    let problem = Problem::error(what).id(FAMILY.number(11));
-                    chain.problems.push(problem.fix("compare with a copy of the ledger").in_file(path));
-                    break;
-                }
-            }
+        let (lines, torn) = jsonl::split(text.as_bytes());
+        for (index, line) in lines.enumerate() {
+            let Ok(link) = serde_json::from_slice::<Link>(line) else {
+                let what = format!("line {} of a chain is not a link", index + 1);
+                let problem = Problem::error(what).id(FAMILY.number(11));
+                chain.problems.push(problem.fix("compare with a copy of the ledger").in_file(path));
+                return chain;
+            };
+            chain.check(index, &link);
+            chain.links.push(link);
+            chain.sound_bytes += line.len() as u64 + 1;
+        }
+        if !torn.is_empty() {
+            let problem = Problem::warning("the last line of a chain is torn").id(FAMILY.number(10));
+            chain.problems.push(problem.fix("run `aec-bench ledger repair`").in_file(path));
         }
         chain
     }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::order::{AnswerOrder, Source};
+use aec_judge::settle::outcome::{AgentStatus, Boundary, Fault};
 use aec_judge::verdict::{Judged, Outcome};
 use aec_sandbox::{Held, Hold, Level, Limits};
 use indexmap::IndexMap;
@@ -13,9 +15,8 @@ use serde_json::json;
 use crate::chain::Link;
 use crate::layout::Ledger;
 use crate::record::{
-    AgentFacts, AgentOutput, AgentStatus, Artefact, Boundary, Completeness, Cost, EnvironmentFacts,
-    Evaluation, Fault, Inputs, OutputSource, Outputs, SCHEMA_VERSION, TaskFacts, Timing, TrialRecord,
-    Validity,
+    AgentFacts, AgentOutput, Artefact, Completeness, Cost, EnvironmentFacts, Evaluation, Inputs, Outputs,
+    SCHEMA_VERSION, TaskFacts, Timing, TrialRecord, Validity,
 };
 
 /// A scored record of an attempt at a trial.
@@ -67,11 +68,15 @@ pub fn record(experiment: &str, trial: &str, attempt: u32) -> TrialRecord {
                 output_format: "jsonl".to_owned(),
                 error_message: None,
             }),
-            output_source: Some(OutputSource::File),
+            output_source: Some(Source::File),
             raw_output_path: Some("workspace/output.json".to_owned()),
             conversation_path: Some("conversation.jsonl".to_owned()),
             trajectory_path: Some("trajectory.jsonl".to_owned()),
-            ..Outputs::default()
+            answer_order: AnswerOrder::FileFirst,
+            trajectory_content: None,
+            agent_result: IndexMap::new(),
+            submission: None,
+            snapshots: Vec::new(),
         },
         evaluation: Some(evaluation(0.75)),
         cost: Cost {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
+use aec_base::jsonl;
 use aec_base::name::Name;
 use aec_base::problem::Severity;
 use aec_base::staging::{Staging, sync_all, sync_parent};
@@ -308,9 +309,7 @@ impl<'a> Restored<'a> {
 
 /// Appends a line to a chain.
 pub(crate) fn write_link(chain: &mut File, link: &Link) -> io::Result<()> {
-    let mut line = serde_json::to_vec(link)?;
-    line.push(b'\n');
-    chain.write_all(&line)
+    chain.write_all(&jsonl::line(link)?)
 }
 
 /// Puts a record's file in its place, whole.

@@ -8,6 +8,7 @@ pub mod annotate;
 pub mod chain;
 #[cfg(any(test, feature = "example"))]
 pub mod example;
+pub mod expected;
 pub mod export;
 pub mod garbage;
 pub mod index;
@@ -20,6 +21,7 @@ pub mod record;
 pub mod repair;
 #[cfg(test)]
 mod sample;
+pub mod transcript;
 pub mod verify;
 pub mod writer;
 

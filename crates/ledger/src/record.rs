@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::order::{AnswerOrder, Source};
+use aec_judge::settle::outcome::{AgentStatus, Fault};
 use aec_judge::submission::{Refused, SubmittedFile};
 use aec_judge::verdict::{Judged, Outcome};
 use aec_sandbox::{Held, Level, Limits};
@@ -99,54 +101,6 @@ impl TrialRecord {
     }
 }
 
-/// What went wrong, on whose side, and whether another attempt may go better.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Fault {
-    /// On whose side.
-    pub boundary: Boundary,
-    /// The kind, where the boundary has kinds: a model failure or a limit that was reached.
-    pub kind: Option<String>,
-    /// In one line.
-    pub message: String,
-    /// Whether another attempt may go better.
-    pub retryable: bool,
-}
-
-/// On whose side a fault lies. Every fault has exactly one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Boundary {
-    /// The provider of a model.
-    Provider,
-    /// The agent: its harness, its limits or what it left.
-    Harness,
-    /// The room in which it worked.
-    Sandbox,
-    /// The task's own files.
-    Task,
-    /// The verifier.
-    Verifier,
-    /// Somebody stopped it.
-    Cancelled,
-    /// This program or this machine.
-    Internal,
-}
-
-impl Boundary {
-    /// The name as written in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Provider => "provider",
-            Self::Harness => "harness",
-            Self::Sandbox => "sandbox",
-            Self::Task => "task",
-            Self::Verifier => "verifier",
-            Self::Cancelled => "cancelled",
-            Self::Internal => "internal",
-        }
-    }
-}
-
 /// The task of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskFacts {
@@ -227,12 +181,15 @@ pub struct InputFile {
 }
 
 /// What the agent left.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outputs {
     /// How the agent's work ended.
     pub agent_output: Option<AgentOutput>,
     /// Where the answer came from.
-    pub output_source: Option<OutputSource>,
+    pub output_source: Option<Source>,
+    /// Which of several answers counted.
+    #[serde(default = "AnswerOrder::unnamed", skip_serializing_if = "AnswerOrder::is_unnamed")]
+    pub answer_order: AnswerOrder,
     /// The answer in the trial's directory of `jobs`.
     pub raw_output_path: Option<String>,
     /// The conversation in the trial's directory of `jobs`.
@@ -261,43 +218,6 @@ pub struct AgentOutput {
     pub output_format: String,
     /// What went wrong.
     pub error_message: Option<String>,
-}
-
-/// How an agent's work ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AgentStatus {
-    /// It was done.
-    Completed,
-    /// A limit ended it; what it left until then counts.
-    Partial,
-    /// It failed.
-    Failed,
-    /// It left nothing.
-    Empty,
-}
-
-/// Where an answer came from, in the order in which they are looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OutputSource {
-    /// The agent wrote the file.
-    File,
-    /// The agent submitted it.
-    Submitted,
-    /// It is the last thing that the agent said.
-    FinalText,
-}
-
-impl OutputSource {
-    /// The name as written in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Submitted => "submitted",
-            Self::FinalText => "final_text",
-        }
-    }
 }
 
 /// Everything that was frozen for the judge.

@@ -97,7 +97,7 @@ impl Writer {
         let chain_path = experiment.chain(&setup.session);
         let chain = File::options().append(true).create_new(true).open(&chain_path)?;
         let (sender, receiver) = sync_channel(QUEUE);
-        let desk = Desk {
+        let writer = WriterThread {
             contents: setup.ledger.contents(),
             ledger: setup.ledger,
             experiment,
@@ -114,7 +114,7 @@ impl Writer {
             broken: None,
         };
         let thread =
-            std::thread::Builder::new().name("ledger".to_owned()).spawn(move || desk.work(&receiver))?;
+            std::thread::Builder::new().name("ledger".to_owned()).spawn(move || writer.work(&receiver))?;
         Ok(Self { sender: Some(sender), thread: Some(thread) })
     }
 
@@ -146,7 +146,7 @@ impl Drop for Writer {
     }
 }
 
-struct Desk {
+struct WriterThread {
     ledger: Ledger,
     experiment: ExperimentDirectory,
     contents: ContentStore,
@@ -174,7 +174,7 @@ struct Case {
     done: Done,
 }
 
-impl Desk {
+impl WriterThread {
     fn work(mut self, receiver: &Receiver<(Box<TrialRecord>, Done)>) -> io::Result<Closed> {
         while let Ok(first) = receiver.recv() {
             let until = Instant::now() + GATHER;

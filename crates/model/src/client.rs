@@ -21,7 +21,7 @@ use crate::meter::Account;
 use crate::offline::Offline;
 use crate::price::{Price, PriceList};
 use crate::replicas::{Replica, Replicas};
-use crate::retry::{self, History, RetryPolicy};
+use crate::retry::{History, RetryPolicy};
 use crate::routing::{ClientTable, RouteError, Routes, Target};
 use crate::tape::Tape;
 use crate::transport::{Manner, Transport};
@@ -430,7 +430,7 @@ impl Course {
         }
         // Rate limits carry their own wait, and silence says nothing about the health of a provider.
         let free = matches!(failure.kind, FailureKind::Rate | FailureKind::Empty);
-        let wait = self.history.next(failure, policy, retry::chance())?;
+        let wait = self.history.next(failure, policy, aec_http::pause::chance())?;
         (free || replicas.retries.spend()).then_some(wait)
     }
 }

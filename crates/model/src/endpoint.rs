@@ -84,15 +84,8 @@ impl Endpoint {
 
     /// Whether it is on this machine.
     pub fn is_loopback(&self) -> bool {
-        is_loopback(&self.base_url)
+        aec_http::is_loopback(&self.base_url)
     }
-}
-
-/// Whether an address is on this machine.
-pub(crate) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Whose service it is, for prices and for the rules of its wire.

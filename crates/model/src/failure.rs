@@ -5,6 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::meter::AccountKind;
+
 /// The kind of a failure. Every failure has exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -74,12 +76,16 @@ pub struct Failure {
     /// How long the provider asks to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
+    /// Whose budget is used up, when that is why the call was not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<AccountKind>,
 }
 
 impl Failure {
     /// A failure that will happen again.
     pub fn lasting(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, retryable: false, retry_after_ms: None }
+        let message = message.into();
+        Self { kind, message, status: None, retryable: false, retry_after_ms: None, account: None }
     }
 
     /// A failure that may go away.

@@ -26,6 +26,4 @@ pub mod routing;
 pub mod script;
 pub mod sign;
 pub mod tape;
-pub mod test_server;
 pub mod transport;
-mod ways;

@@ -312,6 +312,16 @@ impl Reply {
         join_text(&self.parts).into_owned()
     }
 
+    /// All thoughts that the provider shows, separated by line breaks.
+    pub fn thoughts(&self) -> Option<String> {
+        let shown = self.parts.iter().filter_map(|part| match part {
+            Part::Reasoning { text, .. } if !text.is_empty() => Some(text.as_str()),
+            _ => None,
+        });
+        let shown: Vec<&str> = shown.collect();
+        (!shown.is_empty()).then(|| shown.join("\n"))
+    }
+
     /// The tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use aec_base::decimal::Decimal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +20,11 @@ impl MicroDollars {
     /// The amount of a number of dollars, if it is one: finite, not negative, not absurd. Rounded down, since it
     /// is a limit that somebody set.
     pub fn from_dollars(dollars: f64) -> Option<Self> {
-        let micro = (dollars * 1e6).floor();
+        // Counted in decimals: 8.2 times a million is less than 8,200,000 in binary.
+        let micro = Decimal::of(dollars)?.units_towards_zero(6)?;
         // The bound keeps every sum of amounts far from the edge of the type.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked")]
-        (dollars.is_finite() && (0.0..=1e15).contains(&micro)).then_some(Self(micro as u64))
+        let micro = u64::try_from(micro).ok().filter(|micro| *micro <= 1_000_000_000_000_000)?;
+        (dollars >= 0.0).then_some(Self(micro))
     }
 
     /// The amount as a number of dollars, for files and people.
@@ -47,5 +49,28 @@ impl MicroDollars {
 impl fmt::Display for MicroDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "${}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_what_was_written() {
+        for (dollars, micro) in [
+            (0.0, Some(0)),
+            (8.2, Some(8_200_000)),
+            (0.29, Some(290_000)),
+            (4.35, Some(4_350_000)),
+            (0.000_000_9, Some(0)),
+            (1e9, Some(1_000_000_000_000_000)),
+            (1e10, None),
+            (-0.000_000_1, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+        ] {
+            assert_eq!(MicroDollars::from_dollars(dollars), micro.map(MicroDollars), "{dollars}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::endpoint::{Credential, Endpoint, Format, KeyPlacement, Provider, StreamMode, is_loopback};
+use crate::endpoint::{Credential, Endpoint, Format, KeyPlacement, Provider, StreamMode};
 use crate::routing::{aws_credential, bedrock_format, region_of};
 
 /// Problems of endpoint files are `W…`.
@@ -372,7 +372,7 @@ impl Reader<'_> {
             self.error(Shared::BadValue, "`url` holds a secret", fix);
             return None;
         }
-        if url.scheme() == "http" && has_key && !is_loopback(&url) {
+        if url.scheme() == "http" && has_key && !aec_http::is_loopback(&url) {
             let what = "the key would travel unencrypted";
             self.complain(Severity::Warning, Shared::BadValue, what, "use an https address");
         }

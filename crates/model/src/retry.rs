@@ -1,8 +1,9 @@
 //! When to try again, and after how long.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Mutex;
 use std::time::Duration;
+
+use aec_http::pause::Rule;
 
 use crate::failure::{Failure, FailureKind};
 
@@ -13,12 +14,8 @@ pub struct RetryPolicy {
     pub attempts: u32,
     /// Attempts in all while the model says nothing: each of them is paid for.
     pub empty_attempts: u32,
-    /// First wait.
-    pub base: Duration,
-    /// Longest wait of our own choice.
-    pub longest: Duration,
-    /// Longest wait that a provider may ask for; more is a failure.
-    pub longest_asked: Duration,
+    /// How long to wait.
+    pub pauses: Rule,
     /// Longest time in all that one call spends waiting for rate limits.
     pub patience: Duration,
 }
@@ -28,9 +25,11 @@ impl Default for RetryPolicy {
         Self {
             attempts: 8,
             empty_attempts: 3,
-            base: Duration::from_millis(500),
-            longest: Duration::from_secs(30),
-            longest_asked: Duration::from_mins(2),
+            pauses: Rule {
+                first: Duration::from_millis(500),
+                longest: Duration::from_secs(30),
+                longest_asked: Duration::from_mins(2),
+            },
             patience: Duration::from_mins(15),
         }
     }
@@ -63,10 +62,6 @@ impl History {
         if !failure.retryable {
             return None;
         }
-        let asked = failure.retry_after_ms.map(Duration::from_millis);
-        if asked.is_some_and(|asked| asked > policy.longest_asked) {
-            return None;
-        }
         let count = if failure.kind == FailureKind::Rate {
             self.rate_limits += 1;
             self.rate_limits
@@ -78,16 +73,8 @@ impl History {
             }
             self.failures
         };
-        let own = policy.base.saturating_mul(1 << (count - 1).min(16)).min(policy.longest);
-        let wait = match asked {
-            // Later than asked by a little, so that all who were told the same do not come at once.
-            Some(asked) => {
-                // Whoever asks for nothing and refuses again gets our own idea of a wait.
-                let asked = if count > 1 { asked.max(own) } else { asked };
-                asked + asked.max(policy.base).mul_f64(chance * 0.25)
-            }
-            None => own.mul_f64(0.5 + chance * 0.5),
-        };
+        let asked = failure.retry_after_ms.map(Duration::from_millis);
+        let wait = policy.pauses.wait(count, asked, chance)?;
         if failure.kind == FailureKind::Rate {
             self.waited_for_rates += wait;
             if self.waited_for_rates > policy.patience {
@@ -96,14 +83,6 @@ impl History {
         }
         Some(wait)
     }
-}
-
-/// A number in [0, 1) that differs from call to call. It only spreads waits, so its quality does not matter.
-pub fn chance() -> f64 {
-    let bits = RandomState::new().hash_one(0u8) >> 11;
-    #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
-    let fraction = bits as f64 / (1u64 << 53) as f64;
-    fraction
 }
 
 /// Retries that are left, shared by all calls of a model: an outage must not multiply the load on a provider that is down.

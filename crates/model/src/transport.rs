@@ -4,11 +4,11 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use aec_base::env::Env;
+use aec_http::{Proxies, USER_AGENT, Way, Ways, causes};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Error;
 use url::Url;
 
 use crate::bill::Sent;
@@ -17,13 +17,12 @@ use crate::endpoint::{Credential, Endpoint, Format, KeyPlacement};
 use crate::failure::{Failure, FailureKind, excerpt};
 use crate::message::{Reply, Request};
 use crate::sign;
-use crate::ways::{Way, Ways};
 
 /// Longest answer that is read.
 const LONGEST_ANSWER: usize = 64 * 1024 * 1024;
 
-/// Who is asking.
-const USER_AGENT: &str = concat!("aec-bench/", env!("CARGO_PKG_VERSION"));
+/// How long a connection may take to open.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// Longest error that is read.
 const LONGEST_ERROR: usize = 64 * 1024;
@@ -50,7 +49,7 @@ const WANTS_NO_STREAM: [&str; 3] =
 
 /// Connections, shared by all endpoints.
 #[derive(Debug)]
-pub struct Transport(Ways);
+pub struct Transport(Ways<Full<Bytes>>);
 
 /// How a request is written. Some servers say what they want only by refusing what they do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +63,7 @@ pub struct Manner {
 impl Transport {
     /// Opens nothing yet. The environment may name proxies.
     pub fn new(env: &Env) -> Self {
-        Self(Ways::new(env))
+        Self(Ways::new(Proxies::of(env), CONNECT_TIME))
     }
 
     /// Sends a request once and reads its answer.
@@ -86,7 +85,7 @@ impl Transport {
                 if error.is_connect() {
                     sent.no();
                 }
-                return Err(Failure::passing(FailureKind::Network, explain(&error)));
+                return Err(Failure::passing(FailureKind::Network, excerpt(&causes(&error))));
             }
             Err(_) => return Err(silence("no answer", timeouts.answer)),
         };
@@ -125,7 +124,7 @@ pub struct Line {
     uri: Uri,
     stream_uri: Uri,
     headers: HeaderMap,
-    way: OnceLock<Way>,
+    way: OnceLock<Way<Full<Bytes>>>,
     lesson: Mutex<Lesson>,
 }
 
@@ -362,7 +361,7 @@ async fn next(body: &mut Incoming, idle: Duration) -> Result<Option<Bytes>, Fail
                 // Trailers say nothing that anybody reads.
                 Err(_) => continue,
             },
-            Ok(Some(Err(error))) => Err(Failure::passing(FailureKind::Network, causes(&error))),
+            Ok(Some(Err(error))) => Err(Failure::passing(FailureKind::Network, excerpt(&causes(&error)))),
             Err(_) => Err(silence("nothing more came", idle)),
         };
     }
@@ -374,28 +373,6 @@ fn endless(limit: usize) -> Failure {
 
 fn silence(what: &str, after: Duration) -> Failure {
     Failure::passing(FailureKind::Network, format!("{what} within {} seconds", after.as_secs_f64()))
-}
-
-/// What went wrong before there was an answer. The library's own words say only where it noticed.
-fn explain(error: &Error) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => causes(cause),
-        None => causes(error),
-    }
-}
-
-/// An error with its causes.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut words = vec![error.to_string()];
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if words.last().is_none_or(|last| !last.contains(&text)) {
-            words.push(text);
-        }
-        cause = error.source();
-    }
-    excerpt(&words.join(": "))
 }
 
 /// Lets this process open as many connections as the system allows it at most: a thousand calls at once need more

@@ -7,21 +7,23 @@ use std::sync::Arc;
 use aec_base::digest::Digest;
 use aec_base::problem::{Place, Problem};
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::order::{AnswerOrder, Source, last_word};
+use aec_judge::settle::outcome::{AgentStatus, Ending};
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{AgentStatus, Artefact, Cost, OutputSource, TaskFacts, Timing};
-use aec_run::conversation::CONVERSATION_FILE;
-use aec_run::elsewhere::{Bench, Ending};
+use aec_ledger::record::{Artefact, Cost, TaskFacts, Timing};
+use aec_ledger::transcript::conversation::CONVERSATION_FILE;
+use aec_ledger::transcript::{self, TRAJECTORY_FILE};
+use aec_package::lane::{Lane, lane};
+use aec_run::elsewhere::Bench;
 use aec_run::import::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
 use aec_run::import::{ImportError, Importer, KnownTasks, RolloutKey, Row as RolloutRow, is_agents_doing};
 use aec_run::task::PreparedTask;
-use aec_run::trajectory::TRAJECTORY_FILE;
 use bytes::Bytes;
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
 use crate::FAMILY;
-use crate::package::lane::{Lane, lane};
-use crate::rollouts::conversation::{conversation_lines, event_lines, events};
+use crate::rollouts::conversation::{conversation_lines, events};
 use crate::rollouts::outcome;
 use crate::rollouts::problem::{Problem as RowProblem, ProblemKind};
 use crate::rollouts::rollout::{IdSource, Rollout};
@@ -122,7 +124,6 @@ impl Foreign for Sample<'_> {
                 lane(&tasks.all()[*at], &places).0 == Lane::SingleTurn
             });
         let known = known.map(|(_, task)| task);
-        let measured = |name: &str| rollout.metrics.get(name).is_some_and(|value| *value > 0.0);
         let mut tool_versions = run.versions.clone();
         let package = &rollout.task.package;
         if let (Some(name), Some(version)) = (&package.name, &package.version) {
@@ -146,7 +147,8 @@ impl Foreign for Sample<'_> {
             status: status(rollout, answer.is_some()),
             error: rollout.error.as_ref().map(|error| error.kind.clone()),
             told: match rollout.reward {
-                _ if measured("verifier_fault") => {
+                _ if measured(rollout, "agent_fault") => Told::Refused,
+                _ if measured(rollout, "verifier_fault") => {
                     Told::VerifierFailed("the verifier failed where the rollout was made".to_owned())
                 }
                 Some(reward) => Told::Reward(reward),
@@ -154,7 +156,7 @@ impl Foreign for Sample<'_> {
             },
             measured: (!rollout.metrics.is_empty()).then(|| json!({ "metrics": rollout.metrics })),
             verifier: rollout.task.verifier.as_deref().and_then(|digest| digest.parse().ok()),
-            source: measured("source_workspace").then_some(OutputSource::File),
+            source: source(rollout),
             output_path: answer
                 .as_ref()
                 .map_or_else(String::new, |answer| format!("/workspace/{}", answer.path)),
@@ -185,7 +187,7 @@ impl Foreign for Sample<'_> {
         Ok(vec![
             keep(CONVERSATION_FILE, conversation_lines(&self.rollout.messages))?,
             keep(SAMPLE_FILE, String::from_utf8_lossy(&self.raw).into_owned())?,
-            keep(TRAJECTORY_FILE, event_lines(&events(&self.rollout)))?,
+            keep(TRAJECTORY_FILE, transcript::lines(&events(&self.rollout)))?,
         ])
     }
 }
@@ -203,18 +205,38 @@ fn rollout_key(rollout: &Rollout) -> Option<RolloutKey> {
     })
 }
 
-/// The answer of a rollout: what was handed in, else what the model said at the end. A file that it wrote did not come
-/// along.
+/// Whether the package that a rollout was made in measured something.
+fn measured(rollout: &Rollout, metric: &str) -> bool {
+    rollout.metrics.get(metric).is_some_and(|value| *value > 0.0)
+}
+
+/// Where the answer of a rollout came from: what the package measured, else what the conversation shows.
+fn source(rollout: &Rollout) -> Option<Source> {
+    let order = AnswerOrder::PRESENT;
+    if rollout.metrics.contains_key("submitted") {
+        let [submitted, written, said] =
+            ["submitted", "source_workspace", "source_message"].map(|metric| measured(rollout, metric));
+        return order.choose(submitted, written, said);
+    }
+    let said = rollout.final_text.as_deref().and_then(|text| last_word(text, false));
+    order.choose(rollout.submitted().is_some(), false, said.is_some())
+}
+
+/// The answer of a rollout, if the conversation holds it. A file that the agent wrote did not come along.
 fn answer(rollout: &Rollout, known: Option<&PreparedTask>) -> Option<Answer> {
     let output = known.map(|known| known.output_place().to_owned());
-    if let Some(submission) = rollout.submitted() {
-        let file = || submission.file().map(|path| path.to_string_lossy().into_owned());
-        let named = submission.path.as_ref().and_then(|_| file());
-        let path = named.or(output).or_else(file)?;
-        return Some(Answer { path, text: submission.text.clone()?, source: OutputSource::Submitted });
+    let source = source(rollout)?;
+    match source {
+        Source::Submitted => {
+            let submission = rollout.submitted()?;
+            let file = || submission.file().map(|path| path.to_string_lossy().into_owned());
+            let named = submission.path.as_ref().and_then(|_| file());
+            let path = named.or(output).or_else(file)?;
+            Some(Answer { path, text: submission.text.clone()?, source })
+        }
+        Source::FinalText => Some(Answer { path: output?, text: rollout.final_text.clone()?, source }),
+        Source::File => None,
     }
-    let text = rollout.final_text.as_ref().filter(|text| !text.trim().is_empty())?;
-    Some(Answer { path: output?, text: text.clone(), source: OutputSource::FinalText })
 }
 
 /// The task as it is here, if it is the one that the sample names.
@@ -229,12 +251,10 @@ fn here(rollout: &Rollout, known: Option<Arc<PreparedTask>>) -> Result<Arc<Prepa
 
 /// How the work ended. A rollout that came to nothing through no fault of the agent has no reward that says anything.
 fn ending(rollout: &Rollout) -> Ending {
-    let Some(fault) = outcome::fault(rollout) else { return Ending::Judgeable(None) };
     let is_nothing = rollout.reward.is_none_or(|reward| reward == 0.0) && rollout.submitted().is_none();
-    if is_nothing && !is_agents_doing(&fault) {
-        Ending::Lost(Outcome::InfraFault, fault)
-    } else {
-        Ending::Judgeable(Some(fault))
+    match outcome::fault(rollout) {
+        Some(fault) if is_nothing && !is_agents_doing(&fault) => Ending::Lost(Outcome::InfraFault, fault),
+        fault => Ending::Judgeable(fault),
     }
 }
 

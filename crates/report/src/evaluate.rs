@@ -143,5 +143,6 @@ fn notes(selection: &Selection) -> Vec<String> {
             "{count} revisions of {task}{others} are in these numbers; they are different tasks"
         ));
     }
+    notes.extend(Selection::mixed_orders(&selection.answer_orders));
     notes
 }

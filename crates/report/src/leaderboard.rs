@@ -124,5 +124,6 @@ fn notes(selection: &Selection, rows: &[Row]) -> Vec<String> {
     if missing > 0 {
         notes.push(format!("{missing} planned trials have no record; WORST counts them as 0"));
     }
+    notes.extend(Selection::mixed_orders(&selection.answer_orders));
     notes
 }

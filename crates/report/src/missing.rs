@@ -3,21 +3,15 @@
 use std::collections::HashMap;
 
 use aec_base::digest::Digest;
+use aec_ledger::expected::Expected;
 use aec_ledger::index::Filter;
-use aec_run::plan::Plan;
 
 use crate::selection::{Agent, Missing, Selection, Task};
 
 impl Selection {
-    /// Notes the trials of some plans that have no record, as far as the filter would have taken them.
-    pub fn note_missing(&mut self, plans: &[Plan], filter: &Filter) {
-        for plan in plans {
-            self.note_missing_of(plan, filter);
-        }
-    }
-
-    fn note_missing_of(&mut self, plan: &Plan, filter: &Filter) {
-        let id = plan.experiment_id.as_str();
+    /// Notes the trials of a plan that have no record, as far as the filter would have taken them.
+    pub fn note_missing(&mut self, plan: &Expected<'_>, filter: &Filter) {
+        let id = plan.experiment_id;
         let mut recorded: HashMap<(usize, usize), usize> = HashMap::new();
         let is_this = |trial: &crate::selection::Trial| self.experiments[trial.experiment].id == id;
         for trial in self.trials.iter().filter(|trial| is_this(trial)) {
@@ -26,15 +20,15 @@ impl Selection {
         let places: HashMap<(&str, Digest), usize> =
             self.tasks.iter().enumerate().map(|(at, task)| ((task.id.as_str(), task.revision), at)).collect();
         let mut missing = Vec::new();
-        for planned in &plan.tasks {
-            let known = places.get(&(planned.task_id.as_str(), planned.revision)).copied();
+        for (task_id, revision) in &plan.tasks {
+            let known = places.get(&(*task_id, *revision)).copied();
             let task = known.map_or_else(
                 || Task {
-                    id: planned.task_id.clone(),
-                    revision: planned.revision,
-                    discipline: planned.task_id.split(['/', '.']).next().unwrap_or_default().to_owned(),
+                    id: (*task_id).to_owned(),
+                    revision: *revision,
+                    discipline: task_id.split(['/', '.']).next().unwrap_or_default().to_owned(),
                     difficulty: None,
-                    family: planned.task_id.clone(),
+                    family: (*task_id).to_owned(),
                 },
                 |at| self.tasks[at].clone(),
             );
@@ -42,13 +36,13 @@ impl Selection {
                 let at = self
                     .agents
                     .iter()
-                    .position(|other| other.name == agent.name.as_str() && other.digest == agent.digest);
+                    .position(|other| other.name == agent.name && other.digest == agent.digest);
                 let done = known.zip(at).and_then(|key| recorded.get(&key)).copied().unwrap_or(0);
-                let count = (plan.repetitions as usize).saturating_sub(done);
+                let count = plan.repetitions.saturating_sub(done);
                 let agent = Agent {
-                    name: agent.name.to_string(),
-                    harness: agent.harness.name().to_owned(),
-                    model: agent.model.clone(),
+                    name: agent.name.to_owned(),
+                    harness: agent.harness.to_owned(),
+                    model: agent.model.map(str::to_owned),
                     digest: agent.digest,
                 };
                 if count > 0 && takes(filter, &task, &agent) {

@@ -9,6 +9,7 @@ use aec_base::problem::Problem;
 use aec_ledger::index::{Filter, Index, IndexError};
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::TrialRecord;
+use aec_ledger::transcript;
 
 use crate::evaluate::{Evaluation, evaluate};
 use crate::glance::each_record;
@@ -16,7 +17,7 @@ use crate::group::Group;
 use crate::html::{self, Budget, Document, Field, GroupKind, Trace, wanted_traces};
 use crate::selection::Selection;
 use crate::shown::{entry, fields};
-use crate::trace::{TraceFacts, read_events};
+use crate::trace::TraceFacts;
 
 /// An answer is shown so far.
 const ANSWER_LIMIT: u64 = 256 * 1024;
@@ -252,7 +253,7 @@ fn trace(
     read: (Option<(Digest, u64)>, Option<Digest>),
     contents: &ContentStore,
 ) -> Option<Trace> {
-    let events = read_events(read.0?.0, contents)?;
+    let events = transcript::of_content(read.0?.0, contents)?;
     let answer = read.1.and_then(|digest| contents.read(digest, ANSWER_LIMIT).ok());
     let start = events.iter().find_map(|event| Some(event.timestamp.as_ref()?.to_milliseconds()));
     Some(Trace {

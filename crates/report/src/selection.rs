@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use aec_base::digest::Digest;
+use aec_judge::settle::order::AnswerOrder;
 use aec_judge::verdict::Outcome;
 use aec_ledger::index::{Attempts, Brief, Filter, Index, IndexError};
 use serde::Serialize;
@@ -149,6 +150,8 @@ pub struct Selection {
     pub trials: Vec<Trial>,
     /// Trials that were planned and have no record.
     pub missing: Vec<Missing>,
+    /// Orders by which answers were chosen.
+    pub answer_orders: BTreeSet<AnswerOrder>,
 }
 
 /// Trials of one task and agent that were planned and have no record.
@@ -170,6 +173,18 @@ impl Selection {
         let mut reader = Reader::default();
         index.each(&filter, |brief| reader.take(brief))?;
         Ok(reader.finish())
+    }
+
+    /// What is to be said of trials whose answers were chosen by different orders.
+    pub fn mixed_orders(orders: &BTreeSet<AnswerOrder>) -> Option<String> {
+        let names: Vec<&str> = orders.iter().map(|order| order.name()).collect();
+        (names.len() > 1).then(|| {
+            format!(
+                "answers were chosen by different orders ({}), so an agent that both wrote and submitted one may have \
+                 earned something else in each",
+                names.join(", ")
+            )
+        })
     }
 
     /// Tasks of which more than one revision was run, with how many.
@@ -200,7 +215,8 @@ impl Selection {
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&Trial) -> bool) -> Self {
         let trials = self.trials.iter().filter(|trial| keep(trial)).cloned().collect();
-        sorted(self.experiments.clone(), self.tasks.clone(), self.agents.clone(), trials)
+        let selection = sorted(self.experiments.clone(), self.tasks.clone(), self.agents.clone(), trials);
+        Self { answer_orders: self.answer_orders.clone(), ..selection }
     }
 }
 
@@ -242,6 +258,7 @@ struct Reader {
     trials: Vec<Trial>,
     /// What attempts took that are not the latest of their trial.
     earlier: HashMap<(usize, Box<str>), Took>,
+    answer_orders: BTreeSet<AnswerOrder>,
 }
 
 impl Reader {
@@ -268,6 +285,7 @@ impl Reader {
         });
         let shared = brief.agent;
         let agent = *self.known_agents.entry(shared.number).or_insert_with(|| {
+            self.answer_orders.insert(shared.answer_order);
             self.agents.number(
                 (&shared.name, shared.digest),
                 |known| known.name == shared.name && known.digest == shared.digest,
@@ -309,7 +327,8 @@ impl Reader {
                 trial.took.add(earlier);
             }
         }
-        sorted(self.experiments.list, self.tasks.list, self.agents.list, self.trials)
+        let selection = sorted(self.experiments.list, self.tasks.list, self.agents.list, self.trials);
+        Selection { answer_orders: self.answer_orders, ..selection }
     }
 }
 
@@ -336,7 +355,7 @@ fn sorted(
         let place = |trial: &Trial| (trial.experiment, trial.task, trial.agent, trial.repetition);
         place(a).cmp(&place(b)).then_with(|| a.id.cmp(&b.id))
     });
-    Selection { experiments, tasks, agents, trials, missing: Vec::new() }
+    Selection { experiments, tasks, agents, trials, ..Selection::default() }
 }
 
 /// The names in use, sorted, and the new number of each old one.

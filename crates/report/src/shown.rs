@@ -1,8 +1,7 @@
 //! What pages show of a trial: the events of its trace and the parts of its answer, in the words of the page.
 
 use aec_ledger::record::TrialRecord;
-use aec_model::event::CallEvent;
-use aec_run::trajectory::{Event, EventRole};
+use aec_ledger::transcript::{Event, EventRole};
 use serde_json::Value;
 
 use crate::html::{Field, TraceEntry};
@@ -23,7 +22,8 @@ pub fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
     Some(TraceEntry {
         role: role.to_owned(),
         step: event.step,
-        text: event.content,
+        // Of a result, its streams are shown, which say more than what the model was told.
+        text: event.content.filter(|_| event.role != EventRole::ToolResult),
         reasoning: event.reasoning,
         tool: event.tool_name,
         arguments: event.arguments.map(|arguments| match arguments {
@@ -39,12 +39,12 @@ pub fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
 }
 
 fn failed_call(event: &Event) -> Option<TraceEntry> {
-    let Some(CallEvent::Failed { attempt, failure, elapsed_ms, .. }) = &event.call else { return None };
+    let (attempt, failure, elapsed_ms) = event.failed_call()?;
     Some(TraceEntry {
         role: "model_call".to_owned(),
         step: event.step,
         text: Some(format!("model call failed at attempt {attempt}: {failure}")),
-        duration_ms: Some(*elapsed_ms),
+        duration_ms: Some(elapsed_ms),
         ..TraceEntry::default()
     })
 }

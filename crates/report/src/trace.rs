@@ -3,23 +3,16 @@
 use std::path::PathBuf;
 
 use aec_base::content::ContentStore;
-use aec_base::digest::Digest;
 use aec_base::name::Name;
+use aec_judge::settle::order::Source;
 use aec_judge::verdict::Outcome;
 use aec_ledger::layout::stem;
-use aec_ledger::record::{OutputSource, TrialRecord};
-use aec_run::trajectory::{self, Event, EventRole};
+use aec_ledger::record::TrialRecord;
+use aec_ledger::transcript::{self, Event};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::selection::is_full;
-
-/// The tool that hands in an answer.
-const SUBMIT: &str = "submit_answer";
-/// A trajectory is read at most this far.
-const TRAJECTORY_LIMIT: u64 = 256 * 1024 * 1024;
-/// The first error is quoted so far.
-const QUOTED: usize = 200;
 
 /// Why a trial did not earn everything, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -106,7 +99,7 @@ pub struct TraceFacts {
     /// On whose side a fault lies and of which kind it is.
     pub error_type: Option<String>,
     /// Where the answer came from.
-    pub output_source: Option<OutputSource>,
+    pub output_source: Option<Source>,
     /// Parts of the answer that are right.
     pub fields_correct: usize,
     /// Parts of the answer.
@@ -138,13 +131,13 @@ pub struct Said {
 impl TraceFacts {
     /// Reads what a trial did.
     pub fn read(record: &TrialRecord, contents: &ContentStore) -> Self {
-        let events = events(record, contents);
-        Self::of(record, events.as_deref())
+        Self::of(record, transcript::of_record(record, contents))
     }
 
     /// What a trial did, by its record and the events of its trajectory.
-    pub fn of(record: &TrialRecord, events: Option<&[Event]>) -> Self {
-        let seen = Seen::of(events.unwrap_or_default());
+    pub fn of(record: &TrialRecord, events: Option<Vec<Event>>) -> Self {
+        let has_trace = events.is_some();
+        let seen = transcript::counts(&transcript::turns(events.unwrap_or_default()));
         let result = |key: &str| record.outputs.agent_result.get(key);
         let number = |key: &str| result(key).and_then(Value::as_u64);
         let flag = |key: &str| result(key).and_then(Value::as_bool);
@@ -169,7 +162,7 @@ impl TraceFacts {
             stop_condition: stop_condition(record, submitted),
             turns_used: turns,
             max_turns: number("max_turns"),
-            tool_calls: if events.is_some() { seen.tool_calls } else { number("tool_calls").unwrap_or(0) },
+            tool_calls: if has_trace { seen.tool_calls } else { number("tool_calls").unwrap_or(0) },
             tool_errors: number("tool_errors").unwrap_or(seen.tool_errors),
             submit_calls,
             submit_reached: submitted,
@@ -187,7 +180,7 @@ impl TraceFacts {
             tokens_out: record.cost.tokens_out,
             cost_usd: record.cost.estimated_cost_usd,
             seconds: record.timing.total_seconds,
-            has_trace: events.is_some(),
+            has_trace,
             conversation: record.outputs.conversation_path.as_ref().map(|path| {
                 PathBuf::from(record.experiment_id.as_str())
                     .join(stem(&record.trial_id, record.attempt))
@@ -201,66 +194,6 @@ impl TraceFacts {
     #[must_use]
     pub fn without_text(self) -> Self {
         Self { untrusted: None, ..self }
-    }
-}
-
-/// The events of a trial's trajectory, if they can be read.
-pub fn events(record: &TrialRecord, contents: &ContentStore) -> Option<Vec<Event>> {
-    let path = record.outputs.trajectory_path.as_ref()?;
-    let artefact = record.all_artefacts().find(|artefact| artefact.path == *path)?;
-    read_events(artefact.digest, contents)
-}
-
-/// The events of a trajectory by its digest, if they can be read.
-pub(crate) fn read_events(digest: Digest, contents: &ContentStore) -> Option<Vec<Event>> {
-    let bytes = contents.read(digest, TRAJECTORY_LIMIT).ok()?;
-    Some(trajectory::read(&String::from_utf8_lossy(&bytes)).0)
-}
-
-/// What the events of a trajectory add up to.
-#[derive(Default)]
-struct Seen {
-    turns: u64,
-    tool_calls: u64,
-    tool_errors: u64,
-    submit_calls: u64,
-    empty_responses: u64,
-    first_error: Option<String>,
-}
-
-impl Seen {
-    fn of(events: &[Event]) -> Self {
-        let mut seen = Self::default();
-        for (at, event) in events.iter().enumerate() {
-            match event.role {
-                EventRole::Assistant => {
-                    seen.turns += 1;
-                    let said = event.content.as_deref().is_some_and(|text| !text.trim().is_empty());
-                    let calls = events.get(at + 1).is_some_and(|next| next.role == EventRole::ToolCall);
-                    seen.empty_responses += u64::from(!said && !calls);
-                }
-                EventRole::ToolCall => {
-                    seen.tool_calls += 1;
-                    seen.submit_calls += u64::from(event.tool_name.as_deref() == Some(SUBMIT));
-                }
-                EventRole::ToolResult => seen.result(event),
-                _ => {}
-            }
-        }
-        seen
-    }
-
-    fn result(&mut self, event: &Event) {
-        let failed = event.exit_code.is_some_and(|code| code != 0);
-        self.tool_errors += u64::from(failed);
-        if failed && self.first_error.is_none() {
-            let complaint = [event.stderr.as_deref(), event.stdout.as_deref()]
-                .into_iter()
-                .flatten()
-                .find(|text| !text.trim().is_empty());
-            let last = complaint.and_then(|text| text.lines().rev().find(|line| !line.trim().is_empty()));
-            self.first_error = last.map(|line| line.chars().take(QUOTED).collect());
-        }
     }
 }
 

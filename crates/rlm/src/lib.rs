@@ -1,62 +1,17 @@
-//! What the long-document harnesses know without a model, a process or a clock: their settings, report templates,
-//! splitting of sources, plans of calls, and merging of what the calls found.
+//! What the long-document harnesses know without a model, a process or a clock: splitting of sources, plans of calls,
+//! merging and tracing of what the calls found, and reports in the making.
 //!
-//! Every function here is pure: text in, values and [`Problem`](aec_base::problem::Problem)s out. Whoever opens
-//! files, calls models and counts money lives elsewhere.
-//!
-//! Problems are `O…`. Beside those every format shares (001 to 007):
-//!
-//! | number | meaning |
-//! |---|---|
-//! | 060 | note: a bare `null` was read as "not set" |
-//! | 061 | a part of the format that is not supported here |
-//! | 062 | a path that is not a plain path below its directory |
-//! | 063 | a name that Python cannot have, or that is taken |
-//! | 064 | a sub-call that is not offered, or has no implementation |
-//! | 065 | warning: a share written where per cent are meant |
-//! | 066 | two sections, fields or entries of one name |
-//! | 067 | a section that depends on one that does not exist, on itself, or on one twice |
-//! | 068 | sections that wait for each other in a circle |
-//! | 069 | dependencies in a template of the tier `flat` |
-//! | 070 | note: a part of the template that is read by others and ignored here |
-//! | 071 | a mapping that names a section or source that does not exist |
-//! | 072 | the file is too large |
-//! | 073 | a file that settings name and the task does not have, or that agents must not see |
+//! Every function here is pure. Settings and report templates are files of a task
+//! ([`aec_task::long_documents`]); what opens files, calls models and counts money lives elsewhere.
 
 #![forbid(unsafe_code)]
 
 pub mod merge;
 pub mod plan;
 pub mod reply;
-pub mod settings;
+pub mod report;
 pub mod split;
-pub mod task_files;
-pub mod template;
 pub mod trace;
 
 mod number;
 mod sentence;
-mod source_file;
-
-use aec_base::document::Family;
-
-/// Problems of the long-document harnesses are `O…`.
-pub const FAMILY: Family = Family('O');
-
-/// The numbers of this crate's own problems.
-pub(crate) mod number_of {
-    pub(crate) const NULL: u32 = 60;
-    pub(crate) const UNSUPPORTED: u32 = 61;
-    pub(crate) const PATH: u32 = 62;
-    pub(crate) const NAME: u32 = 63;
-    pub(crate) const SUBCALL: u32 = 64;
-    pub(crate) const SHARE: u32 = 65;
-    pub(crate) const TWICE: u32 = 66;
-    pub(crate) const DEPENDENCY: u32 = 67;
-    pub(crate) const CYCLE: u32 = 68;
-    pub(crate) const FLAT: u32 = 69;
-    pub(crate) const IGNORED: u32 = 70;
-    pub(crate) const MAPPING: u32 = 71;
-    pub(crate) const TOO_LARGE: u32 = 72;
-    pub(crate) const ABSENT: u32 = 73;
-}

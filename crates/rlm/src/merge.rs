@@ -8,11 +8,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use aec_base::decimal::Decimal;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::number::Decimal;
 
 /// Something that a call found in a part of a source.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

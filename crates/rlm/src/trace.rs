@@ -8,12 +8,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use aec_base::decimal::Decimal;
 use aho_corasick::{AhoCorasick, MatchKind};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::merge::{MergedFact, folded};
-use crate::number::{self, Decimal, Token};
+use crate::number::{self, Token};
 use crate::sentence;
 
 /// Texts of fewer characters stand everywhere by chance.

@@ -8,11 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use aec_base::digest::Digest;
 use aec_base::env::Env;
 use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
+use aec_judge::settle::order::{AnswerOrder, Source};
+use aec_judge::submission::SubmissionLimits;
+use aec_ledger::transcript::conversation::CONVERSATION_FILE;
+use aec_ledger::transcript::{self, EventRole, TRAJECTORY_FILE};
 use aec_model::client::{Model, Scope};
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Budget, Meter, Unpriced};
@@ -22,13 +27,12 @@ use aec_task::task::{INSTRUCTION_LIMIT, Tool};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::conversation::CONVERSATION_FILE;
 use crate::experiment::{FAMILY, Harness};
 use crate::harness::{End, PreparedAgent, Rollout, TrialContext, TrialSetup, tool_loop};
 use crate::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_MAX_TURNS, Parameters};
 use crate::room::{MAX_PIDS, RoomOpener};
 use crate::task::PreparedTask;
-use crate::trajectory::{self, TRAJECTORY_FILE, Trajectory};
+use crate::trajectory::Trajectory;
 use crate::workspace::Workspace;
 
 /// What was done, as the file of the contract.
@@ -50,6 +54,8 @@ pub struct Settings {
     pub parameters: Parameters,
     /// `AGENT_TOOLS_JSON`.
     pub tools: Vec<Tool>,
+    /// `AGENT_ANSWER_ORDER`.
+    pub order: AnswerOrder,
 }
 
 /// Where the process works.
@@ -142,7 +148,20 @@ impl Settings {
                 Vec::new()
             }
         };
-        if problems.is_empty() { Ok(Self { model, instruction, parameters, tools }) } else { Err(problems) }
+        let order = match env.get("AGENT_ANSWER_ORDER").map(str::trim) {
+            None => AnswerOrder::PRESENT,
+            Some(name) => AnswerOrder::parse(name).unwrap_or_else(|| {
+                let problem = Problem::error("AGENT_ANSWER_ORDER is not an order of answers");
+                let fix = "unset it, or set it to `submitted_first` or `file_first`";
+                problems.push(problem.id(FAMILY.number(51)).fix(fix));
+                AnswerOrder::PRESENT
+            }),
+        };
+        if problems.is_empty() {
+            Ok(Self { model, instruction, parameters, tools, order })
+        } else {
+            Err(problems)
+        }
     }
 }
 
@@ -169,20 +188,17 @@ pub async fn run(
     redactor: Arc<Redactor>,
 ) -> io::Result<EntryReport> {
     let workspace = open(place)?;
-    let max_turns = settings.parameters.max_turns;
+    let (max_turns, order) = (settings.parameters.max_turns, settings.order);
     let name = model.name().to_owned();
     let mut context = context(settings, model, place, workspace.clone(), redactor)?;
+    let given = found(&workspace, context.task.output_place()).await.ok();
     let rollout = tool_loop::run(&mut context).await;
     let finished = context.trajectory.finish()?;
-    let text = fs_err::read_to_string(&finished.path)?;
-    let (events, _) = trajectory::read(&text);
+    let events = transcript::read(&fs_err::read(&finished.path)?);
     workspace.write(CONVERSATION_FILE, finished.conversation.into_bytes()).await?;
-    let output_source = publish(&workspace, context.task.output_place(), &rollout).await?;
-    let usages: Vec<_> = events
-        .iter()
-        .filter(|event| event.role == trajectory::EventRole::Assistant)
-        .map(|event| event.usage)
-        .collect();
+    let source = publish(&workspace, context.task.output_place(), order, given, &rollout).await;
+    let usages: Vec<_> =
+        events.iter().filter(|event| event.role == EventRole::Assistant).map(|event| event.usage).collect();
     let sum = |count: fn(&aec_model::message::Usage) -> u64| -> Option<u64> {
         usages.iter().map(|usage| usage.as_ref().map(count)).sum()
     };
@@ -198,7 +214,7 @@ pub async fn run(
         max_turns,
         tool_calls: number("tool_calls"),
         stop_reason: stop_reason.unwrap_or_default().to_owned(),
-        output_source,
+        output_source: source_word(source),
         error,
     };
     let mut bytes = serde_json::to_vec_pretty(&report).map_err(io::Error::other)?;
@@ -277,20 +293,58 @@ fn system_prompt(workspace: &Path) -> io::Result<Option<String>> {
     Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
-/// Writes the output file, unless the agent did; where its content comes from.
-async fn publish(workspace: &Workspace, place: &str, rollout: &Rollout) -> io::Result<&'static str> {
-    let written = place.to_owned();
-    let size = workspace.with_tree(move |tree| Ok(tree.open_file(Path::new(&written))?.metadata()?.len()));
-    if size.await.is_ok_and(|size| size > 0) {
-        return Ok("agent_file");
-    }
-    let (text, source) = match (&rollout.submitted, &rollout.final_text) {
-        (Some(answer), _) => (answer, "submitted_answer"),
-        (None, Some(text)) => (text, "final_text"),
-        (None, None) => return Ok("none"),
+/// What lies in the answer's place: its digest, or why there is none.
+async fn found(workspace: &Workspace, place: &str) -> io::Result<Digest> {
+    let place = place.to_owned();
+    let limit = SubmissionLimits::default().file_bytes;
+    workspace
+        .with_tree(move |tree| {
+            let file = tree.open_file(Path::new(&place))?;
+            aec_base::digest::copy(file, limit, |_| Ok(())).map(|(digest, _)| digest)
+        })
+        .await
+}
+
+/// Puts the answer into the output file; where it comes from. `given` is what was in its place before.
+async fn publish(
+    workspace: &Workspace,
+    place: &str,
+    order: AnswerOrder,
+    given: Option<Digest>,
+    rollout: &Rollout,
+) -> Option<Source> {
+    let written = match found(workspace, place).await {
+        Ok(digest) => Some(digest) != given,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
     };
-    workspace.write(place, text.clone().into_bytes()).await?;
-    Ok(source)
+    let source = order.choose(rollout.submitted.is_some(), written, rollout.final_text.is_some());
+    let text = match source {
+        Some(Source::Submitted) => rollout.submitted.clone(),
+        Some(Source::FinalText) => rollout.final_text.clone(),
+        Some(Source::File) | None => None,
+    };
+    if let Some(text) = text {
+        // An agent that put a directory or a link there finds no answer in its place, which the judge tells it.
+        workspace.write(place, text.into_bytes()).await.ok();
+    }
+    source
+}
+
+/// The word for a source in [`EntryReport`].
+fn source_word(source: Option<Source>) -> &'static str {
+    match source {
+        Some(Source::File) => "agent_file",
+        Some(Source::Submitted) => "submitted_answer",
+        Some(Source::FinalText) => "final_text",
+        None => "none",
+    }
+}
+
+/// Where the loop took the answer from, by the word of its report.
+pub fn source_of_word(word: &str) -> Option<Source> {
+    [Source::File, Source::Submitted, Source::FinalText]
+        .into_iter()
+        .find(|source| source_word(Some(*source)) == word)
 }
 
 fn error_of(end: &End) -> Option<String> {

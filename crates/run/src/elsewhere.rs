@@ -10,35 +10,24 @@ use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_judge::judge::{Judge, JudgeLimits};
+use aec_judge::settle::freeze::{Frozen, Unfrozen};
+use aec_judge::settle::order::{AnswerOrder, Handed, Source};
+use aec_judge::settle::outcome::{Boundary, Ending, Fault, Settled};
 use aec_judge::submission::Submission;
 use aec_judge::verdict::{Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
-use aec_ledger::record::{
-    AgentStatus, Artefact, Boundary, Completeness, Cost, Fault, OutputSource, Timing, TrialRecord,
-};
-use aec_model::event::CallEvent;
+use aec_ledger::record::{Artefact, Completeness, Cost, Timing, TrialRecord};
+use aec_ledger::transcript::{self, Event};
 use aec_sandbox::Tree;
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
 
-use crate::answer::{AnswerError, freeze_returned};
 use crate::harness::End;
-use crate::harness::RoomFault;
 use crate::plan::PlannedTrial;
 use crate::recording::{Known, live_name};
-use crate::salvage;
 use crate::task::PreparedTask;
-use crate::trajectory::{self, Event, EventRole, Trajectory};
-use crate::trial::{Shared, is_judgeable, judge_end, limits, not_judged};
-
-/// How an attempt ended where it was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// The agent had its chance: what it left counts, whatever ended its work.
-    Judgeable(Option<Fault>),
-    /// It had none.
-    Lost(Outcome, Fault),
-}
+use crate::trajectory::Trajectory;
+use crate::trial::{Shared, ending, limits};
 
 /// An attempt that came back.
 pub struct Returned<'a> {
@@ -56,6 +45,8 @@ pub struct Returned<'a> {
     pub workspace: Option<&'a Path>,
     /// Files of the workspace that this program wrote there.
     pub ours: &'a [&'a str],
+    /// Where the loop took the answer from that it put into the output file.
+    pub published: Option<Source>,
     /// The events, when this program's own loop wrote them.
     pub events: Vec<Event>,
     /// What is to be noted when there are none, with what belongs to it.
@@ -78,15 +69,19 @@ pub struct Returned<'a> {
 #[derive(Debug)]
 pub struct Judgement {
     /// What became of the trial.
-    pub outcome: Outcome,
-    /// What went wrong.
-    pub fault: Option<Fault>,
+    pub settled: Settled,
     /// What was frozen.
     pub submission: Option<Submission>,
     /// Where its answer came from.
-    pub source: Option<OutputSource>,
+    pub source: Option<Source>,
     /// What the judge says; absent when it was not asked.
     pub verdict: Option<Verdict>,
+}
+
+impl Judgement {
+    fn without_verdict(settled: Settled) -> Self {
+        Self { settled, submission: None, source: None, verdict: None }
+    }
 }
 
 /// What freezes and judges workspaces.
@@ -98,67 +93,62 @@ pub struct Bench<'a> {
     pub contents: &'a ContentStore,
     /// Keeps secrets out.
     pub redactor: &'a Redactor,
+    /// Which of several answers counts.
+    pub order: AnswerOrder,
 }
 
-/// Freezes and judges what an agent left elsewhere.
-pub fn judge(bench: Bench<'_>, task: &PreparedTask, workspace: &Path, ours: &[&str]) -> Judgement {
-    let lost = |outcome, fault| Judgement {
-        outcome,
-        fault: Some(fault),
-        submission: None,
-        source: None,
-        verdict: None,
-    };
-    let frozen = Tree::open(workspace)
-        .map_err(AnswerError::from)
-        .and_then(|tree| freeze_returned(task, &tree, ours, bench.contents, bench.redactor));
-    let frozen = match frozen {
-        Ok(frozen) => frozen,
-        Err(AnswerError::Unfit(reason)) => {
-            return lost(Outcome::AgentFault, fault(Boundary::Harness, None, reason, false));
-        }
-        Err(AnswerError::Machine(RoomFault { kind, message, may_pass })) => {
-            return lost(Outcome::InfraFault, fault(Boundary::Sandbox, kind, message, may_pass));
-        }
-    };
-    judge_frozen(bench, task, frozen.submission, frozen.source)
+/// A workspace that came back.
+#[derive(Clone, Copy)]
+pub struct Workspace<'a> {
+    /// Where it lies.
+    pub path: &'a Path,
+    /// Files that this program wrote there.
+    pub ours: &'a [&'a str],
+    /// Where the agent took the answer from that it put into the output file.
+    pub published: Option<Source>,
 }
 
-/// Judges what was frozen of an agent's work.
+/// Freezes and judges what an agent left elsewhere; `own` is what ended its work there.
+pub fn judge(
+    bench: Bench<'_>,
+    task: &PreparedTask,
+    workspace: Workspace<'_>,
+    own: Option<Fault>,
+) -> Judgement {
+    let frozen = Tree::open(workspace.path).map_err(Unfrozen::from).and_then(|tree| {
+        task.freezing(bench.order, bench.contents, bench.redactor, |freezer| {
+            freezer.tree(&tree, workspace.ours, &Handed::default())
+        })
+    });
+    let published = |source| workspace.published.unwrap_or(source);
+    judge_frozen(
+        bench,
+        task,
+        frozen.map(|frozen| Frozen { source: frozen.source.map(published), ..frozen }),
+        own,
+    )
+}
+
+/// Judges what was frozen of an agent's work, if it could be; `own` is what ended the work.
 pub(crate) fn judge_frozen(
     bench: Bench<'_>,
     task: &PreparedTask,
-    submission: Submission,
-    source: Option<OutputSource>,
+    frozen: Result<Frozen, Unfrozen>,
+    own: Option<Fault>,
 ) -> Judgement {
-    let Some(judge) = bench.judge else {
-        return Judgement {
-            outcome: Outcome::Unverified,
-            fault: None,
-            submission: Some(submission),
-            source,
-            verdict: None,
-        };
+    let Frozen { submission, source } = match frozen {
+        Ok(frozen) => frozen,
+        Err(error) => return Judgement::without_verdict(Settled::unfrozen(&error)),
     };
-    let verdict = match &task.verifier {
+    let verdict = bench.judge.map(|judge| match &task.verifier {
         Some(files) => judge.verdict_by(files, &JudgeLimits::from(&task.task), &submission),
         None => judge.verdict(&task.task, &submission),
-    };
-    let reason = verdict.fault.clone().unwrap_or_default();
-    let found = match verdict.outcome {
-        Outcome::VerifierFault => {
-            let what = format!("the verifier failed: {reason}");
-            Some(fault(Boundary::Verifier, verdict.fault_kind, what, true))
-        }
-        Outcome::InfraFault => Some(fault(Boundary::Sandbox, verdict.fault_kind, reason, verdict.may_pass)),
-        _ => None,
-    };
+    });
     Judgement {
-        outcome: verdict.outcome,
-        fault: found,
+        settled: Settled::judged(own, source.is_some(), verdict.as_ref()),
         submission: Some(submission),
         source,
-        verdict: Some(verdict),
+        verdict,
     }
 }
 
@@ -169,6 +159,7 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
         judge: wants_verdict.then_some(&shared.judge),
         contents: &shared.contents,
         redactor: &shared.redactor,
+        order: shared.plan.conditions.answer_order,
     };
     let judgement = judgement(bench, &returned);
     let live = shared.jobs.join(LIVE).join(live_name(&returned.trial.id, returned.attempt));
@@ -179,29 +170,21 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
     }
     let trajectory = Trajectory::create(&live, Arc::clone(&shared.redactor), None)?;
     let told = !returned.events.is_empty();
-    let cost = if told { salvage::cost(&returned.events) } else { returned.cost };
-    let system = returned.events.iter().find(|event| event.role == EventRole::System);
-    let system_prompt = system.and_then(|event| event.content.clone());
-    let resolved_model = returned.events.iter().rev().find_map(|event| event.model.clone());
+    let cost = if told { transcript::cost(&returned.events) } else { returned.cost };
+    let system_prompt = transcript::system_prompt(&returned.events).map(str::to_owned);
+    let resolved_model = transcript::model(&returned.events).map(str::to_owned);
     if !told {
         trajectory.user(&returned.task.instruction);
     }
     trajectory.adopt(returned.events);
     trajectory.note(returned.note.0, returned.note.1);
-    if let Some(fault) = &judgement.fault {
+    let Settled { outcome, fault, status } = judgement.settled;
+    if let Some(fault) = &fault {
         trajectory.note(fault.message.clone(), Map::new());
     }
     let finished = trajectory.finish()?;
     let mut tool_versions = shared.tool_versions.clone();
     tool_versions.extend(returned.tool_versions);
-    let outcome = judgement.outcome;
-    let own = match &judgement.fault {
-        Some(fault) if outcome != Outcome::Scored => Some(fault.clone()),
-        found => match &returned.ending {
-            Ending::Judgeable(own) => own.clone().or_else(|| found.clone()),
-            Ending::Lost(..) => found.clone(),
-        },
-    };
     let known = Known {
         plan: &shared.plan,
         trial: returned.trial,
@@ -209,8 +192,8 @@ pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord
         task: returned.task,
         started: returned.started,
         outcome,
-        status: Some(status(&returned.ending, outcome, judgement.source.is_some())),
-        fault: own,
+        status: Some(status),
+        fault,
         completeness: match outcome {
             Outcome::Cancelled => Completeness::Partial,
             _ => Completeness::Complete,
@@ -245,63 +228,26 @@ pub fn loop_ending(report: &Map<String, Value>, events: &[Event]) -> Ending {
     let text = |key: &str| report.get(key).and_then(Value::as_str);
     let reason = text("stop_reason").unwrap_or_default();
     if text("status") == Some("ok") {
-        let limit = (reason != "done").then(|| {
-            let message = format!("a limit ended the agent's work: {reason}");
-            fault(Boundary::Harness, Some(reason), message, false)
-        });
-        return Ending::Judgeable(limit);
+        return if reason == "done" { Ending::Judgeable(None) } else { Ending::limit(reason) };
     }
-    let failed = events.iter().rev().find_map(|event| match &event.call {
-        Some(CallEvent::Failed { failure, .. }) => Some(failure.clone()),
-        _ => None,
-    });
-    let end = match failed {
-        Some(failure) => End::Model(failure),
+    let failed = events.iter().rev().find_map(Event::failed_call);
+    ending(&match failed {
+        Some((_, failure, _)) => End::Model(failure.clone()),
         None => End::Agent(text("error").unwrap_or("the loop failed and does not say why").to_owned()),
-    };
-    if is_judgeable(&end) {
-        return Ending::Judgeable(judge_end(&end).1);
-    }
-    let (outcome, found, _, _) = not_judged(&end);
-    let unknown = || fault(Boundary::Internal, None, "the loop failed".to_owned(), true);
-    Ending::Lost(outcome, found.unwrap_or_else(unknown))
-}
-
-/// The events of a file that this program's loop wrote elsewhere.
-pub fn read_events(text: &str) -> Vec<Event> {
-    trajectory::read(text).0
+    })
 }
 
 fn judgement(bench: Bench<'_>, returned: &Returned<'_>) -> Judgement {
-    let nothing = |outcome, fault| Judgement {
-        outcome,
-        fault: Some(fault),
-        submission: None,
-        source: None,
-        verdict: None,
-    };
+    let lost = |outcome, fault| Judgement::without_verdict(Settled::lost(outcome, fault));
     match (&returned.ending, returned.workspace) {
-        (Ending::Lost(outcome, fault), _) => nothing(*outcome, fault.clone()),
+        (Ending::Lost(outcome, fault), _) => lost(*outcome, fault.clone()),
         (Ending::Judgeable(_), None) => {
-            let message = "what the agent left in /workspace did not come back".to_owned();
-            nothing(Outcome::InfraFault, fault(Boundary::Sandbox, None, message, true))
+            let message = "what the agent left in /workspace did not come back";
+            lost(Outcome::InfraFault, Fault::passing(Boundary::Sandbox, None, message))
         }
-        (Ending::Judgeable(_), Some(workspace)) => judge(bench, returned.task, workspace, returned.ours),
+        (Ending::Judgeable(own), Some(path)) => {
+            let workspace = Workspace { path, ours: returned.ours, published: returned.published };
+            judge(bench, returned.task, workspace, own.clone())
+        }
     }
-}
-
-fn status(ending: &Ending, outcome: Outcome, has_answer: bool) -> AgentStatus {
-    match ending {
-        Ending::Lost(Outcome::Cancelled, _) => AgentStatus::Partial,
-        Ending::Lost(..) => AgentStatus::Failed,
-        Ending::Judgeable(_) if outcome == Outcome::AgentFault => AgentStatus::Failed,
-        Ending::Judgeable(Some(fault)) if fault.kind.as_deref() == Some("agent_error") => AgentStatus::Failed,
-        Ending::Judgeable(Some(_)) => AgentStatus::Partial,
-        Ending::Judgeable(None) if has_answer => AgentStatus::Completed,
-        Ending::Judgeable(None) => AgentStatus::Empty,
-    }
-}
-
-fn fault(boundary: Boundary, kind: Option<&str>, message: String, retryable: bool) -> Fault {
-    Fault { boundary, kind: kind.map(str::to_owned), message, retryable }
 }

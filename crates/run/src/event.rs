@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aec_base::name::Name;
+use aec_judge::settle::outcome::Fault;
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{Fault, TrialRecord};
+use aec_ledger::record::TrialRecord;
+use aec_ledger::transcript::Event;
 use aec_model::money::MicroDollars;
 use serde::{Deserialize, Serialize};
 
 use crate::forecast::AgentForecast;
 use crate::tally::AgentTally;
-use crate::trajectory::Event;
 
 /// A trial and which try at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -11,6 +11,8 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_base::secret::Reference;
 use aec_base::settings::Backend;
+use aec_judge::settle::order::AnswerOrder;
+use aec_ledger::expected::{Expected, ExpectedAgent};
 use aec_model::routing::ClientTable;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -177,6 +179,9 @@ pub struct Conditions {
     /// What Harbor runs trials in; absent on every other backend.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harbor_environment: Option<String>,
+    /// Which of several answers counts.
+    #[serde(default = "AnswerOrder::unnamed", skip_serializing_if = "AnswerOrder::is_unnamed")]
+    pub answer_order: AnswerOrder,
 }
 
 impl Default for Conditions {
@@ -192,6 +197,7 @@ impl Default for Conditions {
             instruction: None,
             tools: None,
             harbor_environment: None,
+            answer_order: AnswerOrder::PRESENT,
         }
     }
 }
@@ -281,6 +287,22 @@ mod erased {
 }
 
 impl Plan {
+    /// The records that it leads to.
+    pub fn expected(&self) -> Expected<'_> {
+        let agents = self.agents.iter().map(|agent| ExpectedAgent {
+            name: agent.name.as_str(),
+            harness: agent.harness.name(),
+            model: agent.model.as_deref(),
+            digest: agent.digest,
+        });
+        Expected {
+            experiment_id: self.experiment_id.as_str(),
+            tasks: self.tasks.iter().map(|task| (task.task_id.as_str(), task.revision)).collect(),
+            agents: agents.collect(),
+            repetitions: self.repetitions as usize,
+        }
+    }
+
     /// The digest that its parts give.
     pub fn compute_digest(&self) -> Digest {
         let mut hasher = Hasher::default();

@@ -8,23 +8,25 @@ use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::order::Source;
+use aec_judge::settle::outcome::{AgentStatus, Fault};
 use aec_judge::submission::Submission;
 use aec_judge::verdict::{Outcome, Verdict};
 use aec_ledger::record::{
-    Adaptation, AgentFacts, AgentOutput, AgentStatus, Artefact, Completeness, Cost, EnvironmentFacts,
-    Evaluation, Fault, Inputs, OutputSource, Outputs, SCHEMA_VERSION, SubmissionFacts, TaskFacts, Timing,
-    TrialRecord, Validity,
+    Adaptation, AgentFacts, AgentOutput, Artefact, Completeness, Cost, EnvironmentFacts, Evaluation, Inputs,
+    Outputs, SCHEMA_VERSION, SubmissionFacts, TaskFacts, Timing, TrialRecord, Validity,
 };
+use aec_ledger::transcript::TRAJECTORY_FILE;
+use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use aec_model::meter::Spending;
 use aec_sandbox::{Held, Level, Limits};
 use indexmap::IndexMap;
 use serde_json::{Value, json};
 
-use crate::conversation::CONVERSATION_FILE;
 use crate::harness::snapshot;
 use crate::plan::{Plan, PlannedTrial};
 use crate::task::PreparedTask;
-use crate::trajectory::{Finished, TRAJECTORY_FILE};
+use crate::trajectory::Finished;
 
 /// The workspace in a trial's directory of `jobs`.
 const WORKSPACE: &str = "workspace";
@@ -53,7 +55,7 @@ pub(crate) struct Known<'a> {
     pub(crate) system_prompt: Option<String>,
     pub(crate) status: Option<AgentStatus>,
     pub(crate) agent_result: IndexMap<String, Value>,
-    pub(crate) source: Option<OutputSource>,
+    pub(crate) source: Option<Source>,
     pub(crate) submission: Option<&'a Submission>,
     pub(crate) verdict: Option<Verdict>,
     pub(crate) cost: Cost,
@@ -161,6 +163,7 @@ impl Known<'_> {
                 error_message: self.fault.as_ref().map(|fault| fault.message.clone()),
             }),
             output_source: self.source,
+            answer_order: self.plan.conditions.answer_order,
             raw_output_path: None,
             conversation_path: path(CONVERSATION_FILE),
             trajectory_path: path(TRAJECTORY_FILE),
@@ -249,7 +252,7 @@ fn task_facts(task: &PreparedTask) -> TaskFacts {
 }
 
 /// A verdict as records have it.
-pub fn evaluation_of(verdict: &Verdict, source: Option<OutputSource>) -> Evaluation {
+pub fn evaluation_of(verdict: &Verdict, source: Option<Source>) -> Evaluation {
     let detail = |key: &str| verdict.details.as_ref().and_then(|details| details.get(key)?.as_bool());
     Evaluation {
         reward: verdict.reward,

@@ -18,13 +18,15 @@ use aec_ledger::jobs::LIVE;
 use aec_ledger::journal;
 use aec_ledger::layout::{ExperimentDirectory, Ledger, parse_record_name};
 use aec_ledger::package::kept_elsewhere;
+use aec_ledger::transcript::{self, TRAJECTORY_FILE};
+use aec_model::meter::Amount;
+use aec_model::money::MicroDollars;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Wish;
 use crate::experiment::FAMILY;
 use crate::plan::{Plan, PlannedTrial, differences};
-use crate::salvage;
-use crate::trajectory::{self, TRAJECTORY_FILE};
+use crate::terms::Terms;
 
 /// The part of a plan that a process carries out: every `count`-th trial, beginning with `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,10 +91,9 @@ pub struct PastTrial {
 pub struct Past {
     /// Trials with a record, by id.
     pub trials: HashMap<Name, PastTrial>,
-    /// Dollars that all attempts together took, as far as they are known.
-    pub cost_usd: f64,
-    /// Tokens that all attempts together took, as far as they are known.
-    pub tokens: u64,
+    /// What all attempts together took, as far as it is known: those that are recorded, and those that killed sessions
+    /// left in the middle of their work.
+    pub spent: Amount,
     /// Attempts that a chain knows and whose records are gone, each with what is to be said about it.
     pub gone: Vec<(Name, u32, Problem)>,
 }
@@ -125,12 +126,17 @@ impl Past {
                 continue;
             }
             let text = fs_err::read(entry.path().join(TRAJECTORY_FILE)).unwrap_or_default();
-            let (events, _) = trajectory::read(&String::from_utf8_lossy(&text));
-            let cost = salvage::cost(&events);
-            self.cost_usd += cost.estimated_cost_usd.unwrap_or(0.0);
-            self.tokens +=
-                cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens;
+            let cost = transcript::cost(&transcript::read(&text));
+            let tokens = cost.tokens_in.unwrap_or(0) + cost.tokens_out.unwrap_or(0) + cost.unconfirmed_tokens;
+            self.add(cost.estimated_cost_usd, tokens);
         }
+    }
+
+    /// Adds what one attempt took. Records have millionths of a dollar, which a sum of fractions would lose.
+    fn add(&mut self, dollars: Option<f64>, tokens: u64) {
+        let money =
+            dollars.and_then(|dollars| MicroDollars::from_dollars(dollars + 5e-7)).unwrap_or_default();
+        self.spent = self.spent.plus(Amount { money, tokens });
     }
 
     /// What keeps a run from going on.
@@ -164,6 +170,8 @@ pub struct Beginning<'a> {
     pub extend: bool,
     /// Where answers of models come from.
     pub models: &'a str,
+    /// Under which terms it is carried out, those of earlier sessions included.
+    pub terms: &'a Terms,
     /// Trials that are run again whatever became of their records.
     pub named: &'a BTreeSet<Name>,
     /// The trials of this process, if it may look at nothing but their records: a worker on one of many machines keeps
@@ -249,9 +257,9 @@ pub fn prepare(beginning: &Beginning<'_>) -> Result<(Hold, Past), Vec<Problem>> 
 }
 
 /// Locks the experiment, looks whether the plan is its plan, finishes what killed sessions had recorded, looks back and
-/// keeps the plan.
+/// keeps plan and terms.
 fn enter(beginning: &Beginning<'_>) -> Result<(Vec<File>, journal::Recovered, Past), Vec<Problem>> {
-    let Beginning { ledger, jobs, plan, shard, extend, named, own, .. } = *beginning;
+    let Beginning { ledger, jobs, plan, shard, extend, named, own, terms, .. } = *beginning;
     let directory = ledger.experiment(&plan.experiment_id);
     let cannot = |error: &io::Error| vec![unwritable(directory.path(), error)];
     fs_err::create_dir_all(directory.run().join("plans")).map_err(|error| cannot(&error))?;
@@ -269,13 +277,13 @@ fn enter(beginning: &Beginning<'_>) -> Result<(Vec<File>, journal::Recovered, Pa
     let recovered = journal::recover(ledger, &plan.experiment_id, jobs).map_err(|error| cannot(&error))?;
     let past = match own {
         Some(trials) => past_of(&directory, trials)?,
-        None => {
-            let mut past = past(ledger, &plan.experiment_id, named)?;
-            past.add_left_over(&jobs.join(plan.experiment_id.as_str()).join(LIVE));
-            past
-        }
+        None => past(ledger, jobs, &plan.experiment_id, named)?,
     };
     keep_plan(&directory, plan).map_err(|error| cannot(&error))?;
+    // A worker is told by its submitter, who has kept what it was told.
+    if own.is_none() {
+        terms.keep(&directory).map_err(|error| cannot(&error))?;
+    }
     std::fs::remove_file(stop_file(&directory)).ok();
     Ok((locks, recovered, past))
 }
@@ -446,15 +454,24 @@ pub fn new_id(started: &Timestamp) -> String {
 /// What earlier sessions did, for a run that goes on. A record that cannot be read, or that a chain knows and that is
 /// not there, is an error: it would be run again as if nothing had been. `named` are trials that somebody wants to be
 /// run again whatever became of their records.
-pub fn past(ledger: &Ledger, experiment: &Name, named: &BTreeSet<Name>) -> Result<Past, Vec<Problem>> {
-    let (mut past, mut problems) = look_back(ledger, experiment)?;
+pub fn past(
+    ledger: &Ledger,
+    jobs: &Path,
+    experiment: &Name,
+    named: &BTreeSet<Name>,
+) -> Result<Past, Vec<Problem>> {
+    let (mut past, mut problems) = look_back(ledger, jobs, experiment)?;
     past.give_up(named);
     problems.extend(past.problems());
     if problems.is_empty() { Ok(past) } else { Err(problems) }
 }
 
-/// What earlier sessions did, as far as it can be read, and what is wrong with it.
-pub fn look_back(ledger: &Ledger, experiment: &Name) -> Result<(Past, Vec<Problem>), Vec<Problem>> {
+/// What earlier sessions did and spent, as far as it can be read, and what is wrong with it.
+pub fn look_back(
+    ledger: &Ledger,
+    jobs: &Path,
+    experiment: &Name,
+) -> Result<(Past, Vec<Problem>), Vec<Problem>> {
     let cannot = |error: &dyn std::fmt::Display| {
         vec![
             Problem::error(format!("the ledger cannot be read: {error}"))
@@ -476,14 +493,14 @@ pub fn look_back(ledger: &Ledger, experiment: &Name) -> Result<(Past, Vec<Proble
     let mut known = HashSet::with_capacity(rows.len());
     for row in rows {
         known.insert((row.trial_id.clone(), row.attempt));
-        past.cost_usd += row.cost_usd.unwrap_or(0.0);
-        past.tokens += row.tokens_in.unwrap_or(0) + row.tokens_out.unwrap_or(0);
+        past.add(row.cost_usd, row.tokens_in.unwrap_or(0) + row.tokens_out.unwrap_or(0));
         let found = PastTrial { attempt: row.attempt, outcome: row.outcome, reward: row.reward };
         let latest = past.trials.entry(row.trial_id).or_insert(found);
         if latest.attempt < row.attempt {
             *latest = found;
         }
     }
+    past.add_left_over(&jobs.join(experiment.as_str()).join(LIVE));
     past.gone = removed_records(&ledger.experiment(experiment), &known).map_err(|error| cannot(&error))?;
     Ok((past, broken))
 }

@@ -7,12 +7,15 @@ use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::{Ledger, parse_record_name};
+use aec_ledger::transcript::TRAJECTORY_FILE;
+use aec_model::meter::{Amount, Budget};
+use aec_model::money::MicroDollars;
 use serde::Serialize;
 
 use crate::plan::{Plan, PlannedTrial};
 use crate::session::{Past, SessionFile, current_plan, look_back, sessions};
 use crate::tally::{AgentTally, tallies};
-use crate::trajectory::TRAJECTORY_FILE;
+use crate::terms::Terms;
 
 /// Where an experiment stands.
 #[derive(Debug, Serialize)]
@@ -29,6 +32,8 @@ pub struct Status {
     pub all: AgentTally,
     /// Dollars of all attempts, as far as they are known.
     pub cost_usd: f64,
+    /// Under which terms it is carried out: what was said, by the names of flags.
+    pub terms: Terms,
     /// Attempts under way, or left in the middle of their work by a session that was killed.
     pub under_way: Vec<UnderWay>,
     /// Who carried it out, oldest first.
@@ -81,13 +86,44 @@ pub struct UnderWay {
     pub silent_seconds: Option<f64>,
 }
 
+/// What an experiment has spent, may spend and has left. What is absent is not limited.
+#[derive(Debug, Serialize)]
+pub struct Purse {
+    /// Dollars of all sessions.
+    pub spent_usd: f64,
+    /// Dollars that all sessions together may cost.
+    pub max_usd: Option<f64>,
+    /// Dollars that are left.
+    pub left_usd: Option<f64>,
+    /// Tokens of all sessions.
+    pub spent_tokens: u64,
+    /// Tokens that all sessions together may take.
+    pub max_tokens: Option<u64>,
+    /// Tokens that are left.
+    pub left_tokens: Option<u64>,
+}
+
+impl Purse {
+    /// What is left of a budget.
+    pub fn new(spent: Amount, budget: Budget) -> Self {
+        Self {
+            spent_usd: spent.money.dollars(),
+            max_usd: budget.money.map(MicroDollars::dollars),
+            left_usd: budget.money.map(|most| most.minus(spent.money).dollars()),
+            spent_tokens: spent.tokens,
+            max_tokens: budget.tokens,
+            left_tokens: budget.tokens.map(|most| most.saturating_sub(spent.tokens)),
+        }
+    }
+}
+
 /// Where an experiment of a ledger stands.
 pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status, Vec<Problem>> {
     let directory = ledger.experiment(experiment);
     let plan = current_plan(&directory)?;
     let (sessions, busy) = sessions(&directory)
         .map_err(|error| vec![Problem::error(error.to_string()).in_file(directory.run())])?;
-    let (past, mut problems) = look_back(ledger, experiment)?;
+    let (past, mut problems) = look_back(ledger, jobs, experiment)?;
     problems.extend(past.problems());
     let mut all = AgentTally::default();
     let mut agents = Vec::new();
@@ -117,7 +153,8 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
         state,
         agents,
         all,
-        cost_usd: past.cost_usd,
+        cost_usd: past.spent.money.dollars(),
+        terms: Terms::kept(&directory).map_err(|problem| vec![problem])?,
         under_way: under_way(&jobs.join(experiment.as_str()).join(LIVE)),
         sessions,
         problems,

@@ -15,7 +15,7 @@ pub struct AgentTally {
     pub agent: Option<Name>,
     /// Trials planned.
     pub planned: usize,
-    /// Trials with a record.
+    /// Trials with a result. One whose latest attempt was cancelled has none.
     pub executed: usize,
     /// Trials by outcome.
     pub outcomes: BTreeMap<Outcome, usize>,
@@ -42,14 +42,14 @@ impl AgentTally {
 
     /// Counts one trial by its latest attempt.
     pub fn add(&mut self, outcome: Outcome, reward: Option<f64>) {
-        self.executed += 1;
+        self.executed += usize::from(outcome.is_settled());
         *self.outcomes.entry(outcome).or_default() += 1;
         self.reward_sum += reward.unwrap_or(0.0);
     }
 
     /// Takes one trial back, because a newer attempt replaces it.
     pub fn remove(&mut self, outcome: Outcome, reward: Option<f64>) {
-        self.executed -= 1;
+        self.executed -= usize::from(outcome.is_settled());
         if let Some(count) = self.outcomes.get_mut(&outcome) {
             *count -= 1;
             if *count == 0 {

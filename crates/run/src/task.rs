@@ -4,8 +4,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
+use aec_base::secret::Redactor;
+use aec_judge::settle::freeze::{Freezer, Given};
+use aec_judge::settle::order::AnswerOrder;
 use aec_judge::verifier::VerifierFiles;
 use aec_ledger::record::InputFile;
 use aec_task::dataset::split::family;
@@ -115,6 +119,20 @@ impl PreparedTask {
     /// The output's path below the workspace.
     pub fn output_place(&self) -> &str {
         self.output_path.strip_prefix("/workspace/").unwrap_or(&self.output_path)
+    }
+
+    /// Lends what freezes the work on it.
+    pub fn freezing<T>(
+        &self,
+        order: AnswerOrder,
+        contents: &ContentStore,
+        redactor: &Redactor,
+        freeze: impl FnOnce(&Freezer<'_>) -> T,
+    ) -> T {
+        let given = self.files.iter().map(|file| Given { path: &file.place, content: &file.content });
+        let given: Vec<Given<'_>> = given.collect();
+        let (place, outputs) = (self.output_place(), &self.task.agent.outputs);
+        freeze(&Freezer { order, place, outputs, given: &given, contents, redactor })
     }
 
     /// What it takes in memory, roughly.

@@ -1,7 +1,5 @@
-//! What happens during an attempt, written as it happens: `trajectory.jsonl`, one event a line.
-//!
-//! An event's times come last on its line, so that the digest of a trajectory without its times is the digest of what
-//! stands before them. Whoever reads trajectories ignores keys that it does not know.
+//! Writes what happens during an attempt as it happens: `trajectory.jsonl`, one event a line, without secrets. What an
+//! event is and how it is read is [`aec_ledger::transcript`].
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -12,123 +10,11 @@ use std::time::Duration;
 use aec_base::digest::{Digest, Hasher};
 use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
+use aec_ledger::transcript::conversation;
+use aec_ledger::transcript::{Event, EventRole, TRAJECTORY_FILE};
 use aec_model::event::CallEvent;
-use aec_model::message::{Part, Reply, ToolCall, Usage};
-use serde::{Deserialize, Serialize};
+use aec_model::message::{Reply, ToolCall};
 use serde_json::{Map, Value};
-
-use crate::conversation;
-
-/// The file of events.
-pub const TRAJECTORY_FILE: &str = "trajectory.jsonl";
-
-/// A summary is this long.
-const SUMMARY: usize = 200;
-
-/// One event. Absent keys are left out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Event {
-    /// 0 before the first answer, then the number of the turn.
-    pub step: u32,
-    /// What kind of event.
-    pub role: EventRole,
-    /// Text.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub content: Option<String>,
-    /// What the model thought, as far as the provider shows it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<String>,
-    /// Which tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_name: Option<String>,
-    /// Which call of a tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<String>,
-    /// The command line of a tool call that has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// Arguments of a tool call: an object, or the text that should have been one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Value>,
-    /// What a tool printed, as the model saw it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stdout: Option<String>,
-    /// What a tool complained of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stderr: Option<String>,
-    /// Exit code of a tool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// The beginning of a long output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_summary: Option<String>,
-    /// Pictures that a tool returned, by their paths in the workspace.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub media: Vec<String>,
-    /// The state of the workspace after this event: digest of its list of files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub snapshot: Option<Digest>,
-    /// The model as the provider names it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// What an answer took.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
-    /// A model call as it goes on: each request that is sent, and how it ended.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub call: Option<CallEvent>,
-    /// Anything else.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub metadata: Map<String, Value>,
-    /// How long a tool took. Written with the times.
-    #[serde(skip_serializing)]
-    pub duration_ms: Option<u64>,
-    /// When it happened. Written with the times.
-    #[serde(skip_serializing)]
-    pub timestamp: Option<Timestamp>,
-}
-
-/// The kind of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EventRole {
-    /// Standing instructions.
-    System,
-    /// The prompt, or what the harness says.
-    #[default]
-    User,
-    /// What the model says.
-    Assistant,
-    /// The model calls a tool.
-    ToolCall,
-    /// What the tool returned.
-    ToolResult,
-    /// A model call as it goes on.
-    ModelCall,
-    /// What the harness notes: a limit that was reached, a fault, how it ended.
-    Note,
-}
-
-impl Event {
-    /// Scrubs what people and programs said. What gives an event its form is ours.
-    fn scrub(&mut self, redactor: &Redactor) {
-        for text in [
-            &mut self.content,
-            &mut self.reasoning,
-            &mut self.command,
-            &mut self.stdout,
-            &mut self.stderr,
-            &mut self.output_summary,
-        ] {
-            redactor.scrub_some(text);
-        }
-        if let Some(arguments) = &mut self.arguments {
-            redactor.scrub_value(arguments);
-        }
-        self.metadata.values_mut().for_each(|value| redactor.scrub_value(value));
-    }
-}
 
 /// What a tool returned.
 #[derive(Clone, Debug, Default)]
@@ -145,6 +31,8 @@ pub struct ToolOutcome {
     pub media: Vec<String>,
     /// The workspace after it.
     pub snapshot: Option<Digest>,
+    /// What the model is told of it.
+    pub told: String,
 }
 
 /// Hears events as they are written.
@@ -204,65 +92,36 @@ impl Trajectory {
 
     /// The system prompt.
     pub fn system(&self, text: &str) {
-        self.add(Event { role: EventRole::System, content: Some(text.to_owned()), ..Event::default() });
+        self.add(Event::text(EventRole::System, text));
     }
 
     /// The prompt, or what the harness says.
     pub fn user(&self, text: &str) {
-        self.add(Event { role: EventRole::User, content: Some(text.to_owned()), ..Event::default() });
+        self.add(Event::text(EventRole::User, text));
     }
 
     /// What the model says. Its tool calls are events of their own.
     pub fn assistant(&self, reply: &Reply) {
-        let thoughts: Vec<&str> = reply
-            .parts
-            .iter()
-            .filter_map(|part| match part {
-                Part::Reasoning { text, .. } if !text.is_empty() => Some(text.as_str()),
-                _ => None,
-            })
-            .collect();
-        self.add(Event {
-            role: EventRole::Assistant,
-            content: Some(reply.text()),
-            reasoning: (!thoughts.is_empty()).then(|| thoughts.join("\n")),
-            model: reply.model.clone(),
-            usage: reply.usage,
-            ..Event::default()
-        });
+        self.add(Event::reply(reply));
     }
 
     /// The model calls a tool.
     pub fn tool_call(&self, call: &ToolCall) {
-        let object = call.object();
-        let command = object.as_ref().and_then(|object| object.get("command")?.as_str().map(str::to_owned));
-        self.add(Event {
-            role: EventRole::ToolCall,
-            tool_name: Some(call.name.clone()),
-            tool_call_id: Some(call.id.clone()),
-            command,
-            arguments: Some(object.map_or_else(|| Value::from(call.arguments.clone()), Value::Object)),
-            ..Event::default()
-        });
+        self.add(Event::tool_call(call, call.object()));
     }
 
     /// What the tool returned.
     pub fn tool_result(&self, call: &ToolCall, outcome: &ToolOutcome) {
-        let summary =
-            outcome.stdout.char_indices().nth(SUMMARY).map(|(end, _)| format!("{}…", &outcome.stdout[..end]));
-        self.add(Event {
-            role: EventRole::ToolResult,
+        let event = Event {
             tool_name: Some(call.name.clone()),
             tool_call_id: Some(call.id.clone()),
-            stdout: Some(outcome.stdout.clone()),
-            stderr: Some(outcome.stderr.clone()),
             exit_code: outcome.exit_code,
-            output_summary: summary,
             media: outcome.media.clone(),
             snapshot: outcome.snapshot,
             duration_ms: Some(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)),
-            ..Event::default()
-        });
+            ..Event::tool_result(outcome.stdout.clone(), outcome.stderr.clone())
+        };
+        self.add(event.told(outcome.told.clone()));
     }
 
     /// A model call as it goes on. This is what says after a crash which calls were under way.
@@ -283,7 +142,7 @@ impl Trajectory {
 
     /// What the harness notes.
     pub fn note(&self, text: impl Into<String>, metadata: Map<String, Value>) {
-        self.add(Event { role: EventRole::Note, content: Some(text.into()), metadata, ..Event::default() });
+        self.add(Event { metadata, ..Event::text(EventRole::Note, text) });
     }
 
     fn add(&self, mut event: Event) {
@@ -338,19 +197,11 @@ impl Inner {
         if self.error.is_some() {
             return;
         }
-        let mut line = serde_json::to_string(event).unwrap_or_default();
-        self.hasher.part(line.as_bytes());
+        let timeless = event.timeless();
+        self.hasher.part(timeless.as_bytes());
         self.conversation.push_str(&conversation::lines([event]));
         self.snapshots.extend(event.snapshot);
-        line.pop();
-        if let Some(duration) = event.duration_ms {
-            line.push_str(&format!(",\"duration_ms\":{duration}"));
-        }
-        if let Some(timestamp) = &event.timestamp {
-            line.push_str(&format!(",\"timestamp\":\"{timestamp}\""));
-        }
-        line.push_str("}\n");
-        if let Err(error) = self.file.write_all(line.as_bytes()) {
+        if let Err(error) = self.file.write_all(event.line(timeless).as_bytes()) {
             self.error = Some(error);
         }
     }
@@ -361,22 +212,9 @@ impl Finished {
     pub(crate) fn of(path: PathBuf, events: &[Event]) -> Self {
         let mut hasher = Hasher::default();
         for event in events {
-            hasher.part(serde_json::to_string(event).unwrap_or_default().as_bytes());
+            hasher.part(event.timeless().as_bytes());
         }
         let snapshots = events.iter().filter_map(|event| event.snapshot).collect();
         Self { path, content: hasher.finish(), conversation: conversation::lines(events), snapshots }
     }
-}
-
-/// The events of a trajectory, and the numbers of the lines that are none. A torn end is what a crash leaves.
-pub fn read(text: &str) -> (Vec<Event>, Vec<usize>) {
-    let mut events = Vec::new();
-    let mut torn = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        match serde_json::from_str(line) {
-            Ok(event) => events.push(event),
-            Err(_) => torn.push(index + 1),
-        }
-    }
-    (events, torn)
 }

@@ -12,21 +12,23 @@ use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_container::Purpose;
 use aec_judge::judge::{Judge, JudgeLimits, image_of};
+use aec_judge::settle::freeze::{Frozen, TOO_MUCH_MEMORY};
+use aec_judge::settle::outcome::{Boundary, Ending, Fault, RoomFault, Settled};
 use aec_judge::verdict::{OUT_OF_MEMORY, Outcome, Verdict};
 use aec_ledger::jobs::LIVE;
-use aec_ledger::record::{AgentStatus, Boundary, Completeness, Fault, Timing, TrialRecord};
+use aec_ledger::record::{Completeness, Timing, TrialRecord};
 use aec_model::client::Scope;
-use aec_model::failure::{Failure, FailureKind};
+use aec_model::failure::FailureKind;
 use aec_model::gateway::Gateway;
-use aec_model::meter::{Account, Budget, Meter};
+use aec_model::meter::{Account, AccountKind, Budget, Meter};
 use aec_sandbox::{Limits, SandboxError};
 use aec_task::task::Task;
 use tokio::time::Instant;
 
-use crate::answer::{self, AnswerError, Frozen};
+use crate::campaign::faults::{Meaning, meaning};
 use crate::control::{Control, Wish};
 use crate::event::Stage;
-use crate::harness::{self, End, Limit, PreparedAgent, Rollout, RoomFault, TrialContext, TrialSetup};
+use crate::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, Plan, PlannedTrial};
 use crate::recording::{self, Known, live_name};
@@ -37,10 +39,6 @@ use crate::workspace::{Workspace, blocking};
 
 /// How long after its deadline a harness may take to end by itself.
 const GRACE: Duration = Duration::from_secs(15);
-const TOO_MUCH_MEMORY: &str = "the agent's commands took more memory than the room has";
-
-/// The name of a trial's account, which tells its own budget from that of the run.
-const ACCOUNT: &str = "the trial";
 
 /// What all attempts of a run share.
 #[derive(Clone)]
@@ -86,7 +84,6 @@ pub(crate) type StageListener = Box<dyn Fn(Stage) + Send + Sync>;
 /// What became of the agent's part.
 struct Ended {
     left: Left,
-    cancelled: bool,
     system_prompt: Option<String>,
     setup_seconds: f64,
     agent_seconds: f64,
@@ -96,9 +93,8 @@ struct Ended {
 struct Left {
     rollout: Rollout,
     room: Option<(aec_sandbox::Level, aec_sandbox::Held)>,
-    /// Whether its commands took more memory than the room has.
-    out_of_memory: bool,
-    frozen: Option<Result<Frozen, AnswerError>>,
+    /// What was frozen, and what ended the work; or what became of a trial that is not judged.
+    frozen: Result<(Frozen, Option<Fault>), Settled>,
 }
 
 /// Makes one attempt and its record. An error means that this machine cannot keep evidence.
@@ -113,18 +109,18 @@ pub(crate) async fn attempt(
     let live = shared.jobs.join(LIVE).join(live_name(&attempt.trial.id, attempt.number));
     fs_err::create_dir_all(&live)?;
     let trajectory = Trajectory::create(&live, Arc::clone(&shared.redactor), listener)?;
-    let account = shared.meter.open(Some(&shared.account), ACCOUNT, shared.trial_budget);
+    let account = shared.meter.open(Some(&shared.account), AccountKind::Trial, shared.trial_budget);
     stage(Stage::Running);
     let ended = run_agent(shared, attempt, &trajectory, &account, stage).await;
     let judged_at = Instant::now();
-    let (outcome, fault, status, verdict) = decide(shared, attempt, &ended).await;
+    let (Settled { outcome, fault, status }, verdict) = decide(shared, attempt, &ended.left).await;
     let verification_seconds = verdict.as_ref().map(|_| judged_at.elapsed().as_secs_f64());
     stage(Stage::Judged);
     if let Some(fault) = &fault {
         trajectory.note(fault.message.clone(), serde_json::Map::new());
     }
     let finished = trajectory.finish()?;
-    let frozen = ended.left.frozen.and_then(Result::ok);
+    let frozen = ended.left.frozen.ok().map(|(frozen, _)| frozen);
     let known = Known {
         plan: &shared.plan,
         trial: &attempt.trial,
@@ -231,12 +227,11 @@ async fn run_agent(
     // Without a room it is a few small files.
     let left = if has_room { blocking(freeze).await } else { Ok(freeze()) };
     let left = left.unwrap_or_else(|error| Left {
-        rollout: Rollout::new(End::Room(error.to_string().into())),
+        rollout: Rollout::new(End::Done),
         room: None,
-        out_of_memory: false,
-        frozen: None,
+        frozen: Err(Settled::lost(Outcome::InfraFault, RoomFault::from(error).into())),
     });
-    Ended { left, cancelled, system_prompt, setup_seconds, agent_seconds }
+    Ended { left, system_prompt, setup_seconds, agent_seconds }
 }
 
 /// Ends everything in a room, and freezes what the agent left there.
@@ -262,24 +257,26 @@ fn freeze(
         let room = workspace.lock();
         (room.level(), room.held())
     });
-    let wanted = !cancelled && is_judgeable(&rollout.end);
-    // Whoever brings a room down with its own memory has nothing left to be judged. It is not an accident to be tried again.
-    let brought_down = out_of_memory && lost().is_some();
-    let frozen = wanted.then(|| {
-        if brought_down {
-            let what = format!("{TOO_MUCH_MEMORY}, and its room with everything in it was ended");
-            return Err(AnswerError::Unfit(what));
+    let left = match ending(&rollout.end) {
+        _ if cancelled => Err(Settled::stopped()),
+        Ending::Lost(outcome, fault) => Err(Settled::lost(outcome, fault)),
+        Ending::Judgeable(own) => {
+            let (order, handed) = (shared.plan.conditions.answer_order, rollout.handed());
+            let frozen =
+                task.freezing(order, &shared.contents, &shared.redactor, |freezer| match &workspace {
+                    Some(workspace) => workspace.freeze(freezer, &handed),
+                    None => freezer.files(freezer.given_files(), &handed),
+                });
+            let memory = || Fault::lasting(Boundary::Harness, Some(OUT_OF_MEMORY), TOO_MUCH_MEMORY);
+            match frozen {
+                Ok(frozen) => Ok((frozen, own.or_else(|| out_of_memory.then(memory)))),
+                Err(error) => Err(Settled::unfrozen(&error)),
+            }
         }
-        answer::freeze(task, workspace.as_ref(), &rollout, &shared.contents, &shared.redactor).map_err(
-            |error| match error {
-                AnswerError::Machine(fault) => AnswerError::Machine(lost().map_or(fault, Into::into)),
-                unfit @ AnswerError::Unfit(_) => unfit,
-            },
-        )
-    });
+    };
     // The room is closed here: judges without rooms need its place.
     drop(workspace);
-    Left { rollout, room, out_of_memory, frozen }
+    Left { rollout, room, frozen: left }
 }
 
 /// Makes the image of the room that the agent will work in, before its time begins and its model is paid.
@@ -302,58 +299,47 @@ pub(crate) fn runtime_image(shared: &Shared, task: &Task) -> String {
     containers.image_name(&image_of(task)).unwrap_or_else(|| containers.version().0)
 }
 
-/// What stands beside the verdict of an agent whose commands were killed for their memory.
-fn out_of_memory() -> Fault {
-    fault(Boundary::Harness, Some(OUT_OF_MEMORY), TOO_MUCH_MEMORY.to_owned(), false)
-}
-
-/// Whether what the agent left is its answer, however it ended.
-pub(crate) fn is_judgeable(end: &End) -> bool {
+/// How an agent's work ended, as every way of running one says it.
+pub fn ending(end: &End) -> Ending {
     match end {
-        End::Done | End::Limit(_) | End::Agent(_) => true,
-        End::Model(failure) => is_agents(failure),
-        End::Room(_) | End::Task(_) => false,
+        End::Done => Ending::Judgeable(None),
+        End::Limit(limit) => Ending::limit(limit.name()),
+        End::Agent(reason) => Ending::agent_error(reason.clone()),
+        End::Room(room) => Ending::Lost(Outcome::InfraFault, room.clone().into()),
+        End::Task(reason) => {
+            Ending::Lost(Outcome::InfraFault, Fault::lasting(Boundary::Task, None, reason.clone()))
+        }
+        End::Model(failure) => {
+            let fault =
+                |boundary| Fault::lasting(boundary, Some(failure.kind.name()), failure.message.clone());
+            match failure.kind {
+                _ if meaning(failure) == Meaning::Agents => {
+                    Ending::Judgeable(Some(fault(Boundary::Provider)))
+                }
+                FailureKind::Budget | FailureKind::Cancelled => {
+                    let fault = Fault { retryable: true, ..fault(Boundary::Cancelled) };
+                    Ending::Lost(Outcome::Cancelled, fault)
+                }
+                _ => {
+                    let fault = Fault { retryable: failure.retryable, ..fault(Boundary::Provider) };
+                    Ending::Lost(Outcome::InfraFault, fault)
+                }
+            }
+        }
     }
 }
 
-/// Whether a model's failure is what this agent makes of this model: another attempt is no better.
-fn is_agents(failure: &Failure) -> bool {
-    let own_budget = || failure.message.starts_with(&format!("the budget of {ACCOUNT}"));
-    match failure.kind {
-        FailureKind::Overlong | FailureKind::ContentFilter | FailureKind::Empty => true,
-        FailureKind::Truncated => !failure.retryable,
-        FailureKind::Budget => own_budget(),
-        _ => false,
-    }
-}
-
-pub(crate) type Decision = (Outcome, Option<Fault>, AgentStatus, Option<Verdict>);
-
-/// What became of the trial.
-async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decision {
-    if ended.cancelled {
-        return stopped();
-    }
-    let (status, own) = judge_end(&ended.left.rollout.end);
-    let own = own.or_else(|| ended.left.out_of_memory.then(out_of_memory));
-    let submission = match &ended.left.frozen {
-        Some(Ok(frozen)) => &frozen.submission,
-        Some(Err(AnswerError::Unfit(reason))) => {
-            let fault = fault(Boundary::Harness, None, reason.clone(), false);
-            return (Outcome::AgentFault, Some(fault), AgentStatus::Failed, None);
-        }
-        Some(Err(AnswerError::Machine(RoomFault { kind, message, may_pass }))) => {
-            let fault = fault(Boundary::Sandbox, *kind, message.clone(), *may_pass);
-            return (Outcome::InfraFault, Some(fault), AgentStatus::Failed, None);
-        }
-        None => return not_judged(&ended.left.rollout.end),
+/// What became of the trial, and what the judge says if it was asked.
+async fn decide(shared: &Arc<Shared>, attempt: &Attempt, left: &Left) -> (Settled, Option<Verdict>) {
+    let (frozen, own) = match &left.frozen {
+        Ok((frozen, own)) => (frozen, own.clone()),
+        Err(settled) => return (settled.clone(), None),
     };
-    let nothing = matches!(&ended.left.frozen, Some(Ok(frozen)) if frozen.source.is_none());
-    let status = if nothing && status == AgentStatus::Completed { AgentStatus::Empty } else { status };
+    let has_answer = frozen.source.is_some();
     if shared.plan.conditions.disable_verification {
-        return (Outcome::Unverified, own, status, None);
+        return (Settled::judged(own, has_answer, None), None);
     }
-    let (run, task, submission) = (Arc::clone(shared), Arc::clone(&attempt.task), submission.clone());
+    let (run, task, submission) = (Arc::clone(shared), Arc::clone(&attempt.task), frozen.submission.clone());
     let limits = JudgeLimits { purpose: purpose(shared, attempt), ..JudgeLimits::from(&task.task) };
     let judging = blocking(move || match &task.verifier {
         Some(files) => run.judge.verdict_by(files, &limits, &submission),
@@ -363,78 +349,15 @@ async fn decide(shared: &Arc<Shared>, attempt: &Attempt, ended: &Ended) -> Decis
         biased;
         verdict = judging => verdict,
         // The judge's room ends with the program.
-        () = shared.control.reached(Wish::GiveUp) => return stopped(),
+        () = shared.control.reached(Wish::GiveUp) => return (Settled::stopped(), None),
     };
     match verdict {
-        Ok(verdict) => {
-            let fault = match verdict.outcome {
-                Outcome::VerifierFault => {
-                    let reason = verdict.fault.clone().unwrap_or_default();
-                    let what = format!("the verifier failed: {reason}");
-                    Some(fault(Boundary::Verifier, verdict.fault_kind, what, true))
-                }
-                Outcome::InfraFault => {
-                    let (kind, reason) = (verdict.fault_kind, verdict.fault.clone().unwrap_or_default());
-                    Some(fault(Boundary::Sandbox, kind, reason, verdict.may_pass))
-                }
-                _ => own,
-            };
-            (verdict.outcome, fault, status, Some(verdict))
-        }
+        Ok(verdict) => (Settled::judged(own, has_answer, Some(&verdict)), Some(verdict)),
         Err(_) => {
-            let fault = fault(Boundary::Internal, None, "the judge failed; this is a bug".to_owned(), true);
-            (Outcome::InfraFault, Some(fault), status, None)
+            let fault = Fault::passing(Boundary::Internal, None, "the judge failed; this is a bug");
+            (Settled::lost(Outcome::InfraFault, fault), None)
         }
     }
-}
-
-fn stopped() -> Decision {
-    let fault = fault(Boundary::Cancelled, None, "the run was stopped".to_owned(), true);
-    (Outcome::Cancelled, Some(fault), AgentStatus::Partial, None)
-}
-
-/// How the agent's own work ended, when what it left is judged.
-pub(crate) fn judge_end(end: &End) -> (AgentStatus, Option<Fault>) {
-    match end {
-        End::Limit(limit) => {
-            let message = format!("a limit ended the agent's work: {}", limit.name());
-            (AgentStatus::Partial, Some(fault(Boundary::Harness, Some(limit.name()), message, false)))
-        }
-        End::Agent(reason) => {
-            (AgentStatus::Failed, Some(fault(Boundary::Harness, Some("agent_error"), reason.clone(), false)))
-        }
-        End::Model(failure) => {
-            let kind = Some(failure.kind.name());
-            (AgentStatus::Partial, Some(fault(Boundary::Provider, kind, failure.message.clone(), false)))
-        }
-        End::Done | End::Room(_) | End::Task(_) => (AgentStatus::Completed, None),
-    }
-}
-
-/// What became of a trial whose agent did not have its chance.
-pub(crate) fn not_judged(end: &End) -> Decision {
-    let (outcome, fault) = match end {
-        End::Model(failure) if matches!(failure.kind, FailureKind::Budget | FailureKind::Cancelled) => {
-            let kind = Some(failure.kind.name());
-            (Outcome::Cancelled, fault(Boundary::Cancelled, kind, failure.message.clone(), true))
-        }
-        End::Model(failure) => {
-            let kind = Some(failure.kind.name());
-            (Outcome::InfraFault, fault(Boundary::Provider, kind, failure.message.clone(), failure.retryable))
-        }
-        End::Room(room) => {
-            (Outcome::InfraFault, fault(Boundary::Sandbox, room.kind, room.message.clone(), room.may_pass))
-        }
-        End::Task(reason) => (Outcome::InfraFault, fault(Boundary::Task, None, reason.clone(), false)),
-        End::Done | End::Limit(_) | End::Agent(_) => {
-            (Outcome::InfraFault, fault(Boundary::Internal, None, "nothing was frozen".to_owned(), true))
-        }
-    };
-    (outcome, Some(fault), AgentStatus::Failed, None)
-}
-
-fn fault(boundary: Boundary, kind: Option<&str>, message: String, retryable: bool) -> Fault {
-    Fault { boundary, kind: kind.map(str::to_owned), message, retryable }
 }
 
 /// What the calls of an attempt are found by on cassettes: the same in every experiment.
@@ -489,22 +412,23 @@ pub(crate) fn agent_time(conditions: &Conditions, task: &Task, parameters: &Para
 
 #[cfg(test)]
 mod tests {
+    use aec_model::failure::Failure;
     use aec_model::meter::{Refusal, Shortage};
 
     use super::*;
 
-    fn refused(account: &str) -> Failure {
+    fn refused(account: AccountKind) -> Failure {
         let shortage = Shortage::Tokens { cap: 1, spent: 1, asked: 1 };
-        Refusal::Short { account: account.to_owned(), shortage }.into()
+        Refusal::Short { account, shortage }.into()
     }
 
     #[test]
     fn a_trial_that_used_up_its_own_budget_is_judged_and_one_that_the_run_stopped_is_not() {
-        assert!(is_judgeable(&End::Model(refused(ACCOUNT))));
-        for account in ["the run", "the day", "the experiment"] {
-            let end = End::Model(refused(account));
-            assert!(!is_judgeable(&end));
-            assert_eq!(not_judged(&end).0, Outcome::Cancelled, "{account}");
+        assert!(matches!(ending(&End::Model(refused(AccountKind::Trial))), Ending::Judgeable(Some(_))));
+        let named = AccountKind::from("the trial");
+        for account in [AccountKind::Run, AccountKind::Day, AccountKind::Experiment, named] {
+            let end = ending(&End::Model(refused(account.clone())));
+            assert!(matches!(end, Ending::Lost(Outcome::Cancelled, _)), "{account}");
         }
     }
 
@@ -515,19 +439,21 @@ mod tests {
             Server, Truncated,
         };
         for kind in [Overlong, ContentFilter, Empty, Truncated] {
-            let end = End::Model(Failure::lasting(kind, "x"));
-            assert!(is_judgeable(&end), "{kind:?}");
-            assert_eq!(judge_end(&end).1.unwrap().boundary, Boundary::Provider);
+            let Ending::Judgeable(Some(fault)) = ending(&End::Model(Failure::lasting(kind, "x"))) else {
+                panic!("{kind:?} is not judged")
+            };
+            assert_eq!((fault.boundary, fault.kind.as_deref()), (Boundary::Provider, Some(kind.name())));
         }
         for kind in [Auth, Rate, Server, Network, Protocol, Request, Replay] {
             for retryable in [false, true] {
                 let end = End::Model(Failure { retryable, ..Failure::lasting(kind, "x") });
-                assert!(!is_judgeable(&end), "{kind:?}");
-                let (outcome, fault, _, _) = not_judged(&end);
-                assert_eq!((outcome, fault.unwrap().retryable), (Outcome::InfraFault, retryable), "{kind:?}");
+                let Ending::Lost(outcome, fault) = ending(&end) else { panic!("{kind:?} is judged") };
+                assert_eq!((outcome, fault.retryable), (Outcome::InfraFault, retryable), "{kind:?}");
             }
         }
-        assert!(!is_judgeable(&End::Model(Failure::passing(Truncated, "a stream that broke"))));
-        assert_eq!(not_judged(&End::Model(Failure::lasting(Cancelled, "x"))).0, Outcome::Cancelled);
+        let broken = End::Model(Failure::passing(Truncated, "a stream that broke"));
+        assert!(matches!(ending(&broken), Ending::Lost(Outcome::InfraFault, _)));
+        let stopped = End::Model(Failure::lasting(Cancelled, "x"));
+        assert!(matches!(ending(&stopped), Ending::Lost(Outcome::Cancelled, _)));
     }
 }

@@ -5,6 +5,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aec_judge::settle::freeze::{Freezer, Frozen, Unfrozen};
+use aec_judge::settle::order::Handed;
 use aec_sandbox::{ExecResult, ExecSpec, Kind, Level, Sandbox, SandboxError, Stopper, Tree, WalkLimits};
 
 /// Where agents work.
@@ -65,6 +67,11 @@ impl Workspace {
         if let Some(stopper) = &self.stopper {
             stopper.stop();
         }
+    }
+
+    /// Ends everything in the room and freezes what the agent left there.
+    pub fn freeze(&self, freezer: &Freezer<'_>, handed: &Handed) -> Result<Frozen, Unfrozen> {
+        freezer.room(self.lock().as_mut(), WORKSPACE, handed)
     }
 
     /// Runs a command to its end or its deadline. An exit code is a result, not an error.

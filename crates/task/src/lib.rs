@@ -8,6 +8,7 @@ pub mod compose;
 pub mod dataset;
 pub mod file;
 pub mod id;
+pub mod long_documents;
 pub mod scaffold;
 pub mod search;
 pub mod seed;

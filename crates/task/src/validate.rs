@@ -10,11 +10,11 @@ use aec_base::file::{Links, read_text};
 use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::text;
-use aec_rlm::task_files;
 
 use crate::catalogue::{Discovery, SMALL_TASKS, TaskDirectory, discover, missing_instruction};
 use crate::compose::Compose;
 use crate::id::TaskId;
+use crate::long_documents::files;
 use crate::task::{FAMILY, INSTRUCTION_FILE, INSTRUCTION_LIMIT, LoadedTask, TASK_FILE, Task};
 
 /// Image layers that tasks may ask for.
@@ -421,7 +421,7 @@ fn check_extras(directory: &Path, tree: &Tree, problems: &mut Vec<Problem>) {
 /// The files for the harnesses `rlm` and `lambda_rlm`.
 fn check_long_documents(directory: &Path, tree: &Tree, problems: &mut Vec<Problem>) {
     struct Files<'a>(&'a Path, &'a Tree);
-    impl task_files::Texts for Files<'_> {
+    impl files::Texts for Files<'_> {
         fn text(&self, path: &str) -> Result<Option<String>, Problem> {
             if !self.1.has(path) {
                 return Ok(None);
@@ -433,7 +433,7 @@ fn check_long_documents(directory: &Path, tree: &Tree, problems: &mut Vec<Proble
         }
     }
     let exists = |path: &str| tree.has(path) || tree.has_below(&format!("{path}/"));
-    let found = task_files::check(&Files(directory, tree), &exists);
+    let found = files::check(&Files(directory, tree), &exists);
     problems.extend(found.into_iter().map(|problem| {
         let file = problem.file.as_ref().map(|file| directory.join(file));
         Problem { file, ..problem }

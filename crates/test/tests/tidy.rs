@@ -2,29 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-/// Lowest first; a crate may depend on those before it.
-const ROOMS: [&str; 18] = [
-    "aec-base",
-    "aec-sandbox",
-    "aec-rlm",
-    "aec-task",
-    "aec-container",
-    "aec-judge",
-    "aec-author",
-    "aec-model",
-    "aec-ledger",
-    "aec-run",
-    "aec-cluster",
-    "aec-report",
-    "aec-harbor",
-    "aec-prime",
-    "aec-eval",
-    "aec-evolve",
-    "aec-web",
-    "aec-bench",
-];
 
 /// A file longer than this has a second subject.
 const LONGEST_FILE: usize = 800;
@@ -33,8 +12,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Files that belong to the project, as git sees them or, in a plain copy, as they lie.
-fn files_with(extension: &str) -> Vec<PathBuf> {
+/// Files of the project in a directory, as git sees them or, in a plain copy, as they lie.
+fn files_below(directory: &Path, extension: &str) -> Vec<PathBuf> {
     fn walk(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
             let path = entry.path();
@@ -47,49 +26,151 @@ fn files_with(extension: &str) -> Vec<PathBuf> {
         }
     }
     let mut found = Vec::new();
-    walk(&root(), extension, &mut found);
+    if directory.is_dir() {
+        walk(directory, extension, &mut found);
+    }
     found.sort();
-    assert!(!found.is_empty());
     found
 }
 
+/// The crates of the map in ARCHITECTURE.md, lowest first; a crate may depend on those before it.
+fn map() -> Vec<String> {
+    let page = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = page.lines().skip_while(|line| !line.starts_with("| crate |")).skip(2);
+    let names = rows.map_while(|line| line.strip_prefix("| `")?.split_once('`')).map(|(name, _)| name);
+    names.map(|name| if name == "aec-bench" { name.to_owned() } else { format!("aec-{name}") }).collect()
+}
+
+/// One crate: where it is, and what its manifest says.
+struct Crate {
+    directory: PathBuf,
+    manifest: toml::Table,
+}
+
+impl Crate {
+    fn all() -> Vec<Self> {
+        let manifests = files_below(&root().join("crates"), "toml")
+            .into_iter()
+            .filter(|path| path.ends_with("Cargo.toml"));
+        let read = manifests.map(|path| Self {
+            directory: path.parent().unwrap().to_owned(),
+            manifest: std::fs::read_to_string(&path).unwrap().parse().unwrap(),
+        });
+        read.filter(|found| found.manifest.contains_key("package")).collect()
+    }
+
+    fn name(&self) -> &str {
+        self.manifest["package"]["name"].as_str().unwrap()
+    }
+
+    fn dependencies(&self, table: &str) -> toml::Table {
+        self.manifest.get(table).and_then(toml::Value::as_table).cloned().unwrap_or_default()
+    }
+
+    /// Its source files in some of its folders, in one text.
+    fn sources(&self, folders: &[&str]) -> String {
+        let files = folders.iter().flat_map(|folder| files_below(&self.directory.join(folder), "rs"));
+        files.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    }
+}
+
 #[test]
-fn crates_depend_only_on_lower_rooms() {
+fn crates_depend_only_on_lower_crates() {
+    let map = map();
     let mut seen = Vec::new();
-    for manifest in files_with("toml").into_iter().filter(|path| path.ends_with("Cargo.toml")) {
-        let text = std::fs::read_to_string(&manifest).unwrap();
-        let table: toml::Table = text.parse().unwrap();
-        let Some(name) =
-            table.get("package").and_then(|package| package.get("name")).and_then(toml::Value::as_str)
-        else {
-            continue;
-        };
-        let dependencies =
-            table.get("dependencies").and_then(toml::Value::as_table).cloned().unwrap_or_default();
-        let own: Vec<&String> = dependencies.keys().filter(|key| key.starts_with("aec-")).collect();
+    for one in Crate::all() {
+        let name = one.name();
+        let own = one.dependencies("dependencies").into_iter().map(|(key, _)| key);
+        let own: Vec<String> = own.filter(|key| key.starts_with("aec-")).collect();
         if name == "aec-test" {
-            assert!(own.is_empty(), "aec-test knows none of the rooms: {own:?}");
-            continue;
+            assert!(own.is_empty(), "aec-test knows none of the other crates: {own:?}");
         }
-        let rank = |name: &str| ROOMS.iter().position(|room| *room == name);
-        let here = rank(name).unwrap_or_else(|| panic!("{name} is not on the map"));
+        let rank = |name: &str| map.iter().position(|other| other == name);
+        let here = rank(name).unwrap_or_else(|| panic!("{name} is not on the map in ARCHITECTURE.md"));
         for dependency in own {
             assert!(
-                rank(dependency).is_some_and(|there| there < here),
+                rank(&dependency).is_some_and(|there| there < here),
                 "{name} must not depend on {dependency}"
             );
         }
         seen.push(name.to_owned());
     }
     seen.sort();
-    let mut rooms = ROOMS.map(str::to_owned).to_vec();
-    rooms.sort();
-    assert_eq!(seen, rooms);
+    let mut map = map;
+    map.sort();
+    assert_eq!(seen, map);
+}
+
+/// Dependencies that no source names, with the reason why they are there: `(crate, dependency, reason)`.
+const UNNAMED: &[(&str, &str, &str)] = &[];
+
+/// Whether a source names a crate: at the beginning of a path, or in a `use` of its own.
+fn names(source: &str, dependency: &str) -> bool {
+    let word = &dependency.replace('-', "_");
+    let code = source.lines().map(str::trim_start).filter(|line| !line.starts_with("//"));
+    let mut places = code.flat_map(|line| line.match_indices(word).map(move |(at, _)| line.split_at(at)));
+    places.any(|(before, after)| {
+        let after = &after[word.len()..];
+        let begins = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+        let alone = before.ends_with("use ") && (after.starts_with(';') || after.starts_with(" as "));
+        begins && (after.starts_with("::") || alone)
+    })
+}
+
+#[test]
+fn dependencies_are_used() {
+    let mut wrong = Vec::new();
+    let mut used = BTreeSet::new();
+    for one in Crate::all() {
+        let name = one.name();
+        let unnamed = |key: &str| UNNAMED.iter().any(|(owner, other, _)| *owner == name && *other == key);
+        let own = one.sources(&["src"]);
+        let all = own.clone() + &one.sources(&["tests", "benches", "examples"]);
+        let dependencies = one.dependencies("dependencies");
+        for key in dependencies.keys() {
+            if !names(&own, key) && !unnamed(key) {
+                let what = if names(&all, key) { "only its tests name it" } else { "nothing names it" };
+                wrong.push(format!("{name} depends on {key}: {what}"));
+            }
+        }
+        let for_tests = one.dependencies("dev-dependencies");
+        for (key, value) in &for_tests {
+            let again = dependencies.contains_key(key) && value.get("features").is_none();
+            if again || (!names(&all, key) && !unnamed(key)) {
+                let what = if again { "the crate does anyway" } else { "nothing names it" };
+                wrong.push(format!("tests of {name} depend on {key}: {what}"));
+            }
+        }
+        used.extend(dependencies.into_iter().chain(for_tests).map(|(key, _)| key));
+    }
+    let workspace: toml::Table = std::fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let known = workspace["workspace"]["dependencies"].as_table().unwrap().keys();
+    wrong.extend(known.filter(|key| !used.contains(*key)).map(|key| format!("no crate depends on {key}")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn names_of_crates_are_found_where_code_names_them() {
+    for (source, expected) in [
+        ("use serde_json::Value;", true),
+        ("    #[derive(serde_json::X)]", true),
+        ("pub use serde_json;", true),
+        ("use serde_json as json;", true),
+        ("// use serde_json::Value;", false),
+        ("use crate::serde_json::Value;", false),
+        ("let my_serde_json::x = 1;", false),
+        ("serde_json_lines::read()", false),
+        ("\"serde_json\"", false),
+    ] {
+        assert_eq!(names(source, "serde-json"), expected, "{source}");
+    }
 }
 
 #[test]
 fn source_files_say_what_they_are_for_and_stay_short() {
-    for path in files_with("rs") {
+    let files = files_below(&root(), "rs");
+    assert!(!files.is_empty());
+    for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
         let shown = path.strip_prefix(root()).unwrap().display().to_string();
         assert!(text.starts_with("//! "), "{shown} does not begin with what it is for");

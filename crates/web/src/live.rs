@@ -10,7 +10,7 @@ use aec_evolve::run::RunDirectory;
 use aec_ledger::jobs::LIVE;
 use aec_ledger::layout::stem;
 use aec_ledger::read::RecordFile;
-use aec_run::trajectory::TRAJECTORY_FILE;
+use aec_ledger::transcript::TRAJECTORY_FILE;
 use bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};

@@ -169,7 +169,7 @@ impl Site {
             let (mut selection, _) = self.ask(|index| Selection::read(index, &filter))?;
             let (plan, plan_problem) = self.plan(experiment);
             if let Some(plan) = &plan {
-                selection.note_missing(std::slice::from_ref(plan), &filter);
+                selection.note_missing(&plan.expected(), &filter);
             }
             let evaluation = evaluate(&selection, Unit::Task);
             Ok(Evaluated { selection, evaluation, plan: plan.map(planned), plan_problem })

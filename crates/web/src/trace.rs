@@ -1,14 +1,15 @@
 //! Trajectories in parts: a page reads so many events from a place in the file, however long the file is.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
+use std::io::{self, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 
 use aec_base::digest::Digest;
 use aec_base::file::{Links, open_regular};
+use aec_base::jsonl;
+use aec_ledger::transcript::Event;
 use aec_report::html::TraceEntry;
 use aec_report::shown::entry;
-use aec_run::trajectory::Event;
 
 /// Events of one part.
 pub(crate) const PART: usize = 200;
@@ -46,38 +47,6 @@ pub(crate) struct Part {
     pub(crate) offset: u64,
 }
 
-/// A line of a file: its beginning, and how long it is with its line break. Only a complete line has one.
-struct Line {
-    bytes: Vec<u8>,
-    length: u64,
-    complete: bool,
-}
-
-/// Reads a line and keeps at most so many bytes of it.
-fn line(reader: &mut impl BufRead, most: usize) -> io::Result<Option<Line>> {
-    let mut line = Line { bytes: Vec::new(), length: 0, complete: false };
-    loop {
-        let piece = match reader.fill_buf() {
-            Ok(piece) => piece,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if piece.is_empty() {
-            return Ok((line.length > 0).then_some(line));
-        }
-        let end = piece.iter().position(|byte| *byte == b'\n');
-        let length = end.map_or(piece.len(), |end| end + 1);
-        let room = most.saturating_sub(line.bytes.len());
-        line.bytes.extend_from_slice(&piece[..end.unwrap_or(piece.len()).min(room)]);
-        line.length += length as u64;
-        reader.consume(length);
-        if end.is_some() {
-            line.complete = true;
-            return Ok(Some(line));
-        }
-    }
-}
-
 fn open(path: &Path) -> io::Result<File> {
     open_regular(path, LONGEST_FILE, Links::Refuse)
         .map(|(file, _)| file)
@@ -87,10 +56,11 @@ fn open(path: &Path) -> io::Result<File> {
 impl TraceMap {
     /// Looks through a file once. A content that is not what its digest says is an error.
     pub(crate) fn read(path: &Path, digest: Option<Digest>) -> io::Result<Self> {
-        let mut reader = BufReader::with_capacity(256 * 1024, aec_base::digest::Reading::new(open(path)?));
+        let from = BufReader::with_capacity(256 * 1024, aec_base::digest::Reading::new(open(path)?));
+        let mut lines = jsonl::Reader::new(from);
         let (mut parts, mut events, mut offset, mut start) = (Vec::<(usize, u64)>::new(), 0, 0, None);
-        while let Some(line) = line(&mut reader, if events == 0 { LONGEST_LINE } else { 0 })? {
-            if !line.complete && digest.is_none() {
+        while let Some(line) = lines.next_line(if events == 0 { LONGEST_LINE } else { 0 })? {
+            if !line.is_whole && digest.is_none() {
                 break;
             }
             let is_full =
@@ -99,12 +69,12 @@ impl TraceMap {
                 parts.push((events, offset));
             }
             if events == 0 {
-                start = moment(&line.bytes);
+                start = moment(line.bytes);
             }
             events += 1;
             offset += line.length;
         }
-        if digest.is_some_and(|digest| digest != reader.into_inner().finish()) {
+        if digest.is_some_and(|digest| digest != lines.into_inner().into_inner().finish()) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 "the content is not what its digest says",
@@ -130,9 +100,8 @@ impl TraceMap {
 
 /// When the first event of a file happened, in milliseconds.
 pub(crate) fn start(path: &Path) -> Option<i64> {
-    let mut reader = BufReader::new(open(path).ok()?);
-    let first = line(&mut reader, LONGEST_LINE).ok()??;
-    moment(&first.bytes)
+    let mut lines = jsonl::Reader::new(BufReader::new(open(path).ok()?));
+    moment(lines.next_line(LONGEST_LINE).ok()??.bytes)
 }
 
 fn moment(line: &[u8]) -> Option<i64> {
@@ -143,16 +112,16 @@ fn moment(line: &[u8]) -> Option<i64> {
 pub(crate) fn read_part(path: &Path, offset: u64, most: usize, start: Option<i64>) -> io::Result<Part> {
     let mut file = open(path)?;
     file.seek(SeekFrom::Start(offset))?;
-    let mut reader = BufReader::with_capacity(64 * 1024, file);
+    let mut lines = jsonl::Reader::new(BufReader::with_capacity(64 * 1024, file));
     let mut part = Part { offset, ..Part::default() };
     while part.read < most && part.offset - offset < PART_BYTES {
-        let Some(line) = line(&mut reader, LONGEST_LINE)? else { break };
-        if !line.complete {
+        let Some(line) = lines.next_line(LONGEST_LINE)? else { break };
+        if !line.is_whole {
             break;
         }
         part.read += 1;
         part.offset += line.length;
-        let entry = match serde_json::from_slice::<Event>(&line.bytes) {
+        let entry = match serde_json::from_slice::<Event>(line.bytes) {
             Ok(event) => entry(event, start).map(|entry| entry.clipped(TEXT)),
             Err(_) => Some(note(line.length)),
         };

@@ -30,14 +30,7 @@ pub(crate) fn signed_span(interval: Option<Interval>) -> String {
 
 /// Dollars.
 pub(crate) fn dollars(value: Option<f64>) -> String {
-    finite(value).map_or_else(
-        || UNKNOWN.to_owned(),
-        |value| match value {
-            0.0 => "$0".to_owned(),
-            small if small.abs() < 1.0 => format!("${small:.4}"),
-            large => format!("${large:.2}"),
-        },
-    )
+    finite(value).map_or_else(|| UNKNOWN.to_owned(), aec_base::decimal::dollars)
 }
 
 /// Dollars of which some may not be known.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use aec_model::test_server::{Fault, Range, duration};
+use aec_model_server::{Fault, Range, duration};
 use clap::{Args, Subcommand, ValueHint};
 
 #[derive(Debug, Subcommand)]

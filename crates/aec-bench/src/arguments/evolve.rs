@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
+use aec_run::terms::Caps;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgGroup, Args, Subcommand, ValueHint};
 
-use super::{
-    BudgetArguments, EndpointsArgument, LedgerRootArgument, SandboxArgument, TapeArguments, TasksRootArgument,
-};
+use super::{EndpointsArgument, LedgerRootArgument, SandboxArgument, TapeArguments, TasksRootArgument};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvolveCommand {
@@ -75,7 +74,7 @@ pub(crate) struct CarryArguments {
     #[command(flatten)]
     pub(crate) tape: TapeArguments,
     #[command(flatten)]
-    pub(crate) budget: BudgetArguments,
+    pub(crate) budget: Caps,
     #[command(flatten)]
     pub(crate) endpoints: EndpointsArgument,
     #[command(flatten)]

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use aec_model::money::MicroDollars;
+use aec_run::terms::{Caps, Limit};
 use clap::{Args, Subcommand, ValueHint};
 
 #[derive(Debug, Subcommand)]
@@ -59,20 +61,6 @@ impl TapeArguments {
     }
 }
 
-/// The flag rung of the budget of a run.
-#[derive(Debug, Default, Args)]
-pub(crate) struct BudgetArguments {
-    /// Most dollars that all calls together may cost
-    #[arg(long, value_name = "USD")]
-    pub(crate) max_cost: Option<String>,
-    /// Most tokens that all calls together may take
-    #[arg(long, value_name = "N")]
-    pub(crate) max_total_tokens: Option<u64>,
-    /// Call models without a price although there is a budget in dollars, which then does not bind them
-    #[arg(long)]
-    pub(crate) allow_unpriced: bool,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
     /// Serve models on loopback to whoever holds a token; keys stay here
@@ -95,12 +83,12 @@ pub(crate) struct GatewayServeArguments {
     pub(crate) tokens: u16,
     /// Most dollars that the holder of one token may spend
     #[arg(long, value_name = "USD")]
-    pub(crate) token_max_cost: Option<String>,
+    pub(crate) token_max_cost: Option<Limit<MicroDollars>>,
     /// Most calls at once for each token
     #[arg(long, value_name = "N", default_value_t = aec_model::gateway::Grant::USUAL_IN_FLIGHT, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_in_flight: u32,
     #[command(flatten)]
-    pub(crate) budget: BudgetArguments,
+    pub(crate) budget: Caps,
     #[command(flatten)]
     pub(crate) endpoints: EndpointsArgument,
     #[command(flatten)]

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use aec_run::terms::Caps;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-use super::{BudgetArguments, EndpointsArgument, LedgerRootArgument, TapeArguments};
+use super::{EndpointsArgument, LedgerRootArgument, TapeArguments};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReportCommand {
@@ -167,7 +168,7 @@ pub(crate) struct ReportBehavioralArguments {
     #[arg(long, value_name = "N", default_value_t = 4, requires = "classifier", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) concurrency: u16,
     #[command(flatten)]
-    pub(crate) budget: BudgetArguments,
+    pub(crate) budget: Caps,
     #[command(flatten)]
     pub(crate) endpoints: EndpointsArgument,
     #[command(flatten)]

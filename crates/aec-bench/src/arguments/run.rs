@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use aec_base::settings::Backend;
+use aec_run::terms::{Caps, Terms};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 
 use super::{
-    BudgetArguments, EndpointsArgument, EngineArguments, LedgerRootArgument, SandboxArgument,
-    SelectionArguments, TapeArguments, TasksRootArgument,
+    EndpointsArgument, EngineArguments, LedgerRootArgument, SandboxArgument, SelectionArguments,
+    TapeArguments, TasksRootArgument,
 };
 
 /// What decides which trials there are: an experiment file, or flags that say the same.
@@ -68,7 +69,7 @@ pub(crate) struct PlanArguments {
     #[command(flatten)]
     pub(crate) endpoints: EndpointsArgument,
     #[command(flatten)]
-    pub(crate) budget: BudgetArguments,
+    pub(crate) budget: Caps,
 }
 
 fn harness_names() -> PossibleValuesParser {
@@ -117,21 +118,8 @@ pub(crate) struct RunArguments {
     /// Carry out part INDEX of COUNT, counted from 0
     #[arg(long, value_name = "INDEX/COUNT")]
     pub(crate) shard: Option<String>,
-    /// Trials at once
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) concurrency: u32,
-    /// Trials at once that use the same model [default: no limit of its own]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) model_concurrency: Option<u32>,
-    /// Start no trial after so long, such as 90, 15m or 2h
-    #[arg(long, value_name = "TIME")]
-    pub(crate) max_time: Option<String>,
-    /// Attempts at a trial while its faults are not the agent's and may pass
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) max_attempts: u32,
-    /// Stop after so many faults in a row that are not the agents'
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_faults: u32,
+    #[command(flatten)]
+    pub(crate) terms: Terms,
     /// Show the run on the full screen, with the trace of each trial
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) tui: bool,

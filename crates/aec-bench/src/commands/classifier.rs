@@ -10,7 +10,6 @@ use aec_base::problem::Problem;
 use aec_base::settings::Setting;
 use aec_model::client::{Model, Scope};
 use aec_model::message::{Message, Request, Role, Sampling};
-use aec_model::meter::Unpriced;
 use aec_model::retry::RetryPolicy;
 use aec_report::behaviour::kind::Label;
 use aec_report::behaviour::prompt::{Question, questions};
@@ -52,7 +51,7 @@ pub(crate) fn classify(
     trials: &[Analysed],
 ) -> Result<Classified, Failure> {
     let project = models::project(context, &arguments.endpoints, &arguments.budget)?;
-    let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
+    let unpriced = arguments.budget.unpriced();
     let opened = models::open(context, &project, &arguments.tape, RetryPolicy::default(), unpriced)?;
     let model = opened.client.model(name, None).map_err(Problem::from)?;
     let cache = project.settings.path(Setting::ModelCache).with_file_name("behaviour");

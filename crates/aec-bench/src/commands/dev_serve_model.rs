@@ -5,8 +5,8 @@ use std::sync::Arc;
 use aec_base::problem::Problem;
 use aec_base::text::printable;
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options, TestServer};
 use aec_model::transport::allow_many_connections;
+use aec_model_server::{Answers, Options, TestServer};
 use serde_json::json;
 use tokio::runtime::Runtime;
 

@@ -10,10 +10,10 @@ use aec_eval::config::EvalSettings;
 use aec_eval::evaluation::Ended;
 use aec_eval::hub::{Account, HubOptions, Publication, Published, Visibility, publish};
 use aec_eval::results::{METADATA_FILE, RESULTS_FILE};
+use aec_http::Proxies;
 use tokio::runtime::Runtime;
 
 use super::import::{ImportDesk, failed, open_source, saved, take};
-use super::prime::proxy;
 use crate::arguments::{EvalRunArguments, ImportInto};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -26,10 +26,10 @@ pub(super) struct After {
 
 impl After {
     pub(super) fn of(project: &Project, settings: &EvalSettings) -> Result<Self, Failure> {
-        let hub = settings.save_to_hf_hub.then(|| hub_account(project)).transpose()?;
+        let hub = settings.said.save_to_hf_hub.is_on().then(|| hub_account(project)).transpose()?;
         Ok(Self {
-            hub: hub.map(|account| (account, settings.hf_hub_dataset_name.clone())),
-            ledger: settings.ledger.clone(),
+            hub: hub.map(|account| (account, settings.said.hf_hub_dataset_name.clone())),
+            ledger: settings.said.ledger.clone(),
         })
     }
 
@@ -111,7 +111,7 @@ pub(super) fn push(
         visibility,
         secrets: Arc::new(context.redactor()),
     };
-    let options = HubOptions { proxy: proxy(project), ..HubOptions::default() };
+    let options = HubOptions { proxies: Proxies::of(&project.env), ..HubOptions::default() };
     let published = runtime.block_on(publish(account, &publication, &options));
     published.map_err(|error| Failure::environment(error.problem()))
 }

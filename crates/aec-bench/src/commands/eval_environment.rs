@@ -10,7 +10,7 @@ use aec_base::secret::Secret;
 use aec_base::settings::Setting;
 use aec_base::text::printable;
 use aec_eval::FAMILY;
-use aec_eval::config::{EvalOptions, EvalSettings, package_defaults};
+use aec_eval::config::{EvalOptions, EvalSettings, Headers, package_defaults};
 use aec_eval::describe::{EnvironmentFacts, describe, sampling};
 use aec_eval::evaluation::{Evaluation, EvaluationSetup, Lane};
 use aec_eval::event::EvalEvent;
@@ -25,8 +25,8 @@ use aec_model::endpoint::{Endpoint, Provider};
 use aec_model::gateway::{Gateway, Grant};
 use aec_model::meter::{Account, Budget};
 use aec_model::routing::Target;
-use aec_prime::package::lane::HarnessMode;
-use aec_prime::package::{Audience, PackageName, PackageSpec, assemble};
+use aec_package::lane::HarnessMode;
+use aec_package::{Audience, PackageName, PackageSpec, assemble};
 use aec_sandbox::python;
 use aec_task::catalogue::Catalogue;
 use aec_task::task::Task;
@@ -67,9 +67,9 @@ pub(super) fn prepare(
     mut options: EvalOptions,
 ) -> Result<(Prepared, Vec<Problem>), Failure> {
     let mut problems = Vec::new();
-    if options.ledger.is_some() || options.save_to_hf_hub == Some(true) {
+    if options.ledger.is_some() || options.save_to_hf_hub.is_on() {
         // What goes elsewhere goes there from the disk.
-        options.save_results = Some(true);
+        options.save_results = true.into();
     }
     let selects = arguments.tasks.selects();
     if selects && options.env_id.is_some() {
@@ -84,7 +84,7 @@ pub(super) fn prepare(
         return Ok((Prepared { settings, source, package: None }, problems));
     }
     let settings = options.clone().resolve()?;
-    if let Some(header) = settings.headers_from_state.keys().next() {
+    if let Some(header) = settings.said.headers_from_state.iter().flat_map(Headers::keys).next() {
         let what = format!("the header `{}` cannot be taken from the state of a rollout", printable(header));
         let problem =
             Problem::error(what).id(FAMILY.number(110)).why("requests of all rollouts share their headers");
@@ -94,7 +94,7 @@ pub(super) fn prepare(
     let own = project.settings.path(Setting::Prime).join("environments");
     let places = [context.absolute(&settings.env_dir_path)?, own];
     let mut package = find(&settings.env_id, &settings.environment, &here, &places);
-    let is_dataset = package.is_none() && settings.env_id.contains('@') && settings.python.is_none();
+    let is_dataset = package.is_none() && settings.env_id.contains('@') && settings.said.python.is_none();
     if is_dataset {
         let settings = options.resolve()?;
         let (source, noticed) = selected(project, &arguments.tasks, Some(&settings.env_id))?;
@@ -103,12 +103,12 @@ pub(super) fn prepare(
     }
     let native = |package: &Option<FoundPackage>| {
         let tasks = package.as_ref().and_then(|package| package.tasks.clone());
-        tasks.filter(|_| settings.python.is_none())
+        tasks.filter(|_| settings.said.python.is_none())
     };
     let source = if let Some(tasks) = native(&package) {
         Source::Native { source: Box::new(PackageSource::read(&tasks)?), split: "train" }
     } else {
-        let python = interpreter(context, project, settings.python.as_deref())?;
+        let python = interpreter(context, project, settings.said.python.as_deref())?;
         let (below, env_id) = match &package {
             Some(package) => (package.directory.parent().map(Path::to_path_buf), package.module.clone()),
             None => (None, settings.env_id.clone()),
@@ -274,14 +274,14 @@ impl Desk<'_> {
                         .num_examples
                         .most()
                         .map_or(-1, |most| i64::try_from(most).unwrap_or(-1)),
-                    shuffle: settings.shuffle,
-                    shuffle_seed: u64::try_from(settings.shuffle_seed).ok(),
+                    shuffle: settings.shuffle.is_some(),
+                    shuffle_seed: settings.shuffle.and_then(|seed| u64::try_from(seed).ok()),
                     state_columns: settings.state_columns.clone(),
                     timeout: settings.timeout.map(|timeout| timeout.as_secs_f64()),
                     ..EnvironmentRequest::new(env_id)
                 };
-                let logs = if settings.save_results {
-                    directory::base(settings.output_dir.as_deref(), directory).join("logs")
+                let logs = if settings.said.save_results.is_on() {
+                    directory::base(settings.said.output_dir.as_deref(), directory).join("logs")
                 } else {
                     self.scratch.join("logs")
                 };
@@ -302,9 +302,10 @@ impl Desk<'_> {
             description,
             package: directory,
             provider: provider(&endpoints),
-            rerun_errors: self.arguments.results.rerun_errors,
+            rerun_errors: self.arguments.rerun_errors,
             model,
             account,
+            caps: self.arguments.budget.clone(),
             redactor: Arc::new(self.context.redactor()),
             observer: progress.observer(),
             wants_rows: progress.wants_rows(),
@@ -328,14 +329,15 @@ impl Desk<'_> {
             extra_env_kwargs: &settings.extra_env_kwargs,
             split,
             num_examples: settings.num_examples.most().and_then(|most| usize::try_from(most).ok()),
-            shuffle: settings.shuffle.then_some(settings.shuffle_seed),
+            shuffle: settings.shuffle,
             judge: LazyJudge::clone(&self.judge),
             contents: ContentStore::new(self.scratch),
+            redactor: Arc::new(self.context.redactor()),
             isolation: isolation(&self.arguments.sandbox),
             timeout: settings.timeout.map(|timeout| timeout.as_secs_f64()),
             details: columns.iter().any(|name| &**name == "details"),
         })?;
-        if settings.save_to_hf_hub {
+        if settings.said.save_to_hf_hub.is_on() {
             refuse_held_out(&environment)?;
         }
         let facts = EnvironmentFacts::native(&environment);
@@ -344,7 +346,7 @@ impl Desk<'_> {
             environment,
             model: model.clone(),
             sampling: sampling(&settings.sampling_args)?,
-            seed: settings.seed,
+            seed: settings.said.seed,
             account: account.clone(),
             columns,
         };
@@ -377,7 +379,7 @@ impl Desk<'_> {
         };
         let pool = self.runtime.block_on(WorkerPool::start(setup));
         let pool = pool.map_err(|error| Failure::input(vec![error.problem()]))?;
-        if settings.independent_scoring
+        if settings.said.independent_scoring.is_on()
             && let Some(problem) = pool.loaded().refuses_independent_scoring(&settings.env_id)
         {
             return Err(problem.into());
@@ -389,7 +391,7 @@ impl Desk<'_> {
             model_name: model.name().to_owned(),
             sampling_args: settings.sampling_args.clone(),
             account: account.clone(),
-            independent: settings.independent_scoring,
+            independent: settings.said.independent_scoring.is_on(),
             pool,
         };
         Ok((Lane::Python(Arc::new(lane)), facts))

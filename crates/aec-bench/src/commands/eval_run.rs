@@ -7,25 +7,23 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::text::{count, printable};
 use aec_eval::FAMILY;
-use aec_eval::config::{
-    EvalOptions, EvalSettings, ModelChoice, Workers, parse_headers, parse_json_object, read_eval_file,
-};
+use aec_eval::config::{EvalOptions, EvalSettings, ModelChoice, read_eval_file};
 use aec_eval::engine::Stopped;
-use aec_eval::evaluation::{Ended, run_all};
+use aec_eval::evaluation::{Ended, Evaluation, run_all};
 use aec_eval::event::EvalEvent;
 use aec_eval::heartbeat::{Heartbeat, HeartbeatOptions};
 use aec_eval::model_choice::choose;
-use aec_model::meter::Unpriced;
+use aec_http::Proxies;
+use aec_model::meter::{Amount, Budget};
 use aec_model::retry::RetryPolicy;
 use aec_run::control::Control;
+use aec_run::terms::{Caps, over};
 use serde::Serialize;
-use serde_json::{Map, Value};
 use tokio::runtime::Runtime;
 
 use super::eval_after::After;
 use super::eval_environment::{Desk, Door, Prepared, prepare};
 use super::models::{self, Models};
-use super::prime::proxy;
 use super::verify::judge_later;
 use crate::arguments::{EndpointsArgument, EvalRunArguments};
 use crate::context::Context;
@@ -52,7 +50,10 @@ struct EvaluationData<'a> {
     stopped: Option<String>,
     #[serde(flatten)]
     summary: &'a aec_eval::results::summary::Summary,
+    /// Dollars of all sessions.
     cost_usd: Option<f64>,
+    /// Dollars of this one.
+    session_cost_usd: Option<f64>,
 }
 
 pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Outcome, Failure> {
@@ -66,8 +67,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
         problems.extend(noticed);
         prepared.push(one);
     }
-    let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
-    let (opened, names) = open_models(context, arguments, &project, &prepared, unpriced)?;
+    let (opened, names) = open_models(context, arguments, &project, &prepared)?;
     problems.extend(opened.problems.iter().cloned());
     let after =
         prepared.iter().map(|one| After::of(&project, &one.settings)).collect::<Result<Vec<_>, _>>()?;
@@ -77,9 +77,9 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     };
     let control = Control::default();
     let shown = Shown {
-        full_screen: arguments.pace.tui,
-        plain: prepared.iter().any(|one| one.settings.disable_tui),
-        verbose: prepared.iter().any(|one| one.settings.verbose),
+        full_screen: arguments.tui,
+        plain: prepared.iter().any(|one| one.settings.said.disable_tui.is_on()),
+        verbose: prepared.iter().any(|one| one.settings.said.verbose.is_on()),
     };
     let mut progress = EvalProgress::new(context, shown, control.clone())?;
     let heart = start_heart(&project, &runtime, &prepared, &progress)?;
@@ -99,6 +99,7 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
         problems.extend(evaluation.notes.iter().cloned());
         evaluations.push(evaluation);
     }
+    limit(&opened, models::experiment_budget(&project), &arguments.budget, &evaluations);
     progress.on(&EvalEvent::Started(evaluations.iter().map(|one| one.started.clone()).collect()));
     let ended = runtime.block_on(async {
         tokio::spawn(super::run::listen(signals, control.clone()));
@@ -129,6 +130,15 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
     })
 }
 
+/// Bounds what the evaluations may cost together, with what earlier sessions of them spent.
+fn limit(opened: &Models, settings: Budget, said: &Caps, evaluations: &[Evaluation]) {
+    let tills = || evaluations.iter().map(Evaluation::till);
+    let caps = tills().fold(said.clone(), |caps, till| over(&caps, &till.budget.caps));
+    let spent = tills().fold(Amount::default(), |sum, till| sum.plus(till.spent_before()));
+    opened.meter.decide_on_unpriced(caps.unpriced());
+    opened.run.limit(caps.budget(settings), spent);
+}
+
 /// Tells a monitor that the evaluations go on, if one was named.
 fn start_heart(
     project: &Project,
@@ -136,11 +146,11 @@ fn start_heart(
     prepared: &[Prepared],
     progress: &EvalProgress,
 ) -> Result<Option<Heartbeat>, Failure> {
-    let Some(url) = prepared.iter().find_map(|one| one.settings.heartbeat_url.as_deref()) else {
+    let Some(url) = prepared.iter().find_map(|one| one.settings.said.heartbeat_url.as_deref()) else {
         return Ok(None);
     };
     let _entered = runtime.enter();
-    let options = HeartbeatOptions { proxy: proxy(project), ..HeartbeatOptions::default() };
+    let options = HeartbeatOptions { proxies: Proxies::of(&project.env), ..HeartbeatOptions::default() };
     let heart = Heartbeat::start(url, options, progress.warn())?;
     progress.beat(heart.pulse());
     Ok(Some(heart))
@@ -191,74 +201,18 @@ fn are(number: usize) -> &'static str {
 
 /// What the command line says.
 fn said(context: &Context, arguments: &EvalRunArguments) -> Result<EvalOptions, Failure> {
-    let object = |flag: &str, text: &Option<String>| -> Result<Option<Map<String, Value>>, Failure> {
-        text.as_deref().map(|text| parse_json_object(flag, text)).transpose().map_err(Failure::usage)
-    };
-    let flag = |given: bool| given.then_some(true);
     let path = |path: &Option<PathBuf>| path.as_deref().map(|path| context.absolute(path)).transpose();
-    let (service, environment) = (&arguments.service, &arguments.environment);
-    let (pace, results) = (&arguments.pace, &arguments.results);
-    let headers =
-        (!service.header.is_empty()).then(|| parse_headers("--header", &service.header)).transpose();
+    let said = &arguments.options;
     Ok(EvalOptions {
         env_id: arguments.env.clone(),
-        env_args: object("--env-args", &environment.env_args)?,
-        extra_env_kwargs: object("--extra-env-kwargs", &environment.extra_env_kwargs)?,
-        env_dir_path: path(&environment.env_dir_path)?,
-        endpoints_path: path(&service.endpoints_path)?,
-        provider: service.provider.clone(),
-        endpoint_id: None,
-        model: arguments.model.clone(),
-        api_client_type: service.api_client_type.clone(),
-        api_key_var: service.api_key_var.clone(),
-        api_base_url: service.api_base_url.clone(),
-        headers: headers.map_err(|problems| Failure { exit: Exit::Usage, problems })?,
-        headers_from_state: None,
-        sampling_args: object("--sampling-args", &service.sampling_args)?,
-        max_tokens: service.max_tokens,
-        temperature: service.temperature,
-        num_examples: arguments.num_examples,
-        rollouts_per_example: arguments.rollouts_per_example,
-        max_concurrent: pace.max_concurrent,
-        max_concurrent_generation: pace.max_concurrent_generation,
-        max_concurrent_scoring: pace.max_concurrent_scoring,
-        independent_scoring: flag(pace.independent_scoring),
-        no_interleave_scoring: flag(pace.no_interleave_scoring),
-        max_retries: pace.max_retries,
-        num_workers: environment.num_workers.as_deref().map(workers).transpose()?,
-        timeout: pace.timeout,
-        python: environment.python.as_ref().map(|python| python.to_string_lossy().into_owned()),
-        output_dir: path(&results.output_dir)?,
-        state_columns: results.state_columns.as_deref().map(columns),
-        save_results: flag(arguments.save_results),
-        resume: flag(results.resume.is_some()),
-        resume_path: path(&results.resume.clone().flatten())?,
-        save_to_hf_hub: flag(results.save_to_hf_hub),
-        hf_hub_dataset_name: results.hf_hub_dataset_name.clone(),
-        name: results.name.clone(),
-        shuffle: flag(environment.shuffle),
-        shuffle_seed: environment.shuffle_seed,
-        seed: environment.seed,
-        verbose: flag(context.is_verbose()),
-        disable_tui: flag(pace.debug),
-        disable_env_server: flag(environment.disable_env_server),
-        heartbeat_url: pace.heartbeat_url.clone(),
-        ledger: results.ledger.clone(),
+        env_dir_path: path(&said.env_dir_path)?,
+        endpoints_path: path(&said.endpoints_path)?,
+        output_dir: path(&said.output_dir)?,
+        resume: arguments.resume.is_some().into(),
+        resume_path: path(&arguments.resume.clone().flatten())?,
+        verbose: context.is_verbose().into(),
+        ..said.clone()
     })
-}
-
-fn columns(text: &str) -> Vec<String> {
-    text.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
-}
-
-fn workers(text: &str) -> Result<Workers, Failure> {
-    match text {
-        "auto" => Ok(Workers::Auto),
-        text => text.parse().ok().filter(|count| *count > 0).map(Workers::Count).ok_or_else(|| {
-            let problem = Problem::error(format!("`--num-workers {}` is no number", printable(text)));
-            Failure::usage(problem.fix("write a number from 1 up, or auto"))
-        }),
-    }
 }
 
 /// The project, with the endpoints file of the evaluations: all of a run share one.
@@ -289,12 +243,12 @@ fn open_models(
     arguments: &EvalRunArguments,
     project: &Project,
     prepared: &[Prepared],
-    unpriced: Unpriced,
 ) -> Result<(Models, Vec<String>), Failure> {
     let name = |settings: &EvalSettings| match &settings.model {
         ModelChoice::Model(name) | ModelChoice::Endpoint(name) => name.clone(),
     };
     let mut names = Vec::with_capacity(prepared.len());
+    let unpriced = arguments.budget.unpriced();
     let opened =
         models::open_with(context, project, &arguments.tape, RetryPolicy::default(), unpriced, |registry| {
             for (number, one) in prepared.iter().enumerate() {
@@ -322,7 +276,8 @@ fn data(ended: &[Ended], begun: Instant) -> Data<'_> {
             Stopped::Fatal(why) | Stopped::Storage(why) => why.clone(),
         }),
         summary: &one.summary,
-        cost_usd: (one.spent.unpriced_calls == 0).then(|| one.spent.spent.dollars()),
+        cost_usd: one.cost.map(|cost| cost.total_usd),
+        session_cost_usd: (one.spent.unpriced_calls == 0).then(|| one.spent.spent.dollars()),
     });
     Data { evaluations: evaluations.collect(), duration_seconds: begun.elapsed().as_secs_f64() }
 }

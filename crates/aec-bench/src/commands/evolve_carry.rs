@@ -2,7 +2,7 @@
 //! somebody stops it, and what it came to is told.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use aec_author::template::Template;
@@ -21,12 +21,13 @@ use aec_evolve::state::State;
 use aec_evolve::swarm;
 use aec_evolve::view::View;
 use aec_ledger::layout::Ledger;
-use aec_model::meter::{Account, Budget};
+use aec_model::meter::{Account, AccountKind, Amount, Budget};
 use aec_model::money::MicroDollars;
+use aec_run::campaign::{Campaign, StepRunner, StepSetup};
 use aec_run::control::{Control, Wish};
-use aec_run::desk::{Desk, DeskSetup};
 use aec_run::event::StopReason;
-use aec_run::session::{Beginning, Past, Session};
+use aec_run::session::{Beginning, Past};
+use aec_run::terms::{Caps, Terms};
 use serde::Serialize;
 
 use crate::arguments::CarryArguments;
@@ -82,8 +83,9 @@ pub(super) fn carry_out(
         directory: directory.tasks(),
     };
     let prepared = prepare(context, &opened, arguments, tasks)?;
-    let Prepared { models, supply, plan, frame, judge } = prepared;
-    let Opened { project, workspace, held, settings, kind, .. } = opened;
+    let Prepared { models, supply, plan, frame, judge, terms } = prepared;
+    let Opened { project, workspace, held, mut settings, kind, .. } = opened;
+    settings.concurrency = terms.concurrency.unwrap_or(settings.concurrency);
     let workspace_shown = project.shown(workspace.path()).to_owned();
     let runtime = models::runtime()?;
     let signals = {
@@ -101,13 +103,14 @@ pub(super) fn carry_out(
         shard: None,
         extend: true,
         models: arguments.tape.name(),
+        terms: &kept(terms, &settings),
         named: &std::collections::BTreeSet::new(),
         own: None,
     };
-    let (session, _, past) = Session::begin(&beginning)?;
+    let (campaign, past) = Campaign::begin(&beginning)?;
     let (account, trial_account) = accounts(&project, &settings, &models, &past, &told.state);
-    let spent_before = past.cost_usd + told.state.voices.usd;
-    let taken_before = Taken { cost_usd: past.cost_usd, tokens: past.tokens };
+    let taken_before = Taken { cost_usd: past.spent.money.dollars(), tokens: past.spent.tokens };
+    let spent_before = taken_before.cost_usd + told.state.voices.usd;
     let control = Control::default();
     let progress = EvolveProgress::new(context)?;
     let shared = shared_with(
@@ -118,19 +121,16 @@ pub(super) fn carry_out(
         (judge, Vec::new()),
         control.clone(),
     );
-    let desk = Desk::open(DeskSetup {
+    let steps = Arc::new(StepRunner::new(StepSetup {
+        campaign,
         shared,
-        ledger: ledger.clone(),
-        jobs,
-        session,
         past,
-        concurrency: settings.concurrency as usize,
+        concurrency: settings.concurrency,
         max_attempts: MAX_ATTEMPTS,
         observer: Some(progress.of_trials()),
-    })?;
-    let desk = Arc::new(desk);
+    }));
     let arena = Arena {
-        desk: Arc::clone(&desk),
+        steps: Arc::clone(&steps),
         places: planning::places(&project),
         frame,
         solver: settings.solver.clone(),
@@ -155,7 +155,7 @@ pub(super) fn carry_out(
     });
     let ended = runtime.block_on(async {
         tokio::spawn(listen(signals, control.clone()));
-        tokio::spawn(watch(directory.clone(), Arc::clone(&desk), control));
+        tokio::spawn(watch(directory.clone(), Arc::downgrade(&steps), control));
         match kind {
             Kind::Evolution => evolution::carry_out(&engine).await,
             Kind::Swarm => swarm::carry_out(&engine).await,
@@ -169,7 +169,7 @@ pub(super) fn carry_out(
     engine.workspace.prune_trees().ok();
     problems.extend(hidden_best(&engine, &workspace_shown));
     drop(engine);
-    close(desk, stopped)?;
+    close(steps, stopped)?;
     drop((held, carried));
     conclude(context, &directory, ended, problems)
 }
@@ -182,41 +182,45 @@ fn accounts(
     past: &Past,
     state: &State,
 ) -> (Account, Account) {
-    let amount = |dollars: f64| MicroDollars::from_dollars(dollars).unwrap_or_default();
-    let money = least(settings.max_cost_usd, project.settings.dollars(Setting::ExperimentDollars));
-    let tokens = least_of(settings.max_tokens, project.settings.tokens(Setting::ExperimentTokens));
-    let left = Budget {
-        money: money.map(|money| money.minus(amount(past.cost_usd + state.voices.usd))),
-        tokens: tokens.map(|tokens| tokens.saturating_sub(past.tokens + state.voices.tokens)),
-    };
-    let account = models.meter.open(Some(&models.run), "the run", left);
-    let evaluations = settings
-        .eval_budget_usd
-        .map_or(Budget::UNLIMITED, |money| Budget::of_money(amount(money).minus(amount(past.cost_usd))));
-    let trials = account.open("the evaluations", evaluations);
-    (account, trials)
-}
-
-/// The smaller of two amounts, as far as they are there.
-fn least(one: Option<f64>, other: Option<f64>) -> Option<MicroDollars> {
     let amount = |dollars: Option<f64>| dollars.and_then(MicroDollars::from_dollars);
-    least_of(amount(one), amount(other))
+    let set = models::experiment_budget(project);
+    let whole = Budget {
+        money: least(amount(settings.max_cost_usd), set.money),
+        tokens: least(settings.max_tokens, set.tokens),
+    };
+    let voices =
+        Amount { money: amount(Some(state.voices.usd)).unwrap_or_default(), tokens: state.voices.tokens };
+    models.run.limit(whole, past.spent.plus(voices));
+    let trials = models.run.open(AccountKind::Evaluations, Budget::UNLIMITED);
+    trials.limit(Budget { money: amount(settings.eval_budget_usd), tokens: None }, past.spent);
+    (models.run.clone(), trials)
 }
 
-fn least_of<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+/// The terms as the experiment keeps them: the log of the run says what it may cost.
+fn kept(terms: Terms, settings: &Settings) -> Terms {
+    let caps = Caps {
+        max_cost: settings.max_cost_usd.and_then(|dollars| dollars.to_string().parse().ok()),
+        max_total_tokens: settings.max_tokens.and_then(|tokens| tokens.to_string().parse().ok()),
+        ..terms.caps
+    };
+    Terms { concurrency: Some(settings.concurrency), caps, ..terms }
+}
+
+/// The smaller of two, as far as they are there.
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
     }
 }
 
-/// Attempts that were cancelled may take a moment to let go of the desk.
-fn close(mut desk: Arc<Desk>, stopped: Option<StopReason>) -> Result<(), Failure> {
+/// Attempts that were cancelled may take a moment to let go of the steps.
+fn close(mut steps: Arc<StepRunner>, stopped: Option<StopReason>) -> Result<(), Failure> {
     for _ in 0..100 {
-        match Arc::try_unwrap(desk) {
-            Ok(only) => return Ok(Arc::new(only).close(stopped)?),
+        match Arc::try_unwrap(steps) {
+            Ok(only) => return Ok(only.close(stopped)?),
             Err(shared) => {
-                desk = shared;
+                steps = shared;
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -242,10 +246,9 @@ fn hidden_best(engine: &Engine, workspace: &Path) -> Option<Problem> {
 }
 
 /// Hears what others ask for through `stop`.
-async fn watch(directory: RunDirectory, desk: Arc<Desk>, control: Control) {
-    let desk = Arc::downgrade(&{ desk });
+async fn watch(directory: RunDirectory, steps: Weak<StepRunner>, control: Control) {
     loop {
-        let wish = directory.wish().max(desk.upgrade().map_or(Wish::GoOn, |desk| desk.wish()));
+        let wish = directory.wish().max(steps.upgrade().map_or(Wish::GoOn, |steps| steps.wish()));
         if wish > Wish::GoOn {
             control.wish_for(wish);
         }

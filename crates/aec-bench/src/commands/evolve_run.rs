@@ -24,11 +24,13 @@ use aec_evolve::supply::Supply;
 use aec_evolve::workspace::candidate::Candidate;
 use aec_evolve::workspace::{Held, Workspace};
 use aec_judge::judge::Judge;
-use aec_model::meter::Unpriced;
+use aec_ledger::layout::Ledger;
+use aec_model::money::MicroDollars;
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
 use aec_run::plan::{Plan, SandboxChoice};
 use aec_run::planning::Frame;
+use aec_run::terms::{Caps, Terms, over};
 use aec_task::selection::SelectionTable;
 use serde::Serialize;
 
@@ -39,7 +41,7 @@ use crate::arguments::{
 use crate::commands::evolve::{feedback, git, run as find_run};
 use crate::commands::evolve_carry::{Told, carry_out};
 use crate::commands::generate_task::engines;
-use crate::commands::models::{self, Models, dollars_of};
+use crate::commands::models::{self, Models};
 use crate::commands::planning::{self, VERSION};
 use crate::commands::run::judge;
 use crate::context::Context;
@@ -101,12 +103,7 @@ fn open_project(context: &Context, arguments: &CarryArguments) -> Result<Project
     let mut overrides = arguments.tasks_root.overrides(context)?;
     overrides.extend(arguments.ledger_root.overrides(context)?);
     // The budget of the flags is that of the run, over all its sessions; it does not go through the settings.
-    models::project_with(
-        context,
-        &arguments.endpoints,
-        &crate::arguments::BudgetArguments::default(),
-        overrides,
-    )
+    models::project_with(context, &arguments.endpoints, &Caps::default(), overrides)
 }
 
 fn sandbox(argument: &SandboxArgument) -> SandboxChoice {
@@ -147,11 +144,14 @@ fn below_tasks(project: &Project, path: &Path) -> Result<SelectionTable, Failure
 }
 
 /// Flags of this invocation that replace what the file or the log says.
-fn with_flags(mut settings: Settings, arguments: &CarryArguments) -> Result<Settings, Failure> {
-    if let Some(text) = &arguments.budget.max_cost {
-        let dollars = dollars_of(text, "--max-cost")?;
+fn with_flags(mut settings: Settings, kind: Kind, arguments: &CarryArguments) -> Result<Settings, Failure> {
+    if let Some(limit) = &arguments.budget.max_cost {
+        if kind == Kind::Swarm && limit.most().is_none() {
+            let problem = Problem::error("a swarm without a limit in dollars would never wind down");
+            return Err(Failure::usage(problem.fix("pass an amount with --max-cost")));
+        }
         let before = settings.max_cost_usd;
-        settings.max_cost_usd = dollars.parse().ok();
+        settings.max_cost_usd = limit.most().map(MicroDollars::dollars);
         // Trials keep their part of a whole that is raised; a part is never more than the whole.
         if let (Some(part), Some(before), Some(whole)) =
             (settings.eval_budget_usd, before, settings.max_cost_usd)
@@ -159,7 +159,9 @@ fn with_flags(mut settings: Settings, arguments: &CarryArguments) -> Result<Sett
             settings.eval_budget_usd = Some((part * (whole / before).max(1.0)).min(whole));
         }
     }
-    settings.max_tokens = arguments.budget.max_total_tokens.or(settings.max_tokens);
+    if let Some(limit) = &arguments.budget.max_total_tokens {
+        settings.max_tokens = limit.most();
+    }
     settings.concurrency = arguments.concurrency.unwrap_or(settings.concurrency);
     Ok(settings)
 }
@@ -170,7 +172,7 @@ fn begin(
     arguments: &CarryArguments,
     dry_run: bool,
 ) -> Result<Outcome, Failure> {
-    opened.settings = with_flags(opened.settings, arguments)?;
+    opened.settings = with_flags(opened.settings, opened.kind, arguments)?;
     let settings = &opened.settings;
     if !settings.solver.harness.hears_prompts() {
         let what = format!("the harness `{}` asks no model", settings.solver.harness.name());
@@ -265,8 +267,7 @@ fn project_of_run(
         let value = kept.to_string_lossy().into_owned();
         overrides.push(Override { setting, value, origin: Origin::Flag { flag } });
     }
-    let no_budget = crate::arguments::BudgetArguments::default();
-    models::project_with(context, &arguments.endpoints, &no_budget, overrides)
+    models::project_with(context, &arguments.endpoints, &Caps::default(), overrides)
 }
 
 /// Refuses a run that is over. One that has used its budget as planned goes on with more, as long as the tasks that were
@@ -309,7 +310,7 @@ fn resume(context: &Context, kind: Kind, arguments: &EvolveResumeArguments) -> R
     }
     let settings = settings.with_budget(before.budget);
     let budget = settings.budget();
-    let settings = with_flags(settings, &arguments.carry)?;
+    let settings = with_flags(settings, kind, &arguments.carry)?;
     refuse_if_over(&directory, &before, &settings)?;
     let project = project_of_run(context, project, before.started.roots.as_ref(), &arguments.carry)?;
     let workspace = Workspace::open(git(context)?, &project.root.join(&before.started.workspace))?;
@@ -360,6 +361,8 @@ pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) frame: Frame,
     pub(super) judge: Judge,
+    /// What was said, now or in earlier sessions.
+    pub(super) terms: Terms,
 }
 
 /// Finds out whether a run could begin, before it has a name.
@@ -418,10 +421,14 @@ pub(super) fn prepare(
 ) -> Result<Prepared, Failure> {
     let RunTasks { template, division, run, directory } = tasks;
     let Opened { project, settings, kind, baseline, .. } = opened;
-    let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
+    let experiment = Name::nearest(&format!("{}-{run}", kind.name()));
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    let said =
+        Terms { concurrency: arguments.concurrency, caps: arguments.budget.clone(), ..Terms::default() };
+    let terms = over(&said, &Terms::kept(&ledger.experiment(&experiment))?);
+    let unpriced = terms.caps.unpriced();
     let models = models::open(context, project, &arguments.tape, RetryPolicy::default(), unpriced)?;
     let places = planning::places(project);
-    let experiment = Name::nearest(&format!("{}-{run}", kind.name()));
     let frame = Frame {
         experiment_id: experiment,
         name: Some(format!(
@@ -467,7 +474,7 @@ pub(super) fn prepare(
     let mut others = RunDirectory::of_both_kinds(&feedback(project))?;
     others.retain(|other| other.kind != opened.kind || other.run.as_str() != run);
     supply.compare_with(&others);
-    Ok(Prepared { models, supply, plan, frame, judge })
+    Ok(Prepared { models, supply, plan, frame, judge, terms })
 }
 
 #[derive(Serialize)]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use aec_base::problem::Problem;
 use aec_base::text::{count, printable};
+use aec_ledger::transcript::chat::Thoughts;
 use aec_prime::FAMILY;
-use aec_prime::rollouts::chat::Thoughts;
 use aec_prime::rollouts::training::{
     Example, Pairing, Written, preferences as write_pairs, sft as write_examples,
 };

@@ -8,8 +8,7 @@ use aec_base::secret::Secret;
 use aec_base::settings::Setting;
 use aec_model::client::Scope;
 use aec_model::gateway::{Gateway, Grant};
-use aec_model::meter::{Account, Budget, Unpriced};
-use aec_model::money::MicroDollars;
+use aec_model::meter::{Account, Budget};
 use aec_model::retry::RetryPolicy;
 use serde::Serialize;
 use tokio::net::{TcpListener, UnixListener};
@@ -47,12 +46,11 @@ pub(crate) fn serve(context: &Context, arguments: &GatewayServeArguments) -> Res
         ));
     }
     let project = models::project(context, &arguments.endpoints, &arguments.budget)?;
-    let unpriced = if arguments.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse };
+    let unpriced = arguments.budget.unpriced();
     let opened = models::open(context, &project, &arguments.tape, RetryPolicy::default(), unpriced)?;
     let mut budget = models::budget(&project, Setting::TrialDollars, Setting::TrialTokens);
-    if let Some(dollars) = &arguments.token_max_cost {
-        let dollars = models::dollars_of(dollars, "--token-max-cost")?;
-        budget.money = dollars.parse().ok().and_then(MicroDollars::from_dollars);
+    if let Some(limit) = &arguments.token_max_cost {
+        budget.money = limit.most();
     }
     let gateway = Gateway::new();
     let mut holders = Vec::new();

@@ -8,15 +8,16 @@ use aec_base::secret::Reference;
 use aec_base::settings::Setting;
 use aec_harbor::FAMILY;
 use aec_harbor::agent::{Carried, HarborAgent, prepare};
-use aec_harbor::carry::Harbor;
-use aec_harbor::job::{JobSetup, Wanted};
+use aec_harbor::job::JobSetup;
 use aec_harbor::program::{Environment, Program};
+use aec_harbor::run::Harbor;
 use aec_ledger::layout::Ledger;
 use aec_model::meter::{Budget, Unpriced};
 use aec_model::retry::RetryPolicy;
-use aec_run::dispatch::{Rerun, to_do};
+use aec_run::campaign::{Rerun, to_do};
 use aec_run::plan::{Credentials, Plan, PlannedTrial};
 use aec_run::session::past;
+use aec_run::terms::Terms;
 use aec_task::task::Task;
 use serde_json::Value;
 
@@ -73,23 +74,22 @@ pub(crate) fn preview(
     tasks: &[Task],
     trials: &[PlannedTrial],
     rerun: &Rerun,
-    (concurrency, model_concurrency): (u32, Option<u32>),
+    terms: &Terms,
 ) -> Result<Vec<Value>, Failure> {
     let (environment, agents) = check(context, project, plan, tasks)?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    let past = past(&ledger, &plan.experiment_id, &rerun.trials)?;
-    let wanted: Vec<Wanted> =
-        to_do(trials, &past, rerun).into_iter().map(|(trial, attempt)| Wanted { trial, attempt }).collect();
+    let jobs = project.settings.path(Setting::Jobs);
+    let past = past(&ledger, &jobs, &plan.experiment_id, &rerun.trials)?;
     let setup = JobSetup {
         plan,
         tasks,
         agents: &agents,
         trials,
         environment: &environment,
-        concurrency: concurrency as usize,
-        model_concurrency: model_concurrency.map_or(usize::MAX, |limit| limit as usize),
+        concurrency: terms.concurrency(),
+        model_concurrency: terms.model_concurrency(),
     };
-    Ok(setup.preview(&wanted))
+    Ok(setup.preview(&to_do(trials, &past, rerun)))
 }
 
 /// Harbor, ready to carry out a plan.

@@ -9,15 +9,16 @@ use aec_base::settings::{Candidate, Origin, Setting};
 use aec_model::cassette::{Cache, Player, Recorder};
 use aec_model::client::{Client, Setup};
 use aec_model::day::DayBook;
-use aec_model::meter::{Account, Budget, Meter, Unpriced};
+use aec_model::meter::{Account, AccountKind, Budget, Meter, Unpriced};
 use aec_model::money::MicroDollars;
 use aec_model::price::PriceList;
 use aec_model::registry::Registry;
 use aec_model::retry::RetryPolicy;
 use aec_model::routing::Routes;
 use aec_model::tape::Tape;
+use aec_run::terms::Caps;
 
-use crate::arguments::{BudgetArguments, EndpointsArgument, TapeArguments};
+use crate::arguments::{EndpointsArgument, TapeArguments};
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -36,7 +37,7 @@ pub(crate) struct Models {
 pub(crate) fn project(
     context: &Context,
     endpoints: &EndpointsArgument,
-    budget: &BudgetArguments,
+    budget: &Caps,
 ) -> Result<Project, Failure> {
     project_with(context, endpoints, budget, Vec::new())
 }
@@ -45,7 +46,7 @@ pub(crate) fn project(
 pub(crate) fn project_with(
     context: &Context,
     endpoints: &EndpointsArgument,
-    budget: &BudgetArguments,
+    budget: &Caps,
     mut overrides: Vec<Candidate>,
 ) -> Result<Project, Failure> {
     let mut add = |setting: Setting, value: String, flag: &'static str| {
@@ -56,28 +57,12 @@ pub(crate) fn project_with(
         add(Setting::Endpoints, value, "--endpoints");
     }
     if let Some(dollars) = &budget.max_cost {
-        add(Setting::ExperimentDollars, dollars_of(dollars, "--max-cost")?, "--max-cost");
+        add(Setting::ExperimentDollars, dollars.said().to_owned(), "--max-cost");
     }
-    if let Some(tokens) = budget.max_total_tokens {
-        add(Setting::ExperimentTokens, tokens.to_string(), "--max-total-tokens");
+    if let Some(tokens) = &budget.max_total_tokens {
+        add(Setting::ExperimentTokens, tokens.said().to_owned(), "--max-total-tokens");
     }
     context.project(overrides)
-}
-
-/// A flag in dollars: a number, perhaps with a `$` before it.
-pub(crate) fn dollars_of(text: &str, flag: &str) -> Result<String, Failure> {
-    let number = text.strip_prefix('$').unwrap_or(text);
-    let amount: Option<f64> = number.parse().ok();
-    match amount.and_then(MicroDollars::from_dollars) {
-        Some(_) => Ok(number.to_owned()),
-        None => Err(Failure::usage(
-            Problem::error(format!(
-                "`{flag} {}` is not an amount of dollars",
-                aec_base::text::printable(text)
-            ))
-            .fix("write a number such as 2.50"),
-        )),
-    }
 }
 
 /// Makes the client of a run.
@@ -175,8 +160,13 @@ fn open_accounts(project: &Project, meter: &Meter, replay: bool) -> Result<Accou
         })?;
         Some(meter.open_day(book, day))
     };
-    let run = budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens);
-    Ok(meter.open(day.as_ref(), "the run", run))
+    let run = experiment_budget(project);
+    Ok(meter.open(day.as_ref(), AccountKind::Run, run))
+}
+
+/// The budget of an experiment, from its settings.
+pub(crate) fn experiment_budget(project: &Project) -> Budget {
+    budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens)
 }
 
 /// A budget from its two settings.

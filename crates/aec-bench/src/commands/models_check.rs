@@ -9,10 +9,11 @@ use aec_model::failure::{Failure as CallFailure, FailureKind};
 use aec_model::meter::Unpriced;
 use aec_model::price::Price;
 use aec_model::retry::RetryPolicy;
+use aec_run::terms::Caps;
 use serde::Serialize;
 
 use super::models;
-use crate::arguments::{BudgetArguments, ModelsCheckArguments};
+use crate::arguments::ModelsCheckArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
@@ -48,7 +49,7 @@ struct Key {
 }
 
 pub(crate) fn check(context: &Context, arguments: &ModelsCheckArguments) -> Result<Outcome, Failure> {
-    let project = models::project(context, &arguments.endpoints, &BudgetArguments::default())?;
+    let project = models::project(context, &arguments.endpoints, &Caps::default())?;
     let opened = models::open(context, &project, &arguments.tape, RetryPolicy::once(), Unpriced::Allow)?;
     let names = if arguments.models.is_empty() { opened.endpoint_ids } else { arguments.models.clone() };
     let mut problems = opened.problems;

@@ -16,7 +16,7 @@ use aec_report::selection::Selection;
 use aec_report::sizing::{self, Sizing};
 use aec_report::stats::Goal;
 use aec_run::agents;
-use aec_run::dispatch::{Rerun, to_do};
+use aec_run::campaign::{Rerun, Waiting, to_do};
 use aec_run::estimate::{Ceiling, ceilings};
 use aec_run::forecast::{AgentForecast, forecasts};
 use aec_run::plan::{Plan, PlannedTrial};
@@ -102,8 +102,10 @@ pub(crate) fn plan(context: &Context, arguments: &PlanCommandArguments) -> Resul
         locked = Some(file.to_string_lossy().into_owned());
     }
     let trials = made.plan.trials();
+    let cap = models::experiment_budget(&project).money;
     let mut preview =
-        Preview::new(context, &project, &made.plan, &made.tasks, &trials, &Rerun::default(), locked)?;
+        Preview::new(context, &project, &made.plan, &made.tasks, &trials, &Rerun::default(), cap)?;
+    preview.locked = locked;
     if let Some(detect) = arguments.detect {
         preview.sizing = Some(sizing(&project, &preview, detect, arguments.pilot.as_deref())?);
     }
@@ -177,14 +179,16 @@ impl Preview {
         tasks: &[Task],
         trials: &[PlannedTrial],
         rerun: &Rerun,
-        locked: Option<String>,
+        cap: Option<MicroDollars>,
     ) -> Result<Self, Failure> {
         let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-        let past = past(&ledger, &plan.experiment_id, &rerun.trials)?;
-        let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().collect();
+        let jobs = project.settings.path(Setting::Jobs);
+        let past = past(&ledger, &jobs, &plan.experiment_id, &rerun.trials)?;
+        let number = |Waiting { trial, attempt }| (trial, attempt);
+        let next: BTreeMap<usize, u32> = to_do(trials, &past, rerun).into_iter().map(number).collect();
         let wanted: Vec<&PlannedTrial> = next.keys().map(|index| &trials[*index]).collect();
         let (ceilings, forecasts) = expected(context, project, plan, tasks, &wanted)?;
-        let cap = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens).money;
+        let cap = cap.map(|cap| cap.minus(past.spent.money));
         let sum = ceilings.iter().map(|ceiling| ceiling.at_most).collect::<Option<Vec<_>>>();
         let sum = sum.map(|parts| parts.into_iter().fold(MicroDollars::ZERO, MicroDollars::plus));
         let mut outcomes: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -220,7 +224,7 @@ impl Preview {
             },
             cost_ceilings: ceilings,
             forecasts,
-            locked,
+            locked: None,
             harbor_jobs: Vec::new(),
             modal: None,
             sizing: None,

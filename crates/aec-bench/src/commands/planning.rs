@@ -7,10 +7,13 @@ use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::{Backend, Candidate, Origin, Setting};
 use aec_base::text;
+use aec_judge::settle::order::AnswerOrder;
+use aec_ledger::layout::Ledger;
 use aec_run::experiment::{Agent, Experiment, Harness, ResourceLimitsTable, is_below_root};
 use aec_run::overrides;
 use aec_run::plan::{Conditions, Credentials, Plan, SandboxChoice};
 use aec_run::planning::{self, Made, Places};
+use aec_run::session::current_plan;
 use aec_task::file::Quantity;
 use aec_task::task::{Task, primary_output};
 use indexmap::IndexMap;
@@ -18,7 +21,7 @@ use serde_json::Value;
 
 use crate::arguments::{PlanArguments, SandboxLevel};
 use crate::commands::harbor;
-use crate::commands::models::{self, dollars_of};
+use crate::commands::models;
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -55,12 +58,12 @@ pub(crate) fn open(
         (Setting::HarborEnvironment, arguments.harbor_environment.clone(), "--harbor-environment"),
         (
             Setting::ExperimentDollars,
-            arguments.budget.max_cost.as_ref().map(|text| dollars_of(text, "--max-cost")).transpose()?,
+            arguments.budget.max_cost.as_ref().map(|limit| limit.said().to_owned()),
             "--max-cost",
         ),
         (
             Setting::ExperimentTokens,
-            arguments.budget.max_total_tokens.map(|tokens| tokens.to_string()),
+            arguments.budget.max_total_tokens.as_ref().map(|limit| limit.said().to_owned()),
             "--max-total-tokens",
         ),
         (
@@ -129,11 +132,22 @@ pub(crate) fn plan(
     };
     let filters = arguments.selection.filters()?;
     let wanted = |task: &Task| filters.iter().all(|filter| filter.takes(task));
-    let made = planning::make(&places(&project), &experiment, id, conditions, VERSION, &wanted)?;
+    let mut made = planning::make(&places(&project), &experiment, id, conditions, VERSION, &wanted)?;
+    keep_order(&project, &mut made.plan);
     if made.plan.conditions.backend == Backend::Harbor {
         harbor::check(context, &project, &made.plan, &made.tasks)?;
     }
     Ok(Planned { project, made, variables })
+}
+
+/// An experiment goes on with the order of answers that it began with.
+fn keep_order(project: &Project, plan: &mut Plan) {
+    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
+    // A plan that cannot be read is reported when the session begins.
+    if let Ok(Some(before)) = current_plan(&ledger.experiment(&plan.experiment_id)) {
+        plan.conditions.answer_order = before.conditions.answer_order;
+        plan.digest = plan.compute_digest();
+    }
 }
 
 /// Selection flags beside an experiment file narrow what it selects.
@@ -287,6 +301,7 @@ fn conditions(project: &Project, experiment: &Experiment, arguments: &PlanArgume
         tools: None,
         harbor_environment: (backend == Backend::Harbor)
             .then(|| project.settings.get(Setting::HarborEnvironment).value.clone()),
+        answer_order: AnswerOrder::PRESENT,
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::text::printable;
+use aec_http::Proxies;
 use aec_prime::FAMILY;
 use aec_prime::service::client::{ApiError, ApiErrorKind, Client, ClientOptions};
 use aec_prime::service::hub::EnvironmentName;
@@ -30,7 +31,7 @@ impl Service {
     pub(crate) fn open(context: &Context) -> Result<Self, Failure> {
         let project = context.project(Vec::new())?;
         let settings = settings(context, &project)?;
-        let options = ClientOptions { proxy: proxy(&project), ..ClientOptions::default() };
+        let options = ClientOptions { proxies: Proxies::of(&project.env), ..ClientOptions::default() };
         let client = Client::new(settings, options).map_err(|error| failed(&error))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         Ok(Self { runtime, client, project })
@@ -49,12 +50,6 @@ pub(crate) fn settings(context: &Context, project: &Project) -> Result<Settings,
         context.remember_values(std::iter::once(("PRIME_API_KEY", key.reveal())));
     }
     Ok(settings)
-}
-
-pub(crate) fn proxy(project: &Project) -> Option<String> {
-    ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
-        .into_iter()
-        .find_map(|name| project.env.get(name).map(str::to_owned))
 }
 
 /// A call that did not work: ours to mend or the service's.

@@ -10,13 +10,14 @@ use aec_model::check::Checking;
 use aec_model::meter::Unpriced;
 use aec_model::retry::RetryPolicy;
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_prime::FAMILY;
 use aec_prime::service::hub::Package;
 use aec_prime::smoke::{
     Loaded, Player, Seat, Trial, Venv, VenvError, Verdict, compare, nothing_script, play, reference_script,
     trials,
 };
+use aec_run::terms::Caps;
 use aec_sandbox::python;
 use aec_task::catalogue::Catalogue;
 use serde::Serialize;
@@ -25,7 +26,7 @@ use super::models;
 use super::prime::{Narrator, unusable};
 use super::prime_export::{PackageData, export_again};
 use super::verify::judge;
-use crate::arguments::{BudgetArguments, PrimeSmokeArguments, TapeArguments};
+use crate::arguments::{PrimeSmokeArguments, TapeArguments};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
@@ -102,7 +103,7 @@ pub(crate) fn smoke(context: &Context, arguments: &PrimeSmokeArguments) -> Resul
 
 /// A real model, where it answers in the format of chat completions.
 fn real_model(context: &Context, arguments: &PrimeSmokeArguments, model: &str) -> Result<Seat, Failure> {
-    let project = models::project(context, &arguments.endpoints, &BudgetArguments::default())?;
+    let project = models::project(context, &arguments.endpoints, &Caps::default())?;
     let tape = TapeArguments::default();
     let opened = models::open(context, &project, &tape, RetryPolicy::once(), Unpriced::Allow)?;
     let runtime = models::runtime()?;

@@ -59,7 +59,9 @@ impl Source {
         let (mut selection, mut problems) =
             ask_filtered(&self.project, &self.ledger, &self.filter, Selection::read)?;
         let (plans, unreadable) = self.plans(&selection);
-        selection.note_missing(&plans, &self.filter);
+        for plan in &plans {
+            selection.note_missing(&plan.expected(), &self.filter);
+        }
         problems.extend(unreadable);
         if selection.trials.is_empty() {
             let problem = Problem::error("no trial fits")

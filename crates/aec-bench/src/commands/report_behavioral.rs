@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use aec_base::digest::Digest;
 use aec_base::problem::Problem;
+use aec_ledger::transcript;
 use aec_report::behaviour::agreement::Agreement;
 use aec_report::behaviour::kind::{Kind, Label, in_order};
 use aec_report::behaviour::summary::{Share, Summary, TrialBehaviour, summary};
@@ -11,7 +12,6 @@ use aec_report::behaviour::trace::{DeclaredTool, Trace};
 use aec_report::behaviour::{analyse, features::Features};
 use aec_report::glance::each_record;
 use aec_report::stats::{Confidence, Kappa, cohens_kappa};
-use aec_report::trace::events;
 use aec_report::work::trace_of;
 use serde::Serialize;
 
@@ -119,7 +119,7 @@ fn read(source: &Source) -> Result<(Vec<Analysed>, Vec<Problem>), Failure> {
     let ((analysed, unread), mut problems) = ask(&source.project, &source.ledger, |index| {
         each_record(&source.ledger, index, &source.filter, |record| {
             let own = tools.get(&record.task.task_id).cloned().unwrap_or_default();
-            let trace = events(record, &contents).map(|events| trace_of(record, events, own));
+            let trace = transcript::of_record(record, &contents).map(|events| trace_of(record, events, own));
             let (features, labels) = match &trace {
                 Some(trace) => {
                     let (features, labels) = analyse(trace);

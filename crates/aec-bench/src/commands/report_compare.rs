@@ -6,6 +6,7 @@ use aec_base::problem::Problem;
 use aec_base::text::printable;
 use aec_report::compare::{Arm, Comparison, Metric, Part, Question, Sample, Side, compare as weigh};
 use aec_report::glance::each_record;
+use aec_report::selection::Selection;
 
 use crate::arguments::ReportCompareArguments;
 use crate::commands::ledger::{ask, number};
@@ -22,6 +23,8 @@ pub(crate) fn compare(context: &Context, arguments: &ReportCompareArguments) -> 
     let (question, mut problems) = (question(arguments)?, Vec::new());
     let base = arm(context, arguments, &arguments.base, &mut problems)?;
     let other = arm(context, arguments, &arguments.other, &mut problems)?;
+    let orders = base.samples.iter().chain(&other.samples).map(|sample| sample.answer_order).collect();
+    problems.extend(Selection::mixed_orders(&orders).map(Problem::note));
     let comparison = weigh(&base, &other, &question);
     if !arguments.allow_different_frame && !comparison.frame.is_empty() {
         return Err(different(&comparison));

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use aec_base::name::Name;
 use aec_base::problem::Problem;
@@ -10,26 +9,25 @@ use aec_base::project::Project;
 use aec_base::settings::{Backend, Setting};
 use aec_base::text;
 use aec_container::Containers;
-use aec_harbor::carry::{self, Carry};
+use aec_harbor::run::{Harbor, HarborRun};
 use aec_judge::judge::{Isolation, Judge, Surface};
 use aec_judge::pool::Pool;
 use aec_judge::verdict::Outcome as TrialOutcome;
 use aec_ledger::layout::Ledger;
 use aec_model::client::Client;
 use aec_model::gateway::Gateway;
-use aec_model::meter::{Account, Budget, Meter, Unpriced};
-use aec_model::money::MicroDollars;
+use aec_model::meter::{Account, Meter};
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
+use aec_run::campaign::{self, Campaign, InProcess, Options, Rerun, Work};
 use aec_run::control::Control;
 use aec_run::demand::demand;
-use aec_run::dispatch::{self, Options, Rerun, Run};
 use aec_run::event::{RunEnded, RunEvent, StopReason};
 use aec_run::harness::PreparedAgent;
 use aec_run::plan::{Plan, PlannedTrial, SandboxChoice};
 use aec_run::planning::load;
-use aec_run::salvage::pending_cost;
-use aec_run::session::{Beginning, Past, Session, Shard, current_plan};
+use aec_run::session::{Beginning, Past, Shard, current_plan};
+use aec_run::terms::{Terms, going_on, over};
 use aec_run::trial::Shared;
 use aec_sandbox::python;
 use aec_task::task::Task;
@@ -40,7 +38,7 @@ use crate::commands::containers;
 use crate::commands::harbor;
 use crate::commands::ledger::find_experiment;
 use crate::commands::modal;
-use crate::commands::models::{self, Models};
+use crate::commands::models;
 use crate::commands::plan::{Preview, variables_remark};
 use crate::commands::planning::{self, Planned, VERSION};
 use crate::commands::run_submit;
@@ -79,6 +77,11 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         _ => None,
     };
     let mut prepared = prepare(context, arguments)?;
+    let said = Terms { caps: arguments.plan.budget.clone(), ..arguments.terms.clone() };
+    let ledger = Ledger::new(prepared.project.settings.path(Setting::Ledger));
+    let earlier = Terms::kept(&ledger.experiment(&prepared.plan.experiment_id))?;
+    prepared.problems.extend(going_on(&said, &earlier));
+    let terms = over(&said, &earlier);
     let trials = trials_of(&prepared.plan, shard);
     let rerun = rerun(&arguments.rerun, &trials)?;
     if let Some(worker) = &worker {
@@ -86,14 +89,14 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         prepared.problems.extend(worker.problems());
     }
     if arguments.engine.engine != EngineChoice::Local {
-        return run_submit::submit(context, arguments, prepared, &trials, &rerun);
+        return run_submit::submit(context, arguments, prepared, &trials, &rerun, &terms);
     }
     if arguments.dry_run {
         let Prepared { project, plan, tasks, variables, problems } = &prepared;
-        let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, None)?;
+        let cap = terms.caps.budget(models::experiment_budget(project)).money;
+        let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, cap)?;
         if plan.conditions.backend == Backend::Harbor {
-            let limits = (arguments.concurrency, arguments.model_concurrency);
-            preview.harbor_jobs = harbor::preview(context, project, plan, tasks, &trials, &rerun, limits)?;
+            preview.harbor_jobs = harbor::preview(context, project, plan, tasks, &trials, &rerun, &terms)?;
         }
         if plan.conditions.backend == Backend::Modal {
             let wanted = preview.to_run(&trials);
@@ -104,23 +107,8 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         return Ok(variables_remark(outcome, variables));
     }
     let mode = mode(context, arguments);
-    let options = Options {
-        concurrency: arguments.concurrency as usize,
-        model_concurrency: arguments.model_concurrency.map_or(usize::MAX, |limit| limit as usize),
-        max_time: arguments.max_time.as_deref().map(parse_time).transpose()?,
-        max_attempts: arguments.max_attempts,
-        max_faults: arguments.max_faults as usize,
-        rerun,
-        traces: false,
-        cluster: worker.as_ref().map(Worker::options),
-    };
-    let how = How {
-        tape: &arguments.tape,
-        shard,
-        extend: arguments.extend,
-        unpriced: if arguments.plan.budget.allow_unpriced { Unpriced::Allow } else { Unpriced::Refuse },
-        worker: worker.as_ref(),
-    };
+    let options = Options { terms, rerun, traces: false, cluster: worker.as_ref().map(Worker::options) };
+    let how = How { tape: &arguments.tape, shard, extend: arguments.extend, worker: worker.as_ref() };
     carry_out(context, prepared, trials, &how, options, mode)
 }
 
@@ -130,8 +118,6 @@ struct How<'a> {
     shard: Option<Shard>,
     /// Whether the plan may be another one than the experiment has.
     extend: bool,
-    /// What becomes of models without a price.
-    unpriced: Unpriced,
     /// What this process is on a cluster.
     worker: Option<&'a Worker>,
 }
@@ -205,7 +191,7 @@ pub(crate) fn trials_of(plan: &Plan, shard: Option<Shard>) -> Vec<PlannedTrial> 
 struct Begun {
     runtime: tokio::runtime::Runtime,
     signals: Signals,
-    session: Session,
+    campaign: Campaign,
     past: Past,
     progress: Progress,
     shared: Arc<Shared>,
@@ -214,17 +200,18 @@ struct Begun {
     problems: Vec<Problem>,
 }
 
-/// Locks the experiment and makes everything ready; `named` are trials to be run again whatever became of their records.
+/// Locks the experiment and makes everything ready.
 fn begin(
     context: &Context,
     project: &Project,
     plan: &Plan,
     trials: &[PlannedTrial],
     how: &How<'_>,
+    options: &Options,
     mode: Mode,
-    named: &BTreeSet<Name>,
 ) -> Result<Begun, Failure> {
-    let How { tape, shard, extend, unpriced, worker } = *how;
+    let How { tape, shard, extend, worker } = *how;
+    let (terms, named) = (&options.terms, &options.rerun.trials);
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
     let runtime = models::runtime()?;
@@ -232,19 +219,22 @@ fn begin(
         let _entered = runtime.enter();
         Signals::catch()?
     };
-    let opened = models::open(context, project, tape, RetryPolicy::default(), unpriced)?;
+    let opened = models::open(context, project, tape, RetryPolicy::default(), terms.caps.unpriced())?;
     let problems = opened.problems.clone();
     let agents = agents::prepare(plan, &project.root, &opened.client)?;
     let judge = judge(context, project, plan)?;
     let models = tape.name();
     let own = worker.map(|_| trials);
-    let beginning = Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, named, own };
-    let (session, _, mut past) = Session::begin(&beginning)?;
+    let beginning =
+        Beginning { ledger: &ledger, jobs: &jobs, plan, shard, extend, models, terms, named, own };
+    let (campaign, past) = Campaign::begin(&beginning)?;
+    let budget = terms.caps.budget(models::experiment_budget(project));
     let account = match worker {
-        Some(worker) => worker.account(project, &opened)?,
+        Some(worker) => worker.account(budget, &opened)?,
         None => {
-            past.cost_usd += pending_cost(&jobs.join(plan.experiment_id.as_str()));
-            run_account(project, &opened, &past)
+            // The budget is for all sessions: what earlier ones spent is gone.
+            opened.run.limit(budget, past.spent);
+            opened.run.clone()
         }
     };
     let control = Control::default();
@@ -252,7 +242,7 @@ fn begin(
     let (client, meter) = (opened.client, opened.meter);
     let who = (judge, agents);
     let shared = Arc::new(shared_with(context, project, plan, (meter, account), who, control.clone()));
-    Ok(Begun { runtime, signals, session, past, progress, shared, control, client, problems })
+    Ok(Begun { runtime, signals, campaign, past, progress, shared, control, client, problems })
 }
 
 fn carry_out(
@@ -270,8 +260,8 @@ fn carry_out(
     };
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
-    let begun = begin(context, &project, &plan, &trials, how, mode, &options.rerun.trials)?;
-    let Begun { runtime, signals, session, past, mut progress, shared, control, client, problems: noticed } =
+    let begun = begin(context, &project, &plan, &trials, how, &options, mode)?;
+    let Begun { runtime, signals, campaign, past, mut progress, shared, control, client, problems: noticed } =
         begun;
     problems.extend(noticed);
     options.traces = progress.wants_traces();
@@ -280,10 +270,9 @@ fn carry_out(
         options.rerun.trials = worker.again(&past);
         teller = Some(worker.teller(control.clone())?);
     }
-    let directory = ledger.experiment(&plan.experiment_id);
-    let digest = plan.digest;
-    let id = session.id.clone();
-    let (ledger_root, jobs_root) = (ledger.clone(), jobs.clone());
+    let directory = campaign.directory().clone();
+    let session = campaign.session().to_owned();
+    let work = Work { shared, tasks, trials, options };
     let ended = runtime.block_on(async {
         match how.worker {
             Some(worker) => {
@@ -298,17 +287,7 @@ fn carry_out(
                 teller.on(event);
             }
         };
-        let (ledger, jobs) = (ledger_root, jobs_root);
-        match harbor {
-            Some(harbor) => {
-                let carry = Carry { shared, tasks, trials, ledger, jobs, session, past, options, harbor };
-                carry::execute(carry, &mut observe).await
-            }
-            None => {
-                let run = Run { shared, tasks, trials, ledger, jobs, session, past, options };
-                dispatch::execute(run, &mut observe).await.map(|ended| (ended, Vec::new()))
-            }
-        }
+        execute(campaign, &past, work, harbor, &mut observe).await
     });
     drop(teller);
     progress.finish();
@@ -320,8 +299,8 @@ fn carry_out(
     problems.extend(more);
     problems.extend(found);
     let data = Data {
-        plan: digest,
-        session: id,
+        plan: plan.digest,
+        session,
         duration_seconds: ended.duration.as_secs_f64(),
         jobs: project.shown(&jobs).to_path_buf(),
         ledger: project.shown(ledger.root()).to_path_buf(),
@@ -336,6 +315,23 @@ fn carry_out(
         Some(StopReason::Asked | StopReason::Insisted) => outcome.exit(Exit::Interrupted),
         _ => outcome,
     })
+}
+
+/// Carries out a plan: Harbor makes the attempts, or this process does.
+async fn execute(
+    campaign: Campaign,
+    past: &Past,
+    work: Work,
+    harbor: Option<Harbor>,
+    observe: &mut (dyn FnMut(&RunEvent) + Send),
+) -> Result<(RunEnded, Vec<Problem>), Vec<Problem>> {
+    match harbor {
+        Some(harbor) => campaign::execute(campaign, past, work, HarborRun::new(harbor), observe).await,
+        None => {
+            let executor = InProcess::new(&work.options);
+            campaign::execute(campaign, past, work, executor, observe).await
+        }
+    }
 }
 
 /// A worker has done its part when every trial of it has a result, whatever the results are: the merge tells of them.
@@ -354,33 +350,24 @@ pub(crate) fn offline(
 ) -> Result<(RunEnded, Ledger, Vec<Problem>), Failure> {
     let Prepared { project, plan, tasks, problems, .. } = prepared;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    let jobs = project.settings.path(Setting::Jobs);
     let trials = plan.trials();
-    let options = Options {
-        concurrency: 4,
-        model_concurrency: usize::MAX,
-        max_time: None,
-        max_attempts: 2,
-        max_faults: 10,
-        rerun: Rerun::default(),
-        traces: false,
-        cluster: None,
-    };
+    let terms = Terms { concurrency: Some(4), max_faults: Some(10), ..Terms::default() };
+    let options = Options { terms, rerun: Rerun::default(), traces: false, cluster: None };
     let tape = TapeArguments::default();
-    let how = How { tape: &tape, shard: None, extend: false, unpriced: Unpriced::Refuse, worker: None };
+    let how = How { tape: &tape, shard: None, extend: false, worker: None };
     let quiet = Mode::choose(Wanted { quiet: true, ..Wanted::default() });
-    let begun = begin(context, &project, &plan, &trials, &how, quiet, &BTreeSet::new())?;
-    let Begun { runtime, signals, session, past, mut progress, shared, control, .. } = begun;
-    let run = Run { shared, tasks, trials, ledger: ledger.clone(), jobs, session, past, options };
+    let begun = begin(context, &project, &plan, &trials, &how, &options, quiet)?;
+    let Begun { runtime, signals, campaign, past, mut progress, shared, control, .. } = begun;
+    let work = Work { shared, tasks, trials, options };
     let ended = runtime.block_on(async {
         tokio::spawn(listen(signals, control));
-        dispatch::execute(run, &mut |event: &RunEvent| progress.on(event)).await
+        execute(campaign, &past, work, None, &mut |event: &RunEvent| progress.on(event)).await
     });
     progress.finish();
     // A judge that nobody waits for any more ends with the program.
     runtime.shutdown_background();
-    let ended = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
-    let problems = problems.into_iter().chain(found(&ended)).collect();
+    let (ended, more) = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
+    let problems = problems.into_iter().chain(more).chain(found(&ended)).collect();
     Ok((ended, ledger, problems))
 }
 
@@ -446,21 +433,6 @@ pub(super) fn shared_with(
     }
 }
 
-/// The budget of an experiment is for all its sessions: what earlier ones spent is gone.
-fn run_account(project: &Project, opened: &Models, past: &Past) -> Account {
-    let spent = MicroDollars::from_dollars(past.cost_usd).unwrap_or_default();
-    let whole = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens);
-    let left = Budget {
-        money: whole.money.map(|money| money.minus(spent)),
-        tokens: whole.tokens.map(|tokens| tokens.saturating_sub(past.tokens)),
-    };
-    if left == whole {
-        opened.run.clone()
-    } else {
-        opened.meter.open(Some(&opened.run), "the experiment", left)
-    }
-}
-
 /// What the exit code and the envelope tell of a run.
 fn found(ended: &RunEnded) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -475,7 +447,11 @@ fn found(ended: &RunEnded) -> Vec<Problem> {
             StopReason::Storage(message) => format!("the run cannot keep its records: {message}"),
         };
         let what = format!("{what}; {} not run", text::count(missing, "trial"));
-        problems.push(Problem::error(what).id("E060").fix(format!("go on with `{resume}`")));
+        let fix = match reason {
+            StopReason::Budget(_) => format!("go on with `{resume}` and a higher budget, say --max-cost"),
+            _ => format!("go on with `{resume}`"),
+        };
+        problems.push(Problem::error(what).id("E060").fix(fix));
     }
     for (outcome, id) in [(TrialOutcome::InfraFault, "E061"), (TrialOutcome::VerifierFault, "E062")] {
         if let Some(count) = ended.all.outcomes.get(&outcome) {
@@ -518,19 +494,5 @@ fn parse_shard(text: &str) -> Result<Shard, Failure> {
     Shard::parse(text).ok_or_else(|| {
         let what = format!("`--shard {}` is not INDEX/COUNT", text::printable(text));
         Failure::usage(Problem::error(what).fix("write, say, 0/4 to 3/4"))
-    })
-}
-
-fn parse_time(text: &str) -> Result<Duration, Failure> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) if text.ends_with('m') => (number, 60.0),
-        Some(number) if text.ends_with('h') => (number, 3600.0),
-        Some(number) => (number, 1.0),
-        None => (text, 1.0),
-    };
-    let seconds = number.parse::<f64>().ok().map(|value| value * unit).filter(|value| *value > 0.0);
-    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or_else(|| {
-        let what = format!("`--max-time {}` is not a time", text::printable(text));
-        Failure::usage(Problem::error(what).fix("write seconds, or 15m, or 2h"))
     })
 }

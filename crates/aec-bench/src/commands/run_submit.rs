@@ -19,11 +19,11 @@ use aec_ledger::layout::{ExperimentDirectory, Ledger};
 use aec_model::meter::{Budget, Unpriced};
 use aec_model::retry::RetryPolicy;
 use aec_run::agents;
+use aec_run::campaign::{Rerun, Waiting, to_do};
 use aec_run::demand::demand;
-use aec_run::dispatch::{Rerun, to_do};
 use aec_run::plan::{Plan, PlannedTrial};
-use aec_run::salvage::pending_cost;
 use aec_run::session::{Beginning, Past, prepare};
+use aec_run::terms::{self, Terms};
 use serde::Serialize;
 
 use crate::arguments::{EngineArguments, EngineChoice, RunArguments, TapeArguments};
@@ -132,6 +132,7 @@ pub(crate) fn submit(
     prepared: Prepared,
     trials: &[PlannedTrial],
     rerun: &Rerun,
+    terms: &Terms,
 ) -> Result<Outcome, Failure> {
     let Prepared { project, plan, tasks, variables, mut problems } = prepared;
     if plan.conditions.backend == Backend::Harbor {
@@ -140,7 +141,8 @@ pub(crate) fn submit(
     }
     let shards = arguments.engine.shards.unwrap_or(1) as usize;
     if arguments.dry_run {
-        let mut preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, None)?;
+        let cap = terms.caps.budget(models::experiment_budget(&project)).money;
+        let mut preview = Preview::new(context, &project, &plan, &tasks, trials, rerun, cap)?;
         if plan.conditions.backend == Backend::Modal {
             let demand = demand(&plan, &tasks, &preview.to_run(trials))?;
             preview.modal = Some(modal::preview(context, &project, &plan.credentials, &demand));
@@ -163,7 +165,7 @@ pub(crate) fn submit(
     if let Some(slurm) = &slurm {
         nobody_works(slurm, &directory)?;
     }
-    let made = write(context, arguments, &project, &plan, trials, rerun)?;
+    let made = write(context, arguments, &project, &plan, (trials, rerun), terms)?;
     let Made { folder, contract, text } = made;
     problems.extend(remarks(&contract));
     if let Some(slurm) = slurm {
@@ -220,8 +222,8 @@ fn write(
     arguments: &RunArguments,
     project: &Project,
     plan: &Plan,
-    trials: &[PlannedTrial],
-    rerun: &Rerun,
+    (trials, rerun): (&[PlannedTrial], &Rerun),
+    terms: &Terms,
 ) -> Result<Made, Failure> {
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
     let jobs = project.settings.path(Setting::Jobs);
@@ -232,6 +234,7 @@ fn write(
         shard: None,
         extend: arguments.extend,
         models: arguments.tape.name(),
+        terms,
         named: &rerun.trials,
         own: None,
     };
@@ -261,9 +264,10 @@ fn write(
         project: roots[0].clone(),
         ledger: roots[1].clone(),
         jobs: roots[2].clone(),
-        flags: flags(context, arguments, project)?,
+        flags: flags(context, arguments, project, terms)?,
         rerun: again(trials, &past, rerun),
-        spent_before: spent(project, &past, &jobs.join(plan.experiment_id.as_str())),
+        spent_before: (terms.caps.budget(models::experiment_budget(project)) != Budget::UNLIMITED)
+            .then(|| Spent { usd: past.spent.money.dollars(), tokens: past.spent.tokens }),
         variables: variables.keys().cloned().collect(),
     };
     let directory = ledger.experiment(&plan.experiment_id);
@@ -369,27 +373,22 @@ fn spelled(path: &Path) -> Result<String, Failure> {
 }
 
 /// Flags that make workers do what this process would do. Which trials there are is in the plan.
-fn flags(context: &Context, arguments: &RunArguments, project: &Project) -> Result<Vec<String>, Failure> {
-    let mut flags = vec!["--concurrency".to_owned(), arguments.concurrency.to_string()];
+fn flags(
+    context: &Context,
+    arguments: &RunArguments,
+    project: &Project,
+    terms: &Terms,
+) -> Result<Vec<String>, Failure> {
+    let mut flags = terms::flags(terms);
     let mut add = |flag: &str, value: Option<String>| {
         flags.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
     };
     let path = |path: &Path| -> Result<String, Failure> { spelled(&context.absolute(path)?) };
     let tape = &arguments.tape;
-    add("--model-concurrency", arguments.model_concurrency.map(|limit| limit.to_string()));
-    add("--max-time", arguments.max_time.clone());
-    add("--max-attempts", Some(arguments.max_attempts.to_string()));
-    add("--max-faults", Some(arguments.max_faults.to_string()));
-    add("--max-cost", arguments.plan.budget.max_cost.clone());
-    add("--max-total-tokens", arguments.plan.budget.max_total_tokens.map(|tokens| tokens.to_string()));
     add("--endpoints", arguments.plan.endpoints.endpoints.as_deref().map(path).transpose()?);
     add("--record", tape.record.as_deref().map(path).transpose()?);
     add("--replay", tape.replay.as_deref().map(path).transpose()?);
-    let switches = [
-        ("--allow-unpriced", arguments.plan.budget.allow_unpriced),
-        ("--cache", tape.cache),
-        ("--extend", arguments.extend),
-    ];
+    let switches = [("--cache", tape.cache), ("--extend", arguments.extend)];
     flags.extend(switches.into_iter().filter(|(_, given)| *given).map(|(flag, _)| flag.to_owned()));
     // What a person said in a flag is no secret, but a key may have come along.
     let redactor = aec_base::secret::Redactor::from_env(&project.env);
@@ -403,19 +402,12 @@ fn flags(context: &Context, arguments: &RunArguments, project: &Project) -> Resu
 /// Trials that are run again, each with the attempt that is not enough.
 fn again(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<Again> {
     let wanted = to_do(trials, past, rerun);
-    let chosen = wanted.into_iter().filter_map(|(index, attempt)| {
-        let id = &trials[index].id;
+    let chosen = wanted.into_iter().filter_map(|Waiting { trial, attempt }| {
+        let id = &trials[trial].id;
         let cancelled = past.trials.get(id).is_some_and(|past| !past.outcome.is_settled());
         (attempt > 1 && !cancelled).then(|| Again { trial: id.clone(), attempt: attempt - 1 })
     });
     chosen.collect()
-}
-
-/// What the experiment had spent, where it has a budget.
-fn spent(project: &Project, past: &Past, jobs: &Path) -> Option<Spent> {
-    let whole = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens);
-    (whole != Budget::default())
-        .then(|| Spent { usd: past.cost_usd + pending_cost(jobs), tokens: past.tokens })
 }
 
 /// Submits both jobs, or none.

@@ -214,8 +214,7 @@ fn ended(context: &Context, submission: &Submission, mut problems: Vec<Problem>)
     }
     let status = status(ledger, jobs_root, experiment)?;
     problems.extend(status.problems.iter().cloned());
-    let missing = status.all.planned - status.all.executed
-        + status.all.outcomes.iter().filter(|(o, _)| !o.is_settled()).map(|(_, n)| *n).sum::<usize>();
+    let missing = status.all.planned - status.all.executed;
     if missing > 0 {
         let problem = Problem::error(format!("{} not run", text::count(missing, "trial"))).id("J030");
         let problem = problem.why(format!("workers say why in {}", folder.logs().display()));

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 
 use aec_base::name::Name;
 use aec_base::problem::Problem;
-use aec_base::project::Project;
-use aec_base::settings::Setting;
 use aec_cluster::contract::{Contract, Folder};
 use aec_cluster::environment;
 use aec_cluster::segment::Segment;
@@ -19,13 +17,13 @@ use aec_model::client::Client;
 use aec_model::day::DayBook;
 use aec_model::meter::{Account, Budget};
 use aec_model::money::MicroDollars;
+use aec_run::campaign::ClusterOptions;
 use aec_run::control::{Control, Wish};
-use aec_run::dispatch::ClusterOptions;
 use aec_run::event::RunEvent;
 use aec_run::plan::Plan;
 use aec_run::session::{Past, Shard, live_shards};
 
-use crate::commands::models::{self, Models};
+use crate::commands::models::Models;
 use crate::commands::planning::VERSION;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -91,7 +89,7 @@ impl Worker {
         vec![Problem::warning(what).fix("use one version on all nodes")]
     }
 
-    /// What the dispatcher does differently.
+    /// What the campaign does differently.
     pub(crate) fn options(&self) -> ClusterOptions {
         ClusterOptions { doubt: DOUBT }
     }
@@ -106,9 +104,8 @@ impl Worker {
     }
 
     /// The account of the experiment, whose budget all shards share through a book in the folder.
-    pub(crate) fn account(&self, project: &Project, opened: &Models) -> Result<Account, Failure> {
-        let whole = models::budget(project, Setting::ExperimentDollars, Setting::ExperimentTokens);
-        if whole == Budget::default() {
+    pub(crate) fn account(&self, whole: Budget, opened: &Models) -> Result<Account, Failure> {
+        if whole == Budget::UNLIMITED {
             return Ok(opened.run.clone());
         }
         let before = self.contract.spent_before;
@@ -122,7 +119,7 @@ impl Worker {
             let problem = Problem::error(format!("what the shards spend cannot be written down: {error}"));
             Failure::environment(problem.id("J023").fix("make the run's folder writable on every node"))
         })?;
-        Ok(opened.meter.open_book(&opened.run, "the experiment", book, left))
+        Ok(opened.meter.open_book(&opened.run, book, left))
     }
 
     /// How far apart looks at the other shards are. Many shards look less often.

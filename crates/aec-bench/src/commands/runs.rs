@@ -9,13 +9,15 @@ use aec_ledger::garbage::{self, Swept};
 use aec_ledger::journal::recover;
 use aec_run::control::Wish;
 use aec_run::session::{ask_to_stop, hold, sessions};
-use aec_run::status::{State, Status, UnderWay, status as status_of};
+use aec_run::status::{Purse, State, Status, UnderWay, status as status_of};
+use aec_run::terms;
 use serde::Serialize;
 
 use crate::arguments::{RunsCleanArguments, RunsListArguments, RunsStatusArguments, RunsStopArguments};
 use crate::commands::containers;
 use crate::commands::ledger::{find_experiment, open};
 use crate::commands::modal;
+use crate::commands::models;
 use crate::commands::runs_cluster;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -81,9 +83,10 @@ pub(crate) fn status(context: &Context, arguments: &RunsStatusArguments) -> Resu
     let status = status_of(&ledger, &project.settings.path(Setting::Jobs), &experiment)?;
     let mut problems = status.problems.clone();
     let cluster = runs_cluster::overview(context, &ledger.experiment(&experiment), &status, &mut problems);
-    let data = StatusData { status: &status, cluster };
+    let budget = status.terms.caps.budget(models::experiment_budget(&project));
+    let data = StatusData { status: &status, budget: Purse::new(status.past.spent, budget), cluster };
     let outcome = Outcome::new(context.format, &data, || {
-        let mut text = status_text(&status);
+        let mut text = status_text(&status, &data.budget);
         if let Some(cluster) = &data.cluster {
             text.push_str(&runs_cluster::text(cluster));
         }
@@ -106,15 +109,29 @@ pub(crate) fn status(context: &Context, arguments: &RunsStatusArguments) -> Resu
 struct StatusData<'a> {
     #[serde(flatten)]
     status: &'a Status,
+    /// What was spent, may be spent and is left, over all sessions.
+    budget: Purse,
     /// How the shards of the latest submission to a cluster stand.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<Overview>,
 }
 
-fn status_text(status: &Status) -> String {
+fn status_text(status: &Status, budget: &Purse) -> String {
     let mut text = format!("{STRONG}{}{STRONG:#}  {}\n\n", status.experiment_id, status.state.name());
     text.push_str(&tally_table(&status.agents, &status.all));
-    text.push_str(&format!("\ncost so far: ${:.2}\n", status.cost_usd));
+    text.push_str(&match (budget.max_usd, budget.left_usd) {
+        (Some(most), Some(left)) => {
+            format!("\ncost so far: ${:.4} of ${most:.4}, ${left:.4} left\n", budget.spent_usd)
+        }
+        _ => format!("\ncost so far: ${:.2}\n", budget.spent_usd),
+    });
+    if let (Some(most), Some(left)) = (budget.max_tokens, budget.left_tokens) {
+        text.push_str(&format!("tokens so far: {} of {most}, {left} left\n", budget.spent_tokens));
+    }
+    let terms = terms::flags(&status.terms).join(" ");
+    if !terms.is_empty() {
+        text.push_str(&format!("carried out with {terms}\n"));
+    }
     if !status.under_way.is_empty() {
         text.push_str(&under_way_text(status.state, &status.under_way));
     }

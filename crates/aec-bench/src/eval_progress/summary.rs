@@ -28,7 +28,13 @@ pub(crate) fn summary_text(ended: &[Ended]) -> String {
                 if unpriced == one.spent.calls { "unknown".to_owned() } else { money(one.spent.spent) };
             let beside =
                 if unpriced > 0 && unpriced < one.spent.calls { ", some calls without a price" } else { "" };
-            let _ = writeln!(text, "  Cost: {cost}{beside}");
+            let all = one.cost.map_or(0.0, |all| all.total_usd);
+            let before = if all > one.spent.spent.dollars() {
+                format!(", ${all:.4} with earlier sessions")
+            } else {
+                String::new()
+            };
+            let _ = writeln!(text, "  Cost: {cost}{beside}{before}");
         }
     }
     text

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use aec_base::name::Name;
 use aec_base::secret::Redactor;
+use aec_judge::settle::outcome::Fault;
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::Fault;
 use aec_model::money::MicroDollars;
 use aec_run::event::{RunEnded, RunEvent, RunStarted, Stage, StopReason, Tick, TrialEnded, TrialRef};
 use aec_run::tally::AgentTally;

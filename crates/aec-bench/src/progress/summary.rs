@@ -63,7 +63,7 @@ fn cells(tally: &AgentTally) -> Vec<String> {
     cells
 }
 
-/// Trials without a record.
+/// Trials without a result.
 fn missing(tally: &AgentTally) -> usize {
     tally.planned.saturating_sub(tally.executed)
 }

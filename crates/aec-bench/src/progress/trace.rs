@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use aec_base::secret::Redactor;
+use aec_ledger::transcript::{Event, EventRole};
 use aec_model::event::CallEvent;
 use aec_model::message::Usage;
-use aec_run::trajectory::{Event, EventRole};
 
 use super::figures::{grouped, money, span};
 use super::text::{clean, clean_line, clip};
@@ -204,11 +204,8 @@ mod tests {
     fn every_kind_of_event_says_what_happened() {
         let usage = Some(Usage { input: 1_200, output: 34, ..Usage::default() });
         let failure = aec_model::failure::Failure {
-            kind: aec_model::failure::FailureKind::Rate,
-            message: "too many requests".to_owned(),
             status: Some(429),
-            retryable: true,
-            retry_after_ms: None,
+            ..aec_model::failure::Failure::passing(aec_model::failure::FailureKind::Rate, "too many requests")
         };
         let events = [
             Event { role: EventRole::System, content: Some("be exact".to_owned()), ..Event::default() },

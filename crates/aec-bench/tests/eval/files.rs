@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aec_model::test_server::Range;
+use aec_model_server::Range;
 use serde_json::json;
 
 use crate::world::World;

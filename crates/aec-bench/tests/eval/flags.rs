@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aec_model::test_server::{Options, Range, TestServer};
+use aec_model_server::{Options, Range, TestServer};
 use aec_test::port::ClosedPort;
 use serde_json::json;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use aec_model::test_server::Range;
+use aec_model_server::Range;
+use aec_test::wait::until;
 use serde_json::Value;
 
 use crate::world::{World, metadata, rows};
@@ -77,4 +78,29 @@ fn check(world: &World, expected: &Value, wanted: &[Value]) {
     for key in METRICS {
         assert_eq!(saved[key], expected[key], "{key}");
     }
+}
+
+#[test]
+fn what_a_killed_session_may_have_paid_for_is_spent() {
+    let world = World::with(|options| options.latency = Range::only(Duration::from_mins(5)));
+    world.environment("my-env");
+    let prices = "[[price]]\nendpoint = \"gpt-4.1-mini\"\ninput = 10\noutput = 10\n";
+    world.env.write("configs/prices.toml", prices);
+    let line = "eval run my-env -n 10 -r 3 -t 100 -s -c 8";
+    let words = format!("{line} --max-cost 0.1");
+    let mut child = world.env.start(words.split(' '));
+    let saved = || {
+        let group = world.env.path("environments/my_env/outputs/evals/my-env--gpt-4.1-mini");
+        let run = std::fs::read_dir(group).ok()?.next()?.ok()?.path();
+        run.join("metadata.json").is_file().then_some(run)
+    };
+    let spent = |run: std::path::PathBuf| metadata(&run)["budget"]["spent_usd"].as_f64();
+    // No rollout has ended, and what the calls under way can cost is written down all the same.
+    until("the calls in the metadata", || saved().and_then(spent).is_some_and(|spent| spent > 0.05));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let asked = world.requests().len();
+    assert!(rows(&saved().unwrap()).is_empty() && asked > 0);
+    let again = world.run(&format!("{line} --resume {}", saved().unwrap().display()));
+    assert_eq!((again.code, world.requests().len()), (Some(4), asked), "nothing is left: {again:?}");
 }

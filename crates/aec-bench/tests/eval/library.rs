@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use aec_model::test_server::Range;
+use aec_model_server::Range;
 use aec_test::venv::{run, with_verifiers};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! The native lane: tools, workspaces, verdicts, selections.
 
 use aec_model::script::{Script, ScriptedConversation};
-use aec_model::test_server::Answers;
+use aec_model_server::Answers;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

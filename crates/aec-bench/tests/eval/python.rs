@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use aec_model::script::{Script, ScriptedConversation};
-use aec_model::test_server::{Answers, Options};
+use aec_model_server::{Answers, Options};
 use aec_test::files::copy;
 use aec_test::venv::{run, with_verifiers};
 use serde_json::{Value, json};

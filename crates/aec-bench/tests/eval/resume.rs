@@ -169,3 +169,65 @@ fn a_path_that_is_no_run_and_broken_lines_are_refused() {
     assert_eq!(twice.code, Some(3), "{twice:?}");
     assert!(twice.stderr.contains("R022"), "{twice:?}");
 }
+
+/// The dollars that the metadata of a run tell.
+fn cost(run: &std::path::Path) -> f64 {
+    metadata(run)["cost"]["total_usd"].as_f64().unwrap()
+}
+
+#[test]
+fn costs_add_up_and_the_budget_is_for_all_sessions() {
+    let world = World::new();
+    world.environment("my-env");
+    let prices = "[[price]]\nendpoint = \"gpt-4.1-mini\"\ninput = 10\noutput = 10\n";
+    world.env.write("configs/prices.toml", prices);
+    let line = "eval run my-env -n 10 -r 3 -t 100 -s";
+    let stopped = world.run(&format!("{line} -c 1 --max-cost 0.05"));
+    assert_eq!(stopped.code, Some(4), "{stopped:?}");
+    let run = world.saved("my_env", "my-env");
+    let first = cost(&run);
+    assert!(first > 0.0 && first <= 0.05, "{first}");
+    assert_eq!(metadata(&run)["budget"]["max_cost"], "0.05");
+    // Going on without a word about money is going on within the same budget.
+    for _ in 0..3 {
+        let again = world.run(&format!("{line} -c 1 --resume {}", run.display()));
+        assert_eq!(again.code, Some(4), "{again:?}");
+        assert!(again.stderr.contains("going on with --max-cost 0.05 of the earlier session"), "{again:?}");
+        let sum = cost(&run);
+        assert!(sum >= first && sum <= 0.05, "{sum} after {first}");
+    }
+    let before = cost(&run);
+    let asked = world.requests().len();
+    let ended = world.eval(&format!("{line} --resume {} --max-cost 5", run.display()));
+    assert!(world.requests().len() > asked);
+    let whole = cost(&run);
+    assert!((ended["cost_usd"].as_f64().unwrap() - whole).abs() < 1e-9, "{ended}");
+    assert!((ended["session_cost_usd"].as_f64().unwrap() - (whole - before)).abs() < 1e-9, "{ended}");
+    // A session that does nothing costs nothing, and what was spent stays spent.
+    world.eval(&format!("{line} --resume {}", run.display()));
+    assert_eq!(metadata(&run)["cost"]["total_usd"], json!(whole));
+    assert_eq!(metadata(&run)["budget"]["max_cost"], "5");
+    assert_eq!(metadata(&run)["budget"]["spent_usd"], json!(whole));
+}
+
+#[test]
+fn a_run_of_an_earlier_version_goes_on_and_its_cost_counts() {
+    let world = World::new();
+    world.environment("my-env");
+    let prices = "[[price]]\nendpoint = \"gpt-4.1-mini\"\ninput = 10\noutput = 10\n";
+    world.env.write("configs/prices.toml", prices);
+    let line = "eval run my-env -n 5 -r 2 -t 100 -s";
+    world.eval(line);
+    let run = world.saved("my_env", "my-env");
+    cut(&run, 6, false);
+    let mut saved = metadata(&run);
+    saved.as_object_mut().unwrap().remove("budget");
+    std::fs::write(run.join("metadata.json"), saved.to_string()).unwrap();
+    let before = cost(&run);
+    let cap = before + 1e-6;
+    let refused = world.run(&format!("{line} --resume {} --max-cost {cap}", run.display()));
+    assert_eq!(refused.code, Some(4), "what it cost is known, though not what it was allowed: {refused:?}");
+    world.eval(&format!("{line} --resume {} --max-cost none", run.display()));
+    assert!(cost(&run) > before);
+    assert_eq!(rows(&run).len(), 10);
+}

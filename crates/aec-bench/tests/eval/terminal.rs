@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use aec_model::test_server::Range;
+use aec_model_server::Range;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 

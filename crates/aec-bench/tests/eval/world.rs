@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use aec_model::script::{Script, ScriptedCall, ScriptedConversation, ScriptedReply};
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_test::{Run, TestEnv};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aec_ledger::transcript::EventRole;
 use aec_model::failure::FailureKind;
 use aec_model::meter::Budget;
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_run::experiment::Harness;
 use aec_run::harness::{AgentFile, End, Limit};
-use aec_run::trajectory::EventRole;
 use serde_json::{Value, json};
 
 use crate::{Bench, INSTRUCTION, write};

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use serde_json::Value;
 
 use crate::write;
@@ -149,7 +149,7 @@ async fn tools_are_offered_and_run() {
         r#"{"replies": [
             {"tool_calls": [{"name": "flow", "arguments": {"command": "--depth 2"}}, {"name": "bash", "arguments": {"command": "env"}},
                             {"name": "write_file", "arguments": {"path": "/workspace/output.md", "content": "mine"}},
-                            {"name": "submit_answer", "arguments": {"answer": "not taken"}}]}]}"#,
+                            {"name": "submit_answer", "arguments": {"answer": "handed in"}}]}]}"#,
     )
     .await;
     write(&stage.workspace().join("tools/flow.py"), "import sys\nprint('flow', sys.argv[1:])\n");
@@ -169,7 +169,12 @@ async fn tools_are_offered_and_run() {
     let trajectory = stage.file("trajectory.jsonl").unwrap();
     assert!(trajectory.contains("flow ['--depth', '2']"), "{trajectory}");
     assert!(trajectory.contains("HOME=/home/somebody") && !trajectory.contains("canary"), "{trajectory}");
-    // What the agent wrote itself counts before what it handed in.
+    // What the agent handed in counts before what it wrote itself, unless an old plan has it otherwise.
+    assert_eq!(stage.file("output.md").as_deref(), Some("handed in"));
+    let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(envelope["data"]["output_source"], "submitted_answer");
+    let output = stage.run(&with(&[("AGENT_TOOLS_JSON", tools), ("AGENT_ANSWER_ORDER", "file_first")])).await;
+    assert!(output.status.success(), "{output:?}");
     assert_eq!(stage.file("output.md").as_deref(), Some("mine"));
     let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(envelope["data"]["output_source"], "agent_file");

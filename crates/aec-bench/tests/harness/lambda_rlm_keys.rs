@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use aec_http::pause::Rule;
+use aec_ledger::transcript::EventRole;
 use aec_model::retry::RetryPolicy;
 use aec_run::harness::{End, Limit};
-use aec_run::trajectory::EventRole;
 use serde_json::{Value, json};
 
 use super::lambda_rlm::{ANSWERS, bench, section};
@@ -15,7 +16,7 @@ async fn on_a_server(
     bench: &mut Bench,
     answers: &[(&str, &str)],
     faults: &[&str],
-) -> aec_model::test_server::TestServer {
+) -> aec_model_server::TestServer {
     let conversation = |(when, text): &(&str, &str)| json!({"when": when, "replies": [{"text": text}]});
     let script = json!({"conversations": answers.iter().map(conversation).collect::<Vec<_>>()});
     served(bench, &script, &["mine", "wise"], faults).await
@@ -166,7 +167,9 @@ async fn execution_guardrails_and_advisor() {
 async fn provider_faults_are_retried_and_cost_no_section() {
     let mut flaky = bench(json!({}), &ANSWERS);
     let server = on_a_server(&mut flaky, &ANSWERS, &["unavailable=0.2", "reset=0.1"]).await;
-    flaky.retry = RetryPolicy { attempts: 20, base: Duration::from_millis(5), ..RetryPolicy::default() };
+    let usual = RetryPolicy::default();
+    let pauses = Rule { first: Duration::from_millis(5), ..usual.pauses };
+    flaky.retry = RetryPolicy { attempts: 20, pauses, ..usual };
     let left = flaky.run().await;
     assert_eq!(
         (left.result("stop_reason"), left.result("sections")),
@@ -212,7 +215,7 @@ async fn texts_of_tables_keep_their_lines_and_sources_their_paths() {
 }
 
 /// The system and user messages of what a model of this name was asked, sorted.
-fn asked(server: &aec_model::test_server::TestServer, model: &str) -> Vec<(String, String)> {
+fn asked(server: &aec_model_server::TestServer, model: &str) -> Vec<(String, String)> {
     let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
     let of = bodies(server).into_iter().filter(|body| body["model"] == model);
     let mut asked: Vec<(String, String)> =

@@ -25,6 +25,7 @@ use aec_base::digest::Digest;
 use aec_base::env::Env;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
+use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::client::{Client, Scope, Setup};
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Account, Budget, Meter, Unpriced};
@@ -34,13 +35,13 @@ use aec_model::retry::RetryPolicy;
 use aec_model::routing::Routes;
 use aec_model::script::Script;
 use aec_model::tape::Tape;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_run::experiment::Harness;
 use aec_run::harness::{self, AgentFile, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use aec_run::parameters::Parameters;
 use aec_run::room::RoomOpener;
 use aec_run::task::PreparedTask;
-use aec_run::trajectory::{self, Event, EventRole, Trajectory};
+use aec_run::trajectory::Trajectory;
 use aec_sandbox::{Limits, python};
 use aec_task::id::TaskId;
 use aec_task::task::Task;
@@ -215,8 +216,8 @@ impl Bench {
         let rollout = harness::run(&mut context).await;
         context.trajectory.finish().unwrap();
         let text = std::fs::read_to_string(self.directory.path().join("attempt/trajectory.jsonl")).unwrap();
-        let (events, torn) = trajectory::read(&text);
-        assert!(torn.is_empty(), "{text}");
+        let events = transcript::read(text.as_bytes());
+        assert_eq!(transcript::lines(&events), text, "every line is an event, and is written as it was read");
         Left { rollout, events, context, account }
     }
 }

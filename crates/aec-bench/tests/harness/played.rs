@@ -1,8 +1,8 @@
 //! `oracle`, `sim` and `scripted`: answers without a model.
 
+use aec_ledger::transcript::EventRole;
 use aec_run::experiment::Harness;
 use aec_run::harness::{AgentFile, End, Limit};
-use aec_run::trajectory::EventRole;
 use serde_json::{Value, json};
 
 use crate::{ANSWER, Bench};

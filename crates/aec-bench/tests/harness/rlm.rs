@@ -54,12 +54,12 @@ async fn variables_stay_and_only_a_call_of_final_ends_the_work() {
 }
 
 #[tokio::test]
-async fn a_value_is_handed_in_and_an_error_after_it_voids_it() {
+async fn a_value_is_the_last_word_and_an_error_after_it_voids_it() {
     let left =
         bench(json!({}), &["FINAL({'depth_m': 1.25})\n1/0", "FINAL({'depth_m': 1.5})"], &[]).run().await;
     assert_eq!(left.result("cells"), 2);
-    let submitted: Value = serde_json::from_str(left.rollout.submitted.as_deref().unwrap()).unwrap();
-    assert_eq!(submitted, json!({"depth_m": 1.5}));
+    let said: Value = serde_json::from_str(left.rollout.final_text.as_deref().unwrap()).unwrap();
+    assert_eq!(said, json!({"depth_m": 1.5}));
     assert!(left.stdout(0).contains("ZeroDivisionError"));
     assert_eq!(left.results()[0].exit_code, Some(1));
 }
@@ -73,7 +73,7 @@ async fn code_in_a_fenced_block_is_run_and_what_follows_it_is_forgotten() {
     ];
     let left = scripted(json!({"surface": "text"}), &replies, &[]).run().await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
-    assert_eq!(left.rollout.submitted.as_deref(), Some("42"));
+    assert_eq!(left.rollout.final_text.as_deref(), Some("42"));
     assert_eq!(left.result("turns_used"), 3);
 }
 
@@ -109,7 +109,7 @@ async fn sessions_outlive_what_code_does_to_them() {
         "{}",
         left.stderr(6)
     );
-    assert_eq!(left.rollout.submitted.as_deref(), Some("1.25"));
+    assert_eq!(left.rollout.final_text.as_deref(), Some("1.25"));
 }
 
 #[tokio::test]
@@ -138,7 +138,7 @@ async fn sub_calls_ask_models_and_are_counted_apart() {
     );
     assert!(left.stdout(2).contains("extract needs `fields`"), "{}", left.stdout(2));
     assert!(left.stdout(3).contains("this result has: confidence"), "{}", left.stdout(3));
-    assert_eq!(left.rollout.submitted.as_deref(), Some("{\n  \"depth\": 1.25\n}"));
+    assert_eq!(left.rollout.final_text.as_deref(), Some("{\n  \"depth\": 1.25\n}"));
     let planes = left.result("planes");
     assert_eq!((&planes["main"]["calls"], &planes["subcalls"]["calls"]), (&json!(5), &json!(3)));
     assert_eq!(notes(&left, "subcalls").len(), 3);
@@ -194,7 +194,7 @@ async fn a_key_of_this_machine_is_out_of_reach() {
     canary.env = vec![("CANARY_API_KEY".to_owned(), "sk-canary-9d1f".to_owned())];
     let left = canary.run().await;
     assert!(left.stdout(0).starts_with("True False"), "{}", left.stdout(0));
-    assert!(!left.rollout.submitted.unwrap().contains("sk-canary"));
+    assert!(!left.rollout.final_text.unwrap().contains("sk-canary"));
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn a_conversation_is_shortened_before_it_is_too_long_and_keeps_its_task() 
     let left = long.run().await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
     assert_eq!(left.result("compactions"), 1);
-    assert_eq!(left.rollout.submitted.as_deref(), Some("3000"), "variables outlive it");
+    assert_eq!(left.rollout.final_text.as_deref(), Some("3000"), "variables outlive it");
     assert_eq!(left.result("planes")["compaction"]["calls"], 1);
     long.task_file("rlm.toml", "[execution]\ncontext_limit = 10\n");
     let left = long.run().await;

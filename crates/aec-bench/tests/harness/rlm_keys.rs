@@ -283,7 +283,7 @@ async fn conversations_are_shortened_by_a_model_of_their_own_at_a_share_of_the_w
         "",
     )
     .await;
-    assert_eq!((left.result("compactions"), left.rollout.submitted.as_deref()), (&json!(1), Some("xxx")));
+    assert_eq!((left.result("compactions"), left.rollout.final_text.as_deref()), (&json!(1), Some("xxx")));
     let summary = sent.iter().find(|body| body["model"] == "small").unwrap();
     assert!(summary.to_string().contains("found: str[3000]") && summary.to_string().contains("12.5"));
     // The task, the variables, the notes and the last turn are there, word for word.

@@ -69,7 +69,7 @@ async fn a_gigabyte_of_output_is_read_and_not_kept() {
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
     assert!(left.stdout(0).len() < 4000 && left.stdout(0).contains("the end"), "{}", left.stdout(0).len());
     assert!(left.stdout(1).len() < 7000, "{}", left.stdout(1).len());
-    assert_eq!(left.rollout.submitted.as_deref(), Some("yyy"));
+    assert_eq!(left.rollout.final_text.as_deref(), Some("yyy"));
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn models_that_never_hand_over_code_are_stopped() {
     let left = scripted(json!({}), &replies, &[]).run().await;
     assert!(matches!(left.rollout.end, End::Done), "{:?}", left.rollout);
     assert!(left.stderr(0).contains("there is one tool, `repl`"), "{}", left.stderr(0));
-    assert_eq!(left.rollout.submitted.as_deref(), Some("1"));
+    assert_eq!(left.rollout.final_text.as_deref(), Some("1"));
 }
 
 #[tokio::test]
@@ -111,5 +111,5 @@ async fn names_of_the_session_come_back_when_code_replaces_them() {
     let cells =
         ["FINAL = NOTE = context = None\nimport builtins\nprint = 5\n1", "NOTE('a', 1)\nFINAL(context[:9])"];
     let left = bench(json!({}), &cells, &[]).run().await;
-    assert_eq!(left.rollout.submitted.as_deref(), Some("# Channel"), "{:?}", left.rollout);
+    assert_eq!(left.rollout.final_text.as_deref(), Some("# Channel"), "{:?}", left.rollout);
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use aec_ledger::transcript::EventRole;
 use aec_model::failure::FailureKind;
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_run::harness::{End, Limit};
-use aec_run::trajectory::EventRole;
 use serde_json::{Value, json};
 
 use crate::{Bench, Left, write};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use aec_base::digest::Digest;
-use aec_prime::package::manifest::PackagedSide;
+use aec_package::manifest::PackagedSide;
 use aec_test::Run;
 use aec_test::files::files_below;
 use serde_json::{Value, json};

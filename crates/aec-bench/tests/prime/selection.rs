@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use aec_prime::package::manifest::PackagedSide;
-use aec_prime::package::select::{Ask, select};
+use aec_package::manifest::PackagedSide;
+use aec_package::select::{Ask, select};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

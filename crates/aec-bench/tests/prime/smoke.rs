@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 
 use crate::venv::{interpreter, with_verifiers};
 use crate::world::Project;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use aec_prime::package::manifest::PackageManifest;
+use aec_package::manifest::PackageManifest;
 use aec_test::tree::write_task;
 use aec_test::{Run, TestEnv};
 

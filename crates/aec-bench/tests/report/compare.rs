@@ -1,8 +1,8 @@
 //! `report compare`: the documented table, frames, verdicts and exit codes.
 
+use aec_judge::settle::outcome::{Boundary, Fault};
 use aec_judge::verdict::Outcome;
 use aec_ledger::example;
-use aec_ledger::record::{Boundary, Fault};
 use serde_json::{Value, json};
 
 use crate::world::{World, of_agent, of_task, rewarded};

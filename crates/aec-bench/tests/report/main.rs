@@ -12,4 +12,5 @@ mod evaluate;
 mod page;
 mod simulation;
 mod traces;
+mod transcripts;
 mod world;

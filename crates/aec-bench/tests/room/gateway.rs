@@ -12,7 +12,7 @@ use aec_model::registry::Registry;
 use aec_model::retry::RetryPolicy;
 use aec_model::routing::Routes;
 use aec_model::tape::Tape;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use aec_sandbox::{ExecSpec, Exit, Room, Sandbox as _};
 
 use crate::spec;

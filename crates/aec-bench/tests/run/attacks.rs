@@ -343,7 +343,7 @@ fn an_external_program_works_as_an_agent() {
     assert_eq!(server.count(), 6, "two turns of three trials");
     for record in project.records("x").values() {
         assert_eq!((record.cost.model_calls, record.reward()), (2, Some(1.0)));
-        assert_eq!(record.outputs.output_source, Some(aec_ledger::record::OutputSource::File));
+        assert_eq!(record.outputs.output_source, Some(aec_judge::settle::order::Source::File));
         assert_eq!(record.agent.resolved_model.as_deref(), Some("test-model"));
         let trajectory = project.job_file(record, "trajectory.jsonl");
         assert!(

@@ -3,9 +3,9 @@
 use std::process::Command;
 use std::time::Duration;
 
+use aec_judge::settle::outcome::Boundary;
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::Boundary;
-use aec_model::test_server::{Options, Range};
+use aec_model_server::{Options, Range};
 use aec_test::files::{files_below, names_in};
 use aec_test::port::ClosedPort;
 use aec_test::wait::until;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use aec_base::digest::Digest;
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
+use aec_ledger::transcript;
 use aec_model::event::CallEvent;
-use aec_run::trajectory;
 use aec_test::files::{files_below, names_in};
 use aec_test::running::Running;
 use aec_test::wait::until;
@@ -140,7 +140,7 @@ fn every_call_is_accounted_for(project: &Project, server: &Server) {
     for record in project.records("x").values() {
         settled += record.cost.model_calls + record.cost.unbilled_calls;
         unsettled += record.cost.unsettled_calls;
-        let (events, _) = trajectory::read(&project.job_file(record, "trajectory.jsonl"));
+        let events = transcript::read(project.job_file(record, "trajectory.jsonl").as_bytes());
         let calls: Vec<&CallEvent> = events.iter().filter_map(|event| event.call.as_ref()).collect();
         let begun = calls.iter().filter(|call| matches!(call, CallEvent::Attempt { .. })).count() as u64;
         let over = calls.len() as u64 - begun;

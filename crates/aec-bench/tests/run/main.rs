@@ -6,6 +6,7 @@
     reason = "a test stops at the first thing that is not as it should be"
 )]
 
+mod answers;
 mod attacks;
 mod faults;
 mod kill;
@@ -15,6 +16,7 @@ mod plan;
 mod records;
 mod replay;
 mod resume;
+mod terms;
 mod world;
 
 use world::{Project, Server};

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use aec_judge::settle::order::Source;
+use aec_judge::settle::outcome::Boundary;
 use aec_judge::verdict::{Judged, Outcome};
-use aec_ledger::record::{Boundary, Completeness, OutputSource};
+use aec_ledger::record::Completeness;
 use aec_sandbox::Level;
 use aec_test::files::{files_below, names_in};
 use serde_json::{Value, json};
@@ -167,9 +169,13 @@ fn successes_and_failures_are_recorded_alike_and_answers_have_a_source() {
     let said: Vec<String> = seen.iter().map(|row| format!("{row:?}")).collect();
     insta::assert_snapshot!("outcomes", said.join("\n"));
     let find = |task: &str| seen.iter().find(|row| row.0 == task).unwrap().clone();
-    assert_eq!((find("000").2, find("000").3), (Some(OutputSource::File), Some(1.0)), "a file comes first");
-    assert_eq!((find("001").2, find("001").3), (Some(OutputSource::Submitted), Some(0.5)));
-    assert_eq!((find("002").2, find("002").3), (Some(OutputSource::FinalText), Some(1.0)));
+    assert_eq!(
+        (find("000").2, find("000").3),
+        (Some(Source::Submitted), Some(0.0)),
+        "what is submitted comes first, although the file was right"
+    );
+    assert_eq!((find("001").2, find("001").3), (Some(Source::Submitted), Some(0.5)));
+    assert_eq!((find("002").2, find("002").3), (Some(Source::FinalText), Some(1.0)));
     assert_eq!(
         find("003").5,
         Some((Boundary::Provider, Some("empty".to_owned()))),
@@ -347,4 +353,26 @@ fn secrets_are_nowhere() {
     for experiment in ["direct", "tool_loop"] {
         project.assert_sound(experiment);
     }
+}
+
+#[test]
+fn training_data_has_each_answer_once_and_results_as_the_model_was_told() {
+    let project = Project::with_tasks(1);
+    let model = project.script(
+        "two",
+        "replies:\n- text: Both.\n  tool_calls:\n  - {name: list_files, arguments: {}}\n  \
+         - {name: bash, arguments: not an object}\n- text: '{}'\n",
+    );
+    project.data(&format!("run civil --model {model} --harness tool_loop -e x"));
+    let run = project.run("export sft -e x --min-reward 0 --output rows.jsonl");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let row: Value = serde_json::from_str(&project.env.read("rows.jsonl")).unwrap();
+    let messages = row["messages"].as_array().unwrap();
+    let roles: Vec<&str> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "tool", "assistant"]);
+    let called: Vec<&Value> =
+        messages[2]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]).collect();
+    assert_eq!(called, [&messages[3]["tool_call_id"], &messages[4]["tool_call_id"]]);
+    let refusal = messages[4]["content"].as_str().unwrap();
+    assert!(!refusal.starts_with('\n') && !refusal.contains("exit code"), "{refusal}");
 }

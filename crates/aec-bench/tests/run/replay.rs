@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use aec_model::test_server::Options;
+use aec_model_server::Options;
 use aec_test::files::{copy, files_below};
 use serde_json::Value;
 

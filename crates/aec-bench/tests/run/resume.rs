@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aec_judge::verdict::Outcome;
+use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::event::CallEvent;
-use aec_model::test_server::{Options, Range};
-use aec_run::trajectory::{self, Event, EventRole};
+use aec_model_server::{Options, Range};
 use aec_test::files::names_in;
 use aec_test::wait::until;
 use rustix::process::Signal;
@@ -290,7 +290,7 @@ fn time_ends_a_run_between_trials() {
     assert!((1..30).contains(&executed), "{data}");
     assert_eq!(data["all"]["outcomes"], json!({ "scored": executed }));
     assert_eq!((server.count(), project.record_names("x").len() as u64), (executed, executed));
-    let resumed = project.data("run --resume x");
+    let resumed = project.data("run --resume x --max-time none");
     assert_eq!((&resumed["all"]["executed"], server.count()), (&json!(30), 30));
     project.assert_sound("x");
 }
@@ -398,7 +398,7 @@ fn what_a_killed_session_spent_is_spent() {
     let live = project.jobs("x").join("_live");
     let events = |name: &String| {
         let text = std::fs::read_to_string(live.join(name).join("trajectory.jsonl")).unwrap_or_default();
-        trajectory::read(&text).0
+        transcript::read(text.as_bytes())
     };
     let at_work = |name: &&String| events(name).iter().any(|event| event.role == EventRole::ToolCall);
     until("trials at work", || names_in(&live).iter().filter(at_work).count() >= TRIALS);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use aec_judge::scorer::STANDARD_VERIFY_PY;
 use aec_ledger::record::TrialRecord;
 use aec_model::script::Script;
-use aec_model::test_server::{Answers, Options, Stats, TestServer};
+use aec_model_server::{Answers, Options, Stats, TestServer};
 use aec_test::files::names_in;
 use aec_test::running::Running;
 use aec_test::wait::until;

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use aec_model::test_server::{Options, Range};
+use aec_model_server::{Options, Range};
 use aec_test::files::files_below;
 use serde_json::Value;
 

@@ -11,7 +11,7 @@ use serde::de::{
     MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 
-use super::{Document, Entry, Node, Shared, Value, place};
+use super::{Document, Entry, Node, Part, Shared, Value, place};
 use crate::problem::Problem;
 use crate::text;
 
@@ -41,10 +41,17 @@ impl<T> Decoded<T> {
 impl Document {
     /// Fills a `T` from the document.
     pub fn decode<T: DeserializeOwned>(&self) -> Decoded<T> {
+        self.whole().decode()
+    }
+}
+
+impl Part<'_> {
+    /// Fills a `T` from this part.
+    pub fn decode<T: DeserializeOwned>(&self) -> Decoded<T> {
         let mut decoded = Decoded { value: None, problems: Vec::new(), faulty: Vec::new() };
         let mut pruned: Option<Node> = None;
         loop {
-            let error = match T::deserialize(pruned.as_ref().unwrap_or(&self.root)) {
+            let error = match T::deserialize(pruned.as_ref().unwrap_or(&self.node)) {
                 Ok(value) => {
                     decoded.value = Some(value);
                     break;
@@ -55,8 +62,8 @@ impl Document {
             if !error.missing_key().is_some_and(|key| decoded.is_faulty(&key)) {
                 decoded.problems.push(self.describe(&error));
             }
-            decoded.faulty.push(dotted(&error.path));
-            let root = pruned.get_or_insert_with(|| self.root.clone());
+            decoded.faulty.push(dotted("", &error.path));
+            let root = pruned.get_or_insert_with(|| Node::clone(&self.node));
             if decoded.problems.len() == MOST_PROBLEMS || !cut(root, &error.path) {
                 break;
             }
@@ -66,19 +73,19 @@ impl Document {
     }
 
     fn describe(&self, error: &DecodeError) -> Problem {
-        let key = dotted(&error.path);
-        let parent = dotted(&error.path[..error.path.len().saturating_sub(1)]);
-        let place = place(&self.path, &self.text, error.offset.unwrap_or(0));
+        let path = if self.is_wrapped { error.path.get(1..).unwrap_or_default() } else { &error.path[..] };
+        let key = dotted(&self.name, path);
+        let parent = dotted(&self.name, &path[..path.len().saturating_sub(1)]);
+        let document = self.document;
+        let place = place(&document.path, &document.text, error.offset.unwrap_or(self.node.offset));
         let (shared, problem) = match &error.kind {
             Kind::UnknownKey { key, known } => {
                 let table = if parent.is_empty() { "here".to_owned() } else { format!("in `{parent}`") };
-                let problem = Problem::error(format!("unknown key `{key}` {table}"))
+                let further = if path.len() == 1 { self.further } else { &[] };
+                let known: Vec<&str> = known.iter().chain(further).copied().collect();
+                let problem = Problem::error(format!("unknown key `{}` {table}", text::printable(key)))
                     .why(format!("the keys known {table} are {}", known.join(", ")));
-                let fix = match text::nearest(key, *known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => "remove the key".to_owned(),
-                };
-                (Shared::UnknownKey, problem.fix(fix))
+                (Shared::UnknownKey, problem.fix(text::near_or(key, known, "remove the key")))
             }
             Kind::UnknownValue { found, allowed } => {
                 let problem = Problem::error(format!("`{key}` cannot be \"{found}\""))
@@ -89,7 +96,8 @@ impl Document {
                 };
                 (Shared::BadValue, problem.fix(fix))
             }
-            Kind::WrongType { found, expected } => {
+            Kind::WrongType { found, is_text, expected } => {
+                let found = if *is_text && self.is_discreet { "text" } else { found };
                 let name = if key.is_empty() { "the file".to_owned() } else { format!("`{key}`") };
                 let problem = Problem::error(format!("{name} must be {expected}, not {found}"))
                     .fix(format!("write {expected} there"));
@@ -103,7 +111,7 @@ impl Document {
                 (Shared::MissingKey, Problem::error(format!("`{name}` is missing")).fix("add the key"))
             }
         };
-        problem.id(self.family.id(shared)).at(place)
+        problem.id(document.family.id(shared)).at(place)
     }
 }
 
@@ -142,8 +150,9 @@ enum Step {
     Index(usize),
 }
 
-fn dotted(path: &[Step]) -> String {
-    let mut text = String::new();
+/// The dotted key of a path below the part of this name.
+fn dotted(name: &str, path: &[Step]) -> String {
+    let mut text = name.to_owned();
     for step in path {
         match step {
             Step::Key(key) if text.is_empty() => text.push_str(key),
@@ -173,7 +182,7 @@ pub(super) struct DecodeError {
 enum Kind {
     UnknownKey { key: String, known: &'static [&'static str] },
     UnknownValue { found: String, allowed: &'static [&'static str] },
-    WrongType { found: String, expected: String },
+    WrongType { found: String, is_text: bool, expected: String },
     BadValue(String),
     Missing(&'static str),
 }
@@ -186,7 +195,7 @@ impl DecodeError {
     /// The dotted key that is not there, when that is the error.
     fn missing_key(&self) -> Option<String> {
         let Kind::Missing(field) = self.kind else { return None };
-        let table = dotted(&self.path);
+        let table = dotted("", &self.path);
         Some(if table.is_empty() { field.to_owned() } else { format!("{table}.{field}") })
     }
 
@@ -200,7 +209,7 @@ impl DecodeError {
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}", dotted(&self.path), self.kind)
+        write!(f, "{}: {:?}", dotted("", &self.path), self.kind)
     }
 }
 
@@ -212,7 +221,11 @@ impl de::Error for DecodeError {
     }
 
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::new(Kind::WrongType { found: describe_found(&found), expected: describe_expected(expected) })
+        Self::new(Kind::WrongType {
+            found: describe_found(&found),
+            is_text: matches!(found, Unexpected::Str(_)),
+            expected: describe_expected(expected),
+        })
     }
 
     fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
@@ -258,7 +271,7 @@ fn describe_expected(expected: &dyn Expected) -> String {
         "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
-        "a string" => "text in quotes".to_owned(),
+        "a string" | "path string" => "text in quotes".to_owned(),
         "a sequence" => "a list".to_owned(),
         "a map" => "a table".to_owned(),
         other if other.starts_with("struct ") => "a table".to_owned(),

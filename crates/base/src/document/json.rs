@@ -11,17 +11,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::json::{error_offset, error_text};
+
 use super::{Entry, Node, SyntaxError, Value};
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
-    let raw: &RawValue = serde_json::from_str(text).map_err(|error| {
-        let line_start: usize =
-            text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-        let message = error.to_string();
-        SyntaxError {
-            message: message.split(" at line ").next().unwrap_or(&message).to_owned(),
-            offset: Some(line_start + error.column().saturating_sub(1)),
-        }
+    let raw: &RawValue = serde_json::from_str(text).map_err(|error| SyntaxError {
+        message: error_text(&error),
+        offset: Some(error_offset(text, &error)),
     })?;
     convert(text, raw.get())
 }

@@ -6,12 +6,14 @@
 
 mod decode;
 mod json;
+mod part;
 mod toml;
 mod yaml;
 
 use std::path::{Path, PathBuf};
 
 pub use decode::Decoded;
+pub use part::Part;
 
 use crate::file::{Links, ReadError, read_text};
 use crate::problem::{Place, Problem};
@@ -119,6 +121,21 @@ impl Node {
         match &self.value {
             Value::Table(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
+        }
+    }
+}
+
+impl Value {
+    /// In words, for a sentence that says what it is not.
+    fn describe(&self) -> String {
+        match self {
+            Self::Null => "empty".to_owned(),
+            Self::Bool(value) => value.to_string(),
+            Self::Integer(value) => value.to_string(),
+            Self::Float(value) => format!("{value:?}"),
+            Self::String(_) => "text".to_owned(),
+            Self::List(_) => "a list".to_owned(),
+            Self::Table(_) => "a table".to_owned(),
         }
     }
 }

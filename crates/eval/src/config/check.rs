@@ -29,12 +29,6 @@ pub(crate) fn conflict(what: String, fix: &str) -> Problem {
     Problem::error(what).id(FAMILY.id(Shared::Conflict)).fix(fix)
 }
 
-/// A run to continue, and the wish to continue none.
-pub(crate) fn resume_conflict() -> Problem {
-    let what = "`resume_path` is given although `resume` is false".to_owned();
-    conflict(what, "remove one of them")
-}
-
 pub(crate) fn not_empty(key: &str, text: &str) -> Result<(), Problem> {
     if text.trim().is_empty() {
         return Err(bad_value(format!("`{key}` is empty"), "write something there, or remove the key"));

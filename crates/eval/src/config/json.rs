@@ -1,12 +1,10 @@
 //! JSON objects on the command line. A key that occurs twice and a number that JSON does not have are refused, since
 //! either would silently become something else than what was meant.
 
-use std::fmt;
-
+use aec_base::json::{Strict, error_offset, error_text};
 use aec_base::problem::Problem;
 use aec_base::text::printable;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use crate::config::{FAMILY, number};
 
@@ -33,9 +31,8 @@ pub fn parse_json_object(flag: &str, text: &str) -> Result<Map<String, Value>, P
             Err(problem(format!("the value of {flag} must be a JSON object, not {}", kind(&other))))
         }
         Err(error) => {
-            let message = error.to_string();
-            let message = message.split(" at line ").next().unwrap_or(&message);
-            let offset = offset_of(text, &error, message);
+            let message = error_text(&error);
+            let offset = offset_of(text, &error, &message);
             let (before, rest) = text.split_at(offset);
             let word_start = before.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).len();
             let word = text[word_start..].trim_start_matches(['-', '+']);
@@ -43,20 +40,16 @@ pub fn parse_json_object(flag: &str, text: &str) -> Result<Map<String, Value>, P
                 Some(name) => format!("JSON has no {name}"),
                 None if rest.starts_with('\'') => "JSON has only double quotes".to_owned(),
                 None if error.is_eof() => "it ends too early".to_owned(),
-                None => printable(message).into_owned(),
+                None => printable(&message).into_owned(),
             };
             Err(problem(format!("the value of {flag} is not valid JSON at {}: {reason}", place(before))))
         }
     }
 }
 
-/// Where an error is, as a byte offset that splits the text between characters.
+/// Where people look for an error.
 fn offset_of(text: &str, error: &serde_json::Error, message: &str) -> usize {
-    let start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let mut offset = (start + error.column().saturating_sub(1)).min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
+    let offset = error_offset(text, error);
     // A key that occurs twice is known at its end; people look for its beginning.
     let key = message.strip_prefix(TWICE.0).and_then(|rest| rest.strip_suffix(TWICE.1));
     let beginning = key.and_then(|key| text[..offset].strip_suffix(key)?.strip_suffix('"'));
@@ -81,72 +74,5 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "text",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
-    }
-}
-
-/// A value none of whose objects has a key twice.
-struct Strict(Value);
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor).map(Self)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("the number is out of range"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(Strict(item)) = access.next_element()? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
-            if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("{}{key}{}", TWICE.0, TWICE.1)));
-            }
-            let Strict(value) = access.next_value()?;
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
     }
 }

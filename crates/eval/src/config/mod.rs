@@ -3,20 +3,21 @@
 
 mod check;
 mod environment;
+mod faults;
 mod file;
 mod headers;
 mod json;
 mod options;
 mod package;
 mod settings;
+mod sweep;
 
 use crate::FAMILY;
 
 pub use environment::{Environment, display_name, module_name};
 pub use file::{EvalFile, MOST_EVALUATIONS, parse_eval_file, read_eval_file};
-pub use headers::{parse_headers, parse_headers_from_state};
 pub use json::parse_json_object;
-pub use options::{EvalOptions, Headers, Workers};
+pub use options::{EvalOptions, Headers, Object, Switch, Workers};
 pub use package::package_defaults;
 pub use settings::{EvalSettings, Limit, ModelChoice, Resume};
 

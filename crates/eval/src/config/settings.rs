@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use aec_base::document::Shared;
 use aec_base::problem::Problem;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use crate::config::options::{EvalOptions, Headers, Workers};
+use crate::config::options::{EvalOptions, Headers, Object, Workers};
 use crate::config::{Environment, FAMILY, check, display_name, module_name};
 
 const MODEL: &str = "gpt-4.1-mini";
@@ -15,7 +15,6 @@ const NUM_EXAMPLES: i64 = 5;
 const ROLLOUTS_PER_EXAMPLE: u32 = 3;
 const MAX_CONCURRENT: i64 = 32;
 const ENV_DIR_PATH: &str = "./environments";
-const ENDPOINTS_PATH: &str = "./configs/endpoints.toml";
 
 /// Rollouts that one worker process carries when their number is chosen for the user.
 const ROLLOUTS_PER_WORKER: u64 = 256;
@@ -67,39 +66,27 @@ pub enum Resume {
     Path(PathBuf),
 }
 
-/// What one evaluation does. Fields are those of [`EvalOptions`]; what is still optional has no default.
+/// What one evaluation does: what was said, and what follows from it with the built-in defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvalSettings {
+    /// All that was said. Options that are fields here too are used from here.
+    pub said: EvalOptions,
     /// The environment as it was named.
     pub env_id: String,
     /// What that name means.
     pub environment: Environment,
     /// Arguments of `load_environment`.
-    pub env_args: Map<String, Value>,
+    pub env_args: Object,
     /// Arguments that are set on the environment.
-    pub extra_env_kwargs: Map<String, Value>,
+    pub extra_env_kwargs: Object,
     /// Directory with the sources of environments.
     pub env_dir_path: PathBuf,
-    /// File of endpoints.
-    pub endpoints_path: PathBuf,
-    /// Whether that file was named by somebody, so that its absence is an error.
-    pub endpoints_path_is_said: bool,
-    /// Provider.
-    pub provider: Option<String>,
     /// What answers.
     pub model: ModelChoice,
-    /// Wire format.
-    pub api_client_type: Option<String>,
-    /// Name of the variable that holds the key.
-    pub api_key_var: Option<String>,
-    /// Address of the model's interface.
-    pub api_base_url: Option<String>,
     /// Further headers of each call.
     pub headers: Headers,
-    /// Headers whose values are the state's.
-    pub headers_from_state: Headers,
     /// Sampling parameters, with temperature and most tokens if they were said.
-    pub sampling_args: Map<String, Value>,
+    pub sampling_args: Object,
     /// Number of examples.
     pub num_examples: Limit,
     /// Rollouts of each example, one or more.
@@ -110,52 +97,22 @@ pub struct EvalSettings {
     pub max_concurrent_generation: Limit,
     /// Most rollouts that are scored at once.
     pub max_concurrent_scoring: Limit,
-    /// Whether each rollout is scored for itself.
-    pub independent_scoring: bool,
-    /// Whether scoring waits until all rollouts are complete.
-    pub no_interleave_scoring: bool,
-    /// How often a rollout that failed for reasons of infrastructure is tried again.
-    pub max_retries: u32,
     /// Processes that run the environment, one or more.
     pub num_workers: u32,
     /// Time that one rollout may take.
     pub timeout: Option<Duration>,
-    /// Python interpreter.
-    pub python: Option<String>,
-    /// Directory that results go to.
-    pub output_dir: Option<PathBuf>,
     /// Further keys of the state that are saved.
     pub state_columns: Vec<String>,
-    /// Whether results are saved.
-    pub save_results: bool,
+    /// The seed of the shuffling, if examples are shuffled.
+    pub shuffle: Option<i64>,
     /// Whether an earlier run is continued.
     pub resume: Resume,
-    /// Whether results are published on the Hugging Face hub.
-    pub save_to_hf_hub: bool,
-    /// Dataset on the hub.
-    pub hf_hub_dataset_name: Option<String>,
-    /// Name of the evaluation.
-    pub name: Option<String>,
-    /// Whether examples are shuffled.
-    pub shuffle: bool,
-    /// Seed of the shuffling.
-    pub shuffle_seed: i64,
-    /// Seed of the sampling.
-    pub seed: Option<i64>,
-    /// Whether details are logged.
-    pub verbose: bool,
-    /// Whether plain log lines replace the live display.
-    pub disable_tui: bool,
-    /// Address that is called while the evaluation makes progress.
-    pub heartbeat_url: Option<String>,
-    /// Experiment of the ledger.
-    pub ledger: Option<String>,
 }
 
 impl EvalSettings {
     /// Name for people: the evaluation's own, else the environment's.
     pub fn display_name(&self) -> String {
-        self.name.clone().unwrap_or_else(|| display_name(&self.env_id))
+        self.said.name.clone().unwrap_or_else(|| display_name(&self.env_id))
     }
 
     /// Name of the environment's Python module.
@@ -167,96 +124,59 @@ impl EvalSettings {
 impl EvalOptions {
     /// Checks the options and fills in the built-in defaults. Every problem is reported.
     pub fn resolve(self) -> Result<EvalSettings, Vec<Problem>> {
-        let mut problems = self.problems();
-        let timeout = match self.timeout.map(|seconds| check::timeout("timeout", seconds)).transpose() {
-            Ok(timeout) => timeout,
-            Err(problem) => {
-                problems.push(problem);
-                None
-            }
+        let named = self.env_id.clone();
+        let problems = match self.normal().map(Self::filled) {
+            Ok(Ok(settings)) => return Ok(settings),
+            Ok(Err(problem)) => vec![problem],
+            Err(faults) => faults.into_iter().map(|fault| fault.problem).collect(),
         };
-        let environment = match self.env_id.as_deref().map(Environment::parse) {
-            Some(Ok(environment)) => Some(environment),
-            Some(Err(problem)) => {
-                problems.push(problem);
-                None
-            }
-            None => {
-                let missing = Problem::error("no environment is named").id(FAMILY.id(Shared::MissingKey));
-                problems.push(missing.fix("name one, such as my-env or ./environments/my_env"));
-                None
-            }
+        let about = |problem: Problem| match &named {
+            Some(env_id) => problem.about(env_id),
+            None => problem,
         };
-        match (self.env_id.clone(), environment) {
-            (Some(env_id), Some(environment)) if problems.is_empty() => {
-                Ok(self.filled(env_id, environment, timeout))
-            }
-            (env_id, _) => Err(problems
-                .into_iter()
-                .map(|problem| match &env_id {
-                    Some(env_id) => problem.about(env_id),
-                    None => problem,
-                })
-                .collect()),
-        }
+        Err(problems.into_iter().map(about).collect())
     }
 
-    /// The settings of options that have no problems.
-    fn filled(self, env_id: String, environment: Environment, timeout: Option<Duration>) -> EvalSettings {
+    /// The settings of options that have no faults.
+    fn filled(self) -> Result<EvalSettings, Problem> {
+        let env_id = self.env_id.clone().ok_or_else(|| {
+            Problem::error("no environment is named")
+                .id(FAMILY.id(Shared::MissingKey))
+                .fix("name one, such as my-env or ./environments/my_env")
+        })?;
         let max_concurrent = Limit::of(self.max_concurrent.unwrap_or(MAX_CONCURRENT));
-        EvalSettings {
+        Ok(EvalSettings {
+            environment: Environment::parse(&env_id)?,
             env_id,
-            environment,
+            env_args: self.env_args.clone().unwrap_or_default(),
+            extra_env_kwargs: self.extra_env_kwargs.clone().unwrap_or_default(),
+            env_dir_path: self.env_dir_path.clone().unwrap_or_else(|| PathBuf::from(ENV_DIR_PATH)),
+            model: match (&self.endpoint_id, &self.model) {
+                (Some(endpoint), _) => ModelChoice::Endpoint(endpoint.clone()),
+                (None, model) => ModelChoice::Model(model.clone().unwrap_or_else(|| MODEL.to_owned())),
+            },
+            headers: self.headers.clone().unwrap_or_default(),
             sampling_args: self.sampling(),
-            num_workers: self.workers(max_concurrent),
-            resume: match self.resume_path {
-                Some(path) => Resume::Path(path),
-                None if self.resume == Some(true) => Resume::Latest,
-                None => Resume::No,
-            },
-            model: match self.endpoint_id {
-                Some(endpoint) => ModelChoice::Endpoint(endpoint),
-                None => ModelChoice::Model(self.model.unwrap_or_else(|| MODEL.to_owned())),
-            },
-            env_args: self.env_args.unwrap_or_default(),
-            extra_env_kwargs: self.extra_env_kwargs.unwrap_or_default(),
-            env_dir_path: self.env_dir_path.unwrap_or_else(|| PathBuf::from(ENV_DIR_PATH)),
-            endpoints_path_is_said: self.endpoints_path.is_some(),
-            endpoints_path: self.endpoints_path.unwrap_or_else(|| PathBuf::from(ENDPOINTS_PATH)),
-            provider: self.provider,
-            api_client_type: self.api_client_type,
-            api_key_var: self.api_key_var,
-            api_base_url: self.api_base_url,
-            headers: self.headers.unwrap_or_default(),
-            headers_from_state: self.headers_from_state.unwrap_or_default(),
             num_examples: Limit::of(self.num_examples.unwrap_or(NUM_EXAMPLES)),
             rollouts_per_example: self.rollouts_per_example.unwrap_or(ROLLOUTS_PER_EXAMPLE),
             max_concurrent,
             max_concurrent_generation: self.max_concurrent_generation.map_or(max_concurrent, Limit::of),
             max_concurrent_scoring: self.max_concurrent_scoring.map_or(max_concurrent, Limit::of),
-            independent_scoring: self.independent_scoring.unwrap_or(false),
-            no_interleave_scoring: self.no_interleave_scoring.unwrap_or(false),
-            max_retries: self.max_retries.unwrap_or(0),
-            timeout,
-            python: self.python,
-            output_dir: self.output_dir,
-            state_columns: self.state_columns.unwrap_or_default(),
-            save_results: self.save_results.unwrap_or(false),
-            save_to_hf_hub: self.save_to_hf_hub.unwrap_or(false),
-            hf_hub_dataset_name: self.hf_hub_dataset_name,
-            name: self.name,
-            shuffle: self.shuffle.unwrap_or(false),
-            shuffle_seed: self.shuffle_seed.unwrap_or(0),
-            seed: self.seed,
-            verbose: self.verbose.unwrap_or(false),
-            disable_tui: self.disable_tui.unwrap_or(false),
-            heartbeat_url: self.heartbeat_url,
-            ledger: self.ledger,
-        }
+            num_workers: self.workers(max_concurrent),
+            timeout: self.timeout.map(|seconds| check::timeout("timeout", seconds)).transpose()?,
+            state_columns: self.state_columns.clone().unwrap_or_default(),
+            shuffle: self.shuffle.is_on().then(|| self.shuffle_seed.unwrap_or(0)),
+            resume: match &self.resume_path {
+                Some(path) => Resume::Path(path.clone()),
+                None if self.resume.is_on() => Resume::Latest,
+                None => Resume::No,
+            },
+            said: self,
+        })
     }
 
     /// `sampling_args`, and the two plain fields where it does not have them.
-    fn sampling(&self) -> Map<String, Value> {
+    fn sampling(&self) -> Object {
         let mut sampling = self.sampling_args.clone().unwrap_or_default();
         if let Some(most) = self.max_tokens {
             sampling.entry("max_tokens").or_insert_with(|| json!(most));
@@ -269,63 +189,12 @@ impl EvalOptions {
 
     fn workers(&self, max_concurrent: Limit) -> u32 {
         match self.num_workers {
-            _ if self.disable_env_server == Some(true) => 1,
+            _ if self.disable_env_server.is_on() => 1,
             Some(Workers::Count(count)) => count,
             Some(Workers::Auto) | None => {
                 let rollouts = max_concurrent.most().unwrap_or(1);
                 u32::try_from(rollouts.div_ceil(ROLLOUTS_PER_WORKER)).unwrap_or(u32::MAX)
             }
         }
-    }
-
-    /// What is wrong with the values, apart from the environment and the timeout.
-    fn problems(&self) -> Vec<Problem> {
-        let mut found = Vec::new();
-        for (key, text) in [
-            ("provider", &self.provider),
-            ("endpoint_id", &self.endpoint_id),
-            ("model", &self.model),
-            ("api_client_type", &self.api_client_type),
-            ("python", &self.python),
-            ("hf_hub_dataset_name", &self.hf_hub_dataset_name),
-        ] {
-            found.extend(text.as_ref().and_then(|text| check::not_empty(key, text).err()));
-        }
-        for (key, map) in [
-            ("env_args", &self.env_args),
-            ("extra_env_kwargs", &self.extra_env_kwargs),
-            ("sampling_args", &self.sampling_args),
-        ] {
-            found.extend(map.as_ref().and_then(|map| check::arguments(key, map).err()));
-        }
-        for (name, value) in self.headers.iter().flatten() {
-            found.extend(check::header("headers", name, value).err());
-        }
-        for (name, state_key) in self.headers_from_state.iter().flatten() {
-            found.extend(check::header_from_state("headers_from_state", name, state_key).err());
-        }
-        if let Some(columns) = &self.state_columns {
-            found.extend(check::columns("state_columns", columns));
-        }
-        if self.endpoint_id.is_some() && self.model.is_some() {
-            let what = "`model` and `endpoint_id` exclude each other".to_owned();
-            found.push(check::conflict(what, "keep one of them; an endpoint has its own model"));
-        }
-        if self.resume == Some(false) && self.resume_path.is_some() {
-            found.push(check::resume_conflict());
-        }
-        let checks = [
-            self.api_key_var.as_ref().map(|text| check::variable("api_key_var", text)),
-            self.api_base_url.as_ref().map(|text| check::address("api_base_url", text)),
-            self.heartbeat_url.as_ref().map(|text| check::address("heartbeat_url", text)),
-            self.ledger.as_ref().map(|text| check::plain_name("ledger", text)),
-            self.name.as_ref().map(|text| check::plain_name("name", text)),
-            self.max_tokens.map(|number| check::positive("max_tokens", number)),
-            self.temperature.map(|number| check::temperature("temperature", number)),
-            self.rollouts_per_example.map(|number| check::positive("rollouts_per_example", number)),
-            self.num_workers.map(|workers| check::workers("num_workers", workers)),
-        ];
-        found.extend(checks.into_iter().flatten().filter_map(Result::err));
-        found
     }
 }

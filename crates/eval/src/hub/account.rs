@@ -7,7 +7,6 @@ use aec_base::secret::Secret;
 use url::Url;
 
 use super::error::HubError;
-use aec_prime::connections::{excerpt, is_loopback};
 
 /// The public hub.
 pub const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
@@ -89,24 +88,9 @@ fn token_file(home: &Path, set: impl Fn(&str) -> Option<String>) -> PathBuf {
 
 /// An address that may be called: encrypted, or on this machine.
 pub(super) fn checked_address(what: &'static str, text: &str) -> Result<Url, HubError> {
-    let bad = |address: &str, reason: &str| HubError::Address {
+    aec_http::checked(text).map_err(|bad| HubError::Address {
         what,
-        address: address.to_owned(),
-        reason: reason.to_owned(),
-    };
-    // A text that is no address may be anything, so only an address without user and query is shown.
-    let url = Url::parse(text).map_err(|_| bad("", "it must look like https://host"))?;
-    let shown = excerpt(&format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default()));
-    if url.host().is_none() {
-        return Err(bad(&shown, "it must look like https://host"));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(bad(&shown, "it must not hold a user or password"));
-    }
-    match url.scheme() {
-        "https" => Ok(url),
-        "http" if is_loopback(&url) => Ok(url),
-        "http" => Err(bad(&shown, "the token and the results would travel readable; use https")),
-        _ => Err(bad(&shown, "it must begin with https://")),
-    }
+        address: bad.address,
+        reason: bad.reason.to_owned(),
+    })
 }

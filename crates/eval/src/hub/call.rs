@@ -3,15 +3,14 @@
 //! Every call here may be repeated: creating what exists is fine, and the same upload or commit twice leaves the same
 //! files. The token goes to the hub's own address and nowhere else.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use aec_base::secret::Redactor;
-use bytes::{Bytes, BytesMut};
-use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
-};
-use reqwest::redirect::Policy;
-use reqwest::{Method, Response, StatusCode};
+use aec_http::pause::attempts;
+use aec_http::{Client, Options, Redirects, excerpt};
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 use url::Url;
 
@@ -19,10 +18,6 @@ use super::HubOptions;
 use super::account::Account;
 use super::error::HubError;
 use super::source::Payload;
-use aec_prime::connections::{Clients, causes, excerpt};
-
-/// How many redirects within the hub are followed; a renamed dataset has one.
-const MOST_REDIRECTS: usize = 3;
 
 /// Longest answer that is read.
 const LONGEST_ANSWER: usize = 8 * 1024 * 1024;
@@ -116,7 +111,7 @@ impl Answer {
 /// A hub with one account.
 #[derive(Debug)]
 pub(super) struct Connection<'a> {
-    clients: Clients,
+    client: Client,
     pub(super) account: &'a Account,
     options: &'a HubOptions,
 }
@@ -124,21 +119,19 @@ pub(super) struct Connection<'a> {
 impl<'a> Connection<'a> {
     /// Connects to nothing yet.
     pub(super) fn new(account: &'a Account, options: &'a HubOptions) -> Result<Self, HubError> {
-        let clients = Clients::new(options.connect_timeout, options.proxy.as_deref(), Policy::none);
-        let clients = clients.map_err(|reason| HubError::Network { call: "client".to_owned(), reason })?;
-        Ok(Self { clients, account, options })
+        let client = Client::new(Options {
+            connect_timeout: options.connect_timeout,
+            longest_answer: LONGEST_ANSWER,
+            redirects: Redirects::SameOrigin,
+            proxies: options.proxies.clone(),
+        });
+        let client = client.map_err(|failure| HubError::of("client".to_owned(), failure))?;
+        Ok(Self { client, account, options })
     }
 
     /// An address of the hub, with every part escaped.
     pub(super) fn address(&self, path: &[&str]) -> Url {
-        let mut url = self.account.endpoint.clone();
-        url.set_query(None);
-        url.set_fragment(None);
-        // Addresses with a host always take a path, and the endpoint was checked to have a host.
-        if let Ok(mut segments) = url.path_segments_mut() {
-            segments.pop_if_empty().extend(path);
-        }
-        url
+        aec_http::below(&self.account.endpoint, path)
     }
 
     /// Sends a call until it is answered, and takes only success for an answer.
@@ -149,19 +142,11 @@ impl<'a> Connection<'a> {
 
     /// Sends a call until it is answered. Refusals are answers; a busy hub and a broken connection are not.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, HubError> {
-        let mut pauses = Pauses::new(self.options);
-        loop {
-            let error = match self.send_once(call).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => error,
-            };
+        let attempt = || async move {
             // A file that cannot be read breaks the connection, and that is not the network's doing.
-            if let Some(failure) = call.payload.failure() {
-                return Err(failure);
-            }
-            let Some(wait) = pauses.after(&error) else { return Err(error) };
-            tokio::time::sleep(wait).await;
-        }
+            self.send_once(call).await.map_err(|error| call.payload.failure().unwrap_or(error))
+        };
+        attempts(&self.options.pauses, self.options.attempts, attempt, HubError::outlook).await
     }
 
     /// What a refusal means.
@@ -179,31 +164,10 @@ impl<'a> Connection<'a> {
     async fn send_once(&self, call: &Call) -> Result<Answer, HubError> {
         let seconds = call.payload.length() / SLOWEST_UPLOAD;
         let timeout = self.options.answer_timeout.saturating_add(Duration::from_secs(seconds));
-        match tokio::time::timeout(timeout, self.exchange(call)).await {
-            Ok(outcome) => outcome,
-            Err(_) => {
-                let reason = format!("nothing within {} seconds", timeout.as_secs_f64());
-                Err(HubError::Network { call: call.shown(), reason })
-            }
-        }
-    }
-
-    async fn exchange(&self, call: &Call) -> Result<Answer, HubError> {
-        let mut url = call.url.clone();
-        for _ in 0..=MOST_REDIRECTS {
-            let mut request = self.clients.of(&url).request(call.method.clone(), url.clone());
-            request = request.headers(self.headers(call)?);
-            if call.method != Method::GET {
-                request = request.body(call.payload.body());
-            }
-            let broken = |error| HubError::Network { call: call.shown(), reason: causes(&error) };
-            let response = request.send().await.map_err(broken)?;
-            if !response.status().is_redirection() {
-                return self.read(call, response).await;
-            }
-            url = next_address(call, &url, &response)?;
-        }
-        Err(HubError::Redirect { call: call.shown(), to: "itself again and again".to_owned() })
+        let headers = &self.headers(call)?;
+        let Call { method, url, payload: content, .. } = call;
+        let answer = self.client.send(&aec_http::Call { method, url, headers, content, timeout }).await;
+        self.judged(call, answer.map_err(|failure| HubError::of(call.shown(), failure))?)
     }
 
     fn headers(&self, call: &Call) -> Result<HeaderMap, HubError> {
@@ -224,16 +188,14 @@ impl<'a> Connection<'a> {
         Ok(headers)
     }
 
-    async fn read(&self, call: &Call, response: Response) -> Result<Answer, HubError> {
-        let status = response.status();
-        let retry_after = retry_after(response.headers(), SystemTime::now());
-        let retry_after = retry_after.or_else(|| limit_reset(response.headers()));
-        let header = |name: HeaderName| {
-            response.headers().get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned)
-        };
-        let etag = header(ETAG);
-        let said = header(HeaderName::from_static("x-error-message"));
-        let body = limited(call, response).await?;
+    /// Tells answers from troubles that pass.
+    fn judged(&self, call: &Call, answer: aec_http::Answer) -> Result<Answer, HubError> {
+        let retry_after = answer.retry_after().or_else(|| limit_reset(&answer.headers));
+        let aec_http::Answer { status, headers, body } = answer;
+        let header =
+            |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned);
+        let etag = header(ETAG.as_str());
+        let said = header("x-error-message");
         let detail = if status.is_success() { String::new() } else { said.unwrap_or_else(|| said_in(&body)) };
         let detail = self.scrubbed(&detail);
         // 412 is a commit that came in between; the same commit works after it. An account makes one dataset at a time.
@@ -253,39 +215,6 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Where a redirect leads. The token and the results stay with the hub, and a request with content is not turned into
-/// one without.
-fn next_address(call: &Call, from: &Url, response: &Response) -> Result<Url, HubError> {
-    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-    let Some(to) = location.and_then(|location| from.join(location).ok()) else {
-        let reason = format!("status {} without a usable address", response.status());
-        return Err(HubError::Malformed { call: call.shown(), reason });
-    };
-    let keeps_method =
-        matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    if to.origin() != from.origin() || (call.method != Method::GET && !keeps_method) {
-        return Err(HubError::Redirect { call: call.shown(), to: to.origin().ascii_serialization() });
-    }
-    Ok(to)
-}
-
-async fn limited(call: &Call, mut response: Response) -> Result<Bytes, HubError> {
-    let mut body = BytesMut::new();
-    loop {
-        match response.chunk().await {
-            Ok(None) => return Ok(body.freeze()),
-            Ok(Some(piece)) if body.len() + piece.len() <= LONGEST_ANSWER => body.extend_from_slice(&piece),
-            Ok(Some(_)) => {
-                let reason = format!("it is longer than {LONGEST_ANSWER} bytes");
-                return Err(HubError::Malformed { call: call.shown(), reason });
-            }
-            Err(error) => {
-                return Err(HubError::Network { call: call.shown(), reason: causes(&error) });
-            }
-        }
-    }
-}
-
 /// What a refusal says: `error` or `message` of a JSON answer, else the text unless it is a page for people.
 fn said_in(body: &[u8]) -> String {
     match serde_json::from_slice::<Value>(body) {
@@ -300,16 +229,6 @@ fn said_in(body: &[u8]) -> String {
     }
 }
 
-/// Seconds or a date.
-fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = httpdate::parse_http_date(text).ok()?;
-    Some(date.duration_since(now).unwrap_or_default())
-}
-
 /// When a limit that is used up begins anew: `"api";r=0;t=55` has none left and 55 seconds to go.
 fn limit_reset(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("ratelimit")?.to_str().ok()?;
@@ -321,81 +240,9 @@ fn limit_reset(headers: &HeaderMap) -> Option<Duration> {
     (value("r")? == 0).then_some(Duration::from_secs(value("t")?.saturating_add(1)))
 }
 
-/// Pauses of one call.
-#[derive(Debug)]
-struct Pauses {
-    left: u32,
-    next: Duration,
-    longest: Duration,
-}
-
-impl Pauses {
-    fn new(options: &HubOptions) -> Self {
-        Self {
-            left: options.attempts.saturating_sub(1),
-            next: options.first_pause,
-            longest: options.longest_pause,
-        }
-    }
-
-    /// The pause after an error, or nothing if there is no point in another attempt.
-    fn after(&mut self, error: &HubError) -> Option<Duration> {
-        if self.left == 0 || !error.is_passing() {
-            return None;
-        }
-        self.left -= 1;
-        let own = self.next.min(self.longest);
-        self.next = self.next.saturating_mul(2);
-        match error.retry_after() {
-            Some(asked) if asked > self.longest => None,
-            Some(asked) => Some(asked.max(own)),
-            None => Some(own),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn busy(retry_after: Option<u64>) -> HubError {
-        let retry_after = retry_after.map(Duration::from_secs);
-        HubError::Busy { call: String::new(), status: 429, retry_after, detail: String::new() }
-    }
-
-    #[test]
-    fn pauses_double_and_end() {
-        let mut pauses = Pauses::new(&HubOptions { attempts: 4, ..HubOptions::default() });
-        let waits: Vec<_> =
-            std::iter::from_fn(|| pauses.after(&busy(None))).map(|wait| wait.as_secs()).collect();
-        assert_eq!(waits, [1, 2, 4]);
-    }
-
-    #[test]
-    fn the_hub_may_ask_for_more_but_not_for_too_much() {
-        let mut pauses = Pauses::new(&HubOptions::default());
-        assert_eq!(pauses.after(&busy(Some(7))), Some(Duration::from_secs(7)));
-        assert_eq!(pauses.after(&busy(Some(0))), Some(Duration::from_secs(2)));
-        assert_eq!(pauses.after(&busy(Some(3600))), None, "longer than the hub's own limits last");
-        let mut pauses = Pauses::new(&HubOptions::default());
-        assert_eq!(pauses.after(&HubError::NoToken), None, "a refusal is final");
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
-        let of = |text: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, HeaderValue::from_str(text).unwrap());
-            retry_after(&headers, now)
-        };
-        assert_eq!(of("12"), Some(Duration::from_secs(12)));
-        let date = |time| of(&httpdate::fmt_http_date(time));
-        assert_eq!(date(now + Duration::from_secs(30)), Some(Duration::from_secs(30)));
-        assert_eq!(date(now - Duration::from_secs(30)), Some(Duration::ZERO));
-        assert_eq!(of("soon"), None);
-        assert_eq!(of("-1"), None);
-    }
 
     #[test]
     fn a_limit_that_is_used_up_says_when_it_ends() {

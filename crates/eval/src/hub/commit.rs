@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use reqwest::Method;
+use http::Method;
 use serde_json::{Value, json};
 
 use super::REVISION;
@@ -11,7 +11,7 @@ use super::error::HubError;
 use super::lfs;
 use super::name::Repository;
 use super::source::{Payload, Segment, Source};
-use aec_prime::connections::excerpt;
+use aec_http::excerpt;
 
 /// A commit that was made.
 #[derive(Debug)]

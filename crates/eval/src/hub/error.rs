@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aec_base::problem::Problem;
+use aec_http::pause::Outlook;
 
 use crate::FAMILY;
 
@@ -84,7 +85,7 @@ pub enum HubError {
         detail: String,
     },
     /// No connection, one that broke, or no answer in time.
-    #[error("{call}: no answer from the hub: {reason}")]
+    #[error("{call}: the hub cannot be reached: {reason}")]
     Network {
         /// The call, such as `POST /api/repos/create`.
         call: String,
@@ -253,16 +254,23 @@ impl HubError {
         problem
     }
 
-    /// Whether the same call may work a little later.
-    pub(super) fn is_passing(&self) -> bool {
-        matches!(self, Self::Network { .. } | Self::Busy { .. })
+    /// Whether another attempt makes sense.
+    pub(super) fn outlook(&self) -> Outlook {
+        match self {
+            Self::Network { .. } => Outlook::Passing(None),
+            Self::Busy { retry_after, .. } => Outlook::Passing(*retry_after),
+            _ => Outlook::Final,
+        }
     }
 
-    /// How long the hub wants to be left alone.
-    pub(super) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Busy { retry_after, .. } => *retry_after,
-            _ => None,
+    /// Why a call has no answer.
+    pub(super) fn of(call: String, failure: aec_http::Failure) -> Self {
+        use aec_http::Failure as F;
+        match failure {
+            F::Connection { reason } => Self::Network { call, reason },
+            F::Timeout { .. } | F::Proxy { .. } => Self::Network { call, reason: failure.to_string() },
+            F::TooLong { .. } | F::NoAddress { .. } => Self::Malformed { call, reason: failure.to_string() },
+            F::Redirect { to, .. } => Self::Redirect { call, to },
         }
     }
 }

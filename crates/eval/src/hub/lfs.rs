@@ -1,7 +1,7 @@
 //! Uploads of large files: the hub says where a file goes, whole or in parts, and checks that it arrived.
 
-use reqwest::Method;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use http::Method;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use url::Url;
 

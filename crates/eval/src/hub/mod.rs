@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use aec_base::file::{Links, read_text};
 use aec_base::secret::Redactor;
+use aec_http::Proxies;
+use aec_http::pause::Rule;
 
 pub use account::{Account, DEFAULT_ENDPOINT};
 use call::Connection;
@@ -50,14 +52,12 @@ pub struct HubOptions {
     pub answer_timeout: Duration,
     /// How often a call is sent at most.
     pub attempts: u32,
-    /// Pause before the first repetition; it doubles each time.
-    pub first_pause: Duration,
-    /// Longest pause. A hub that asks for a longer one is not asked again.
-    pub longest_pause: Duration,
+    /// Pauses before repetitions.
+    pub pauses: Rule,
     /// Largest file; the hub takes no larger ones.
     pub largest_file: u64,
-    /// Address of a proxy for all calls but those to this machine.
-    pub proxy: Option<String>,
+    /// Proxies for all calls but those to this machine.
+    pub proxies: Proxies,
 }
 
 impl Default for HubOptions {
@@ -66,11 +66,10 @@ impl Default for HubOptions {
             connect_timeout: Duration::from_secs(10),
             answer_timeout: Duration::from_mins(1),
             attempts: 5,
-            first_pause: Duration::from_secs(1),
             // The hub counts calls over five minutes.
-            longest_pause: Duration::from_mins(6),
+            pauses: Rule::new(Duration::from_secs(1), Duration::from_mins(6)),
             largest_file: 50_000_000_000,
-            proxy: None,
+            proxies: Proxies::default(),
         }
     }
 }

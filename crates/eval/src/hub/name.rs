@@ -5,7 +5,7 @@ use std::fmt;
 use aec_base::digest::Digest;
 
 use super::error::HubError;
-use aec_prime::connections::excerpt;
+use aec_http::excerpt;
 
 /// Longest name that the hub takes.
 const LONGEST_NAME: usize = 96;

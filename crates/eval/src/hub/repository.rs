@@ -1,6 +1,6 @@
 //! Whose token it is, and the dataset that the results go to.
 
-use reqwest::Method;
+use http::Method;
 use serde_json::{Value, json};
 
 use super::Visibility;

@@ -11,9 +11,11 @@ use std::task::{Context, Poll};
 use aec_base::digest::{self, Digest};
 use aec_base::file::{Links, ReadError, open_regular};
 use aec_base::secret::Redactor;
+use aec_http::Content;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
@@ -225,12 +227,14 @@ impl Payload {
         let Unreadable { path, reason } = self.failure.get()?.clone();
         Some(HubError::File { path, reason })
     }
+}
 
-    /// The body. What comes from files is read by another thread, a few pieces ahead of the network.
-    pub(super) fn body(&self) -> reqwest::Body {
+impl Content for Payload {
+    /// What comes from files is read by another thread, a few pieces ahead of the network.
+    fn body(&self) -> aec_http::Body {
         match self.segments.as_slice() {
-            [] => return Bytes::new().into(),
-            [Segment::Text(text)] => return text.clone().into(),
+            [] => return Bytes::new().body(),
+            [Segment::Text(text)] => return text.body(),
             _ => {}
         }
         let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
@@ -248,7 +252,7 @@ impl Payload {
                 }
             }
         }));
-        reqwest::Body::wrap(Streamed { receiver, left: self.length() })
+        Streamed { receiver, left: self.length() }.boxed_unsync()
     }
 }
 

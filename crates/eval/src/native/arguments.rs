@@ -4,9 +4,9 @@
 use aec_base::problem::Problem;
 use aec_base::text::printable;
 use aec_judge::judge::Isolation;
-use aec_prime::package::lane::HarnessMode;
-use aec_prime::package::manifest::PackagedSide;
-use aec_prime::package::select::Ask;
+use aec_package::lane::HarnessMode;
+use aec_package::manifest::PackagedSide;
+use aec_package::select::Ask;
 use aec_run::experiment::Harness;
 use serde_json::{Map, Value};
 

@@ -4,21 +4,26 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
+use aec_judge::settle::freeze::{Frozen, Unfrozen};
+use aec_judge::settle::order::{AnswerOrder, Handed};
+use aec_ledger::transcript::chat::Message;
+use aec_ledger::transcript::{messages, read};
 use aec_model::client::Scope;
 use aec_model::gateway::Gateway;
-use aec_prime::package::manifest::PackagedTask;
+use aec_package::manifest::PackagedTask;
 use aec_run::experiment::Harness;
-use aec_run::harness::{self, End, PreparedAgent, Rollout, TrialContext, TrialSetup};
+use aec_run::harness::{self, End, PreparedAgent, TrialContext, TrialSetup};
 use aec_run::parameters::Parameters;
 use aec_run::plan::Conditions;
 use aec_run::room::RoomOpener;
 use aec_run::task::PreparedTask;
-use aec_run::trajectory::{Event, EventRole, Trajectory, read};
+use aec_run::trajectory::Trajectory;
+use aec_sandbox::Limits;
 use aec_sandbox::python::{Python, find};
-use aec_sandbox::{Limits, SandboxError};
 use aec_task::task::Task;
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -26,11 +31,7 @@ use serde_json::Value;
 use super::arguments::Arguments;
 use super::environment::Example;
 use super::rollout::Generation;
-use super::verdict::Source;
 use crate::FAMILY;
-
-/// Bytes of an answer that are read.
-const LARGEST_ANSWER: u64 = 64 * 1024 * 1024;
 
 /// The interpreter of rooms; finding it takes longer than a rollout.
 static PYTHON: LazyLock<Option<Python>> = LazyLock::new(|| find(std::env::var_os("PATH").as_deref()));
@@ -42,11 +43,20 @@ pub(super) struct Driver {
     tasks: BTreeMap<String, Arc<PreparedTask>>,
 }
 
+/// What driven rollouts are frozen with.
+#[derive(Clone)]
+pub(super) struct Keeping {
+    pub(super) order: AnswerOrder,
+    pub(super) contents: ContentStore,
+    pub(super) redactor: Arc<Redactor>,
+}
+
 /// What a driven rollout left.
 pub(super) struct Driven {
-    pub(super) events: Vec<Event>,
+    /// What was said; the prompts are in the row already.
+    pub(super) said: Vec<Message>,
     pub(super) end: End,
-    pub(super) source: Source,
+    pub(super) frozen: Result<Frozen, Unfrozen>,
     pub(super) answer: Option<Vec<u8>>,
     /// Calls, tokens read and tokens written, of all planes.
     pub(super) usage: (u64, u64, u64),
@@ -114,10 +124,11 @@ impl Driver {
         how: &Generation,
         isolation: Isolation,
         limits: Limits,
+        keeping: &Keeping,
     ) -> Result<Driven, String> {
         let task = self.tasks.get(&example.task.task_id).ok_or("the task is gone")?;
         let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let redactor = Arc::new(Redactor::default());
+        let redactor = Arc::clone(&keeping.redactor);
         let trajectory = Trajectory::create(directory.path(), Arc::clone(&redactor), None)
             .map_err(|error| error.to_string())?;
         let mut scope = Scope::new(how.label.clone(), how.account.clone());
@@ -152,10 +163,12 @@ impl Driver {
             },
         });
         let rollout = harness::run(&mut context).await;
-        trajectory.finish().map_err(|error| error.to_string())?;
-        let text = std::fs::read_to_string(directory.path().join("trajectory.jsonl"))
-            .map_err(|error| error.to_string())?;
-        let (source, answer) = answer(&context, task, &rollout).await?;
+        let finished = trajectory.finish().map_err(|error| error.to_string())?;
+        let mut events = read(&std::fs::read(&finished.path).map_err(|error| error.to_string())?);
+        events.retain(|event| event.step > 0);
+        let frozen = freeze(&context, task, rollout.handed(), keeping).await?;
+        let place = task.output_place();
+        let answer = frozen.as_ref().ok().and_then(|frozen| frozen.submission.read(place).ok().flatten());
         if let Some(workspace) = context.opened() {
             workspace.stop();
         }
@@ -164,8 +177,8 @@ impl Driver {
         };
         let whole = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(Driven {
-            events: read(&text).0,
-            source,
+            said: messages(&events),
+            frozen,
             answer,
             usage: (count("total", "calls"), count("total", "input_tokens"), count("total", "output_tokens")),
             turns: whole(count("main", "calls")),
@@ -175,33 +188,19 @@ impl Driver {
     }
 }
 
-/// Where the answer is, in the order of trials: the output file, what was handed in, what was said at the end.
-async fn answer(
+/// Freezes what a harness left, as trials do.
+async fn freeze(
     context: &TrialContext,
-    task: &PreparedTask,
-    rollout: &Rollout,
-) -> Result<(Source, Option<Vec<u8>>), String> {
-    if let Some(workspace) = context.opened() {
-        let given = task.files.iter().find(|file| file.place == task.output_place());
-        match workspace.read(task.output_place(), LARGEST_ANSWER).await {
-            Ok(bytes) if given.is_some_and(|given| *given.content == *bytes) => {}
-            Ok(bytes) => return Ok((Source::Workspace, Some(bytes))),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(SandboxError::from(error).to_string()),
-        }
-    }
-    Ok(match (&rollout.submitted, &rollout.final_text) {
-        (Some(text), _) => (Source::Submission, Some(text.clone().into_bytes())),
-        (None, Some(text)) => (Source::Message, Some(text.clone().into_bytes())),
-        (None, None) => (Source::None, None),
-    })
-}
-
-/// Whether an event is part of the conversation that a row shows: prompts stand in the row already.
-pub(super) fn is_said(event: &Event) -> bool {
-    event.step > 0
-        && matches!(
-            event.role,
-            EventRole::User | EventRole::Assistant | EventRole::ToolCall | EventRole::ToolResult
-        )
+    task: &Arc<PreparedTask>,
+    handed: Handed,
+    keeping: &Keeping,
+) -> Result<Result<Frozen, Unfrozen>, String> {
+    let (workspace, task, keeping) = (context.opened().cloned(), Arc::clone(task), keeping.clone());
+    let frozen = tokio::task::spawn_blocking(move || {
+        task.freezing(keeping.order, &keeping.contents, &keeping.redactor, |freezer| match workspace {
+            Some(workspace) => workspace.freeze(freezer, &handed),
+            None => freezer.files(freezer.given_files(), &handed),
+        })
+    });
+    frozen.await.map_err(|error| error.to_string())
 }

@@ -6,20 +6,21 @@ use std::time::Duration;
 
 use aec_base::content::ContentStore;
 use aec_base::problem::Problem;
+use aec_base::secret::Redactor;
 use aec_base::text::printable;
 use aec_container::Purpose;
 use aec_judge::judge::{Isolation, JudgeLimits};
 use aec_judge::scorer::Answers;
 use aec_judge::verifier::VerifierFiles;
-use aec_prime::package::lane::{HarnessMode, Lane};
-use aec_prime::package::manifest::{PackagedFile, PackagedTask};
-use aec_prime::package::select::{SMALLEST_SPLIT, place, select};
+use aec_package::lane::{HarnessMode, Lane};
+use aec_package::manifest::{PackagedFile, PackagedTask};
+use aec_package::select::{SMALLEST_SPLIT, place, select};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::LazyJudge;
 use super::arguments::{Arguments, Confinement};
-use super::driven::Driver;
+use super::driven::{Driver, Keeping};
 use super::source::PackageSource;
 use super::verdict::{Bench, LoadedVerifier, Terms};
 use super::workspace::{GivenFile, WorkspaceSetup};
@@ -43,6 +44,8 @@ pub struct NativeSetup<'a> {
     pub judge: LazyJudge,
     /// Where submissions are kept while they are judged in rooms.
     pub contents: ContentStore,
+    /// Knows the secrets of this machine.
+    pub redactor: Arc<Redactor>,
     /// Whether commands run in rooms; where they do not, the arguments cannot bring rooms back.
     pub isolation: Isolation,
     /// Seconds that a rollout may take; absent for what the tasks say.
@@ -179,7 +182,12 @@ impl NativeEnvironment {
             overlap: slice.overlap,
             pass_threshold: replaced.pass_threshold.unwrap_or(0.5),
             digest: hasher.finish(),
-            bench: Bench { judge: setup.judge, contents: setup.contents, details: setup.details },
+            bench: Bench {
+                judge: setup.judge,
+                contents: setup.contents,
+                redactor: setup.redactor,
+                details: setup.details,
+            },
             examples,
             driver,
             source: setup.source,
@@ -210,6 +218,15 @@ impl NativeEnvironment {
             problems.push(problem.fix("do not train on one split and report another"));
         }
         problems
+    }
+
+    /// What driven rollouts are frozen with.
+    pub(super) fn keeping(&self) -> Keeping {
+        Keeping {
+            order: self.source.manifest.answer_order,
+            contents: self.bench.contents.clone(),
+            redactor: Arc::clone(&self.bench.redactor),
+        }
     }
 
     /// What a rollout of an example needs, read when it is first asked for.
@@ -252,6 +269,7 @@ impl NativeEnvironment {
                     image: None,
                     purpose: Purpose::default(),
                 },
+                order: self.source.manifest.answer_order,
                 output_path: task.output_path.clone(),
                 outputs: task.outputs.clone().unwrap_or_default(),
                 given: Arc::clone(&given),

@@ -3,26 +3,27 @@
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use aec_judge::settle::freeze::{Frozen, Unfrozen};
+use aec_judge::settle::order::{Handed, last_word};
+use aec_judge::settle::outcome::Ending;
+use aec_ledger::transcript::chat::{Message as Said, Role as Speaker};
 use aec_model::client::{Model, Scope};
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, ToolCall, Usage};
 use aec_model::meter::Account;
-use aec_prime::package::lane::Lane;
+use aec_package::lane::Lane;
 use aec_run::harness::tool_loop::name_calls;
 use aec_run::harness::{self, Limit};
 use aec_run::room::MAX_PIDS;
-use aec_run::trajectory::{Event, EventRole};
+use aec_run::trial::ending;
 use aec_sandbox::Limits;
 
-use super::driven::{Driver, is_said};
+use super::driven::{Driver, Keeping};
 use super::environment::{Example, NativeEnvironment, Ready};
 use super::tools;
-use super::verdict::{RolloutVerdict, Source};
+use super::verdict::RolloutVerdict;
 use super::workspace::Workspace;
-use crate::results::{
-    Finite, Message as Said, Role as Speaker, RolloutRow, RowError, Span, Timing, TokenUsage,
-    ToolCall as SaidCall,
-};
+use crate::results::{Finite, RolloutRow, RowError, Span, Timing, TokenUsage};
 
 /// What a rollout is generated with.
 #[derive(Clone, Debug)]
@@ -68,10 +69,13 @@ pub struct Generated {
     is_truncated: bool,
     error: Option<RowError>,
     workspace: Option<Workspace>,
-    /// What a driven rollout handed in.
-    handed_in: Option<(Source, Option<Vec<u8>>)>,
+    /// What a driven rollout left.
+    frozen: Option<Result<Frozen, Unfrozen>>,
     ready: Option<Ready>,
-    last_text: String,
+    /// What the model said last, if that may be its answer.
+    said: Option<String>,
+    /// Whether something took the model's chance away, so that nothing is judged.
+    is_lost: bool,
     /// What kept the model from answering, if something did.
     pub failure: Option<Failure>,
     /// Whether this machine failed.
@@ -171,9 +175,10 @@ impl NativeEnvironment {
             is_truncated: false,
             error: None,
             workspace,
-            handed_in: None,
+            frozen: None,
             ready: None,
-            last_text: String::new(),
+            said: None,
+            is_lost: false,
             failure: None,
             machine_failed: false,
         };
@@ -181,7 +186,7 @@ impl NativeEnvironment {
             Ok(ready) => {
                 rollout.ready = Some(ready);
                 match &self.driver {
-                    Some(driver) => rollout.follow(driver, how).await,
+                    Some(driver) => rollout.follow(driver, how, &self.keeping()).await,
                     None => rollout.converse(how).await,
                 }
             }
@@ -196,13 +201,15 @@ impl NativeEnvironment {
         let is_driven = self.driver.is_some();
         let begun = rollout.clock.now();
         let verdict = match &rollout.ready {
-            Some(ready) => match rollout.handed_in.take() {
-                Some((source, answer)) => {
-                    self.bench.judge_answer(&ready.terms, source, answer.as_deref()).await
-                }
+            // Its error says why; it is not the verifier's.
+            _ if rollout.is_lost => RolloutVerdict::default(),
+            Some(ready) => match rollout.frozen.take() {
+                Some(frozen) => self.bench.judge_frozen(&ready.terms, move |_| frozen).await,
                 None => {
-                    let workspace = rollout.workspace.take();
-                    self.bench.judge(&ready.terms, workspace, &rollout.last_text).await
+                    let mut workspace = rollout.workspace.take();
+                    let submitted = workspace.as_mut().and_then(|workspace| workspace.submitted.take());
+                    let handed = Handed { submitted, said: rollout.said.take() };
+                    self.bench.judge(&ready.terms, workspace, handed).await
                 }
             },
             None => {
@@ -268,7 +275,7 @@ impl Generated {
             self.turns += 1;
             name_calls(&mut reply, self.turns);
             let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
-            self.say(&reply, &calls);
+            self.say(&reply);
             if example.lane == Lane::SingleTurn {
                 return End::Stop("max_turns_reached");
             }
@@ -301,7 +308,7 @@ impl Generated {
     }
 
     /// Lets a harness do the work, and takes in what came of it.
-    async fn follow(&mut self, driver: &Driver, how: &Generation) -> End {
+    async fn follow(&mut self, driver: &Driver, how: &Generation, keeping: &Keeping) -> End {
         let example = Arc::clone(&self.example);
         let limits = &example.task.limits;
         let room = Limits {
@@ -311,14 +318,12 @@ impl Generated {
             pids: MAX_PIDS,
         };
         let begun = self.clock.now();
-        let driven = match driver.drive(&example, how, example.isolation, room).await {
+        let driven = match driver.drive(&example, how, example.isolation, room, keeping).await {
             Ok(driven) => driven,
             Err(fault) => return End::Machine(fault),
         };
         self.env_spans.push(self.clock.since(begun));
-        for event in driven.events.iter().filter(|event| is_said(event)) {
-            self.tell(event);
-        }
+        self.completion = driven.said;
         // Work by plan is no conversation: what is shown of it is its answer.
         if let (true, Some(answer)) = (self.completion.is_empty(), &driven.answer) {
             self.completion.push(Said::text(Speaker::Assistant, String::from_utf8_lossy(answer)));
@@ -326,7 +331,7 @@ impl Generated {
         let (calls, input, output) = driven.usage;
         self.usage = Tokens { seen: calls > 0, input, output, last_total: input + output };
         (self.turns, self.all_calls) = (driven.turns, driven.cells);
-        self.handed_in = Some((driven.source, driven.answer));
+        self.frozen = Some(driven.frozen);
         match driven.end {
             harness::End::Done => End::Stop("harness_done"),
             harness::End::Agent(_) => End::Stop("harness_gave_up"),
@@ -341,57 +346,15 @@ impl Generated {
         }
     }
 
-    /// An event of a driven rollout as a message of the row.
-    fn tell(&mut self, event: &Event) {
-        let text = event.content.clone().unwrap_or_default();
-        match event.role {
-            EventRole::Assistant => {
-                let mut said = Said::text(Speaker::Assistant, text);
-                said.reasoning_content.clone_from(&event.reasoning);
-                self.completion.push(said);
-            }
-            EventRole::ToolCall => {
-                let call = SaidCall {
-                    id: event.tool_call_id.clone().unwrap_or_default(),
-                    name: event.tool_name.clone().unwrap_or_default(),
-                    arguments: event.arguments.as_ref().map(ToString::to_string).unwrap_or_default(),
-                };
-                if let Some(last) = self.completion.last_mut() {
-                    last.tool_calls.push(call);
-                }
-            }
-            EventRole::ToolResult => {
-                let id = event.tool_call_id.clone().unwrap_or_default();
-                self.completion.push(Said::tool(id, event.stdout.clone().unwrap_or_default()));
-            }
-            _ => self.completion.push(Said::text(Speaker::User, text)),
-        }
-    }
-
     /// Takes in what the model said.
-    fn say(&mut self, reply: &Reply, calls: &[ToolCall]) {
+    fn say(&mut self, reply: &Reply) {
         if let Some(usage) = &reply.usage {
             self.usage.add(usage);
         }
         self.is_truncated |= reply.stop == Stop::Length;
-        let text = reply.text();
-        let thoughts = reply.parts.iter().filter_map(|part| match part {
-            Part::Reasoning { text, .. } if !text.is_empty() => Some(text.as_str()),
-            _ => None,
-        });
-        let thoughts: Vec<&str> = thoughts.collect();
-        let mut said = Said::text(Speaker::Assistant, text.clone());
-        said.reasoning_content = (!thoughts.is_empty()).then(|| thoughts.join("\n"));
-        said.tool_calls = calls
-            .iter()
-            .map(|call| SaidCall {
-                id: call.id.clone(),
-                name: call.name.clone(),
-                arguments: call.arguments.clone(),
-            })
-            .collect();
+        let said = Said::from(reply);
+        self.said = last_word(&said.text, !said.tool_calls.is_empty()).map(str::to_owned);
         self.completion.push(said);
-        self.last_text = text;
     }
 
     /// Carries out the calls of a turn, in order.
@@ -423,6 +386,13 @@ impl Generated {
 
     fn end(&mut self, end: End) {
         self.generation_end = self.clock.now();
+        self.is_lost = match &end {
+            End::Stop(_) => false,
+            End::Failed(failure) => {
+                matches!(ending(&harness::End::Model(failure.clone())), Ending::Lost(..))
+            }
+            End::Machine(_) => true,
+        };
         match end {
             End::Stop(condition) => self.stop_condition = condition,
             End::Failed(failure) if failure.kind == FailureKind::Overlong => {

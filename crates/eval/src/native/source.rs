@@ -7,8 +7,8 @@ use std::sync::Arc;
 use aec_base::digest::Digest;
 use aec_base::file::{Links, open_regular};
 use aec_base::problem::Problem;
-use aec_prime::package::Assembled;
-use aec_prime::package::manifest::{PackageManifest, PackagedFile, SCHEMA_VERSION};
+use aec_package::Assembled;
+use aec_package::manifest::{PackageManifest, PackagedFile, SCHEMA_VERSION};
 use aec_task::task::Task;
 use std::io::Read as _;
 

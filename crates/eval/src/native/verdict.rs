@@ -1,19 +1,18 @@
 //! From what a policy left to a reward, with the task's own verifier: where the answer came from, and what it is worth.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use aec_base::content::ContentStore;
+use aec_base::secret::Redactor;
 use aec_judge::judge::JudgeLimits;
 use aec_judge::scorer::{self, Answers, Unreadable};
-use aec_judge::submission::{FreezeError, Submission, SubmissionLimits};
+use aec_judge::settle::freeze::{Freezer, Frozen, Given, Unfrozen, secret_in};
+use aec_judge::settle::order::{self, AnswerOrder, Handed, InMemory, Source, is_directory};
 use aec_judge::verifier::VerifierFiles;
-use aec_sandbox::Sandbox;
 use serde_json::Value;
 
 use super::LazyJudge;
-use super::workspace::{Files, GivenFile, ROOT, Trouble, Workspace, blocking, is_directory};
+use super::workspace::{Files, GivenFile, ROOT, Trouble, Workspace, blocking};
 
 /// What judges a task.
 #[derive(Debug)]
@@ -29,34 +28,10 @@ pub(super) enum LoadedVerifier {
 pub(super) struct Terms {
     pub(super) verifier: LoadedVerifier,
     pub(super) limits: JudgeLimits,
+    pub(super) order: AnswerOrder,
     pub(super) output_path: String,
     pub(super) outputs: Vec<String>,
     pub(super) given: Arc<[GivenFile]>,
-}
-
-/// Where an answer came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Source {
-    /// It was handed in.
-    Submission,
-    /// It is the answer's file of the workspace.
-    Workspace,
-    /// It is what the policy said last.
-    Message,
-    /// There is none.
-    #[default]
-    None,
-}
-
-impl Source {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Submission => "submission",
-            Self::Workspace => "workspace",
-            Self::Message => "message",
-            Self::None => "none",
-        }
-    }
 }
 
 /// What a rollout earned. With a fault there is no reward.
@@ -64,8 +39,8 @@ impl Source {
 pub(super) struct RolloutVerdict {
     pub(super) reward: Option<f64>,
     pub(super) fault: Option<String>,
-    pub(super) source: Source,
-    /// Why a submission was not taken.
+    pub(super) source: Option<Source>,
+    /// Why what the policy left cannot be judged, which earns nothing.
     pub(super) problem: Option<String>,
     pub(super) refused: Vec<String>,
     /// What the verifier says about the parts of the answer.
@@ -74,23 +49,56 @@ pub(super) struct RolloutVerdict {
 
 impl RolloutVerdict {
     /// Names of the numbers that [`Self::metrics`] gives.
-    pub(super) const METRICS: [&'static str; 4] =
-        ["submitted", "source_workspace", "source_message", "verifier_fault"];
+    pub(super) const METRICS: [&'static str; 5] =
+        ["submitted", "source_workspace", "source_message", "verifier_fault", "agent_fault"];
 
     /// For the record of a rollout.
     pub(super) fn record(&self) -> Value {
         serde_json::json!({
-            "reward": self.reward, "fault": self.fault, "source": self.source.name(), "problem": self.problem,
+            "reward": self.reward, "fault": self.fault, "source": Source::word(self.source), "problem": self.problem,
             "refused": self.refused,
         })
     }
 
     /// The same as numbers.
     pub(super) fn metrics(&self) -> [f64; Self::METRICS.len()] {
-        let is_from = |source| self.source == source;
-        let (submitted, workspace) = (is_from(Source::Submission), is_from(Source::Workspace));
-        [submitted, workspace, is_from(Source::Message), self.fault.is_some()]
+        let is_from = |source| self.source == Some(source);
+        let sources = [Source::Submitted, Source::File, Source::FinalText].map(is_from);
+        let [submitted, workspace, message] = sources;
+        [submitted, workspace, message, self.fault.is_some(), self.problem.is_some()]
             .map(|is| if is { 1.0 } else { 0.0 })
+    }
+
+    /// Nothing was frozen: what the policy left cannot be judged, or this machine failed.
+    fn unfrozen(error: &Unfrozen) -> Self {
+        match error {
+            Unfrozen::Unfit(_) => {
+                Self { reward: Some(0.0), problem: Some(error.to_string()), ..Self::default() }
+            }
+            Unfrozen::Machine(_) => Self { fault: Some(error.to_string()), ..Self::default() },
+        }
+    }
+}
+
+impl Terms {
+    /// Lends what freezes the work on the task.
+    fn freezing<T>(
+        &self,
+        contents: &ContentStore,
+        redactor: &Redactor,
+        freeze: impl FnOnce(&Freezer<'_>) -> T,
+    ) -> T {
+        let given: Vec<Given<'_>> =
+            self.given.iter().map(|file| Given { path: &file.path, content: &file.content }).collect();
+        let (order, place, outputs) = (self.order, self.output_path.as_str(), self.outputs.as_slice());
+        freeze(&Freezer { order, place, outputs, given: &given, contents, redactor })
+    }
+
+    /// Leaves in `files` what is judged, and says where the answer came from.
+    fn settle(&self, files: &mut order::Files, handed: &Handed) -> Option<Source> {
+        let place = self.output_path.as_str();
+        let given = self.given.iter().find(|file| file.path == place).map(|file| &*file.content);
+        InMemory { order: self.order, place, outputs: &self.outputs, given }.settle(files, handed)
     }
 }
 
@@ -99,6 +107,8 @@ pub(super) struct Bench {
     pub(super) judge: LazyJudge,
     /// Where submissions of verifiers in rooms are kept while they are judged.
     pub(super) contents: ContentStore,
+    /// Knows the secrets of this machine.
+    pub(super) redactor: Arc<Redactor>,
     /// Whether somebody wants to know what the verifier says about the parts of an answer.
     pub(super) details: bool,
 }
@@ -109,217 +119,100 @@ impl Bench {
         &self,
         terms: &Arc<Terms>,
         workspace: Option<Workspace>,
-        message: &str,
+        handed: Handed,
     ) -> RolloutVerdict {
-        let said = (!message.trim().is_empty()).then_some(message.as_bytes());
-        match workspace {
-            None => {
-                let given = terms.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
-                let source = if said.is_some() { Source::Message } else { Source::None };
-                self.judge_in_memory(terms, given.collect(), said, source, &[]).await
+        let files: order::Files = match workspace.as_ref().map(Workspace::files) {
+            None => terms.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content))).collect(),
+            Some(Files::Memory(files)) => files.clone(),
+            Some(Files::Room(room)) => {
+                let room = Arc::clone(room);
+                return self
+                    .judge_frozen(terms, move |freezer| {
+                        let mut room = room.lock().unwrap_or_else(PoisonError::into_inner);
+                        freezer.room(room.as_mut(), ROOT, &handed)
+                    })
+                    .await;
             }
-            Some(workspace) => match workspace.files() {
-                Files::Memory(files) => {
-                    let (source, answer) = in_memory_answer(terms, &workspace, files, said);
-                    let answer = answer.map(<[u8]>::to_vec);
-                    let files = files.clone();
-                    self.judge_in_memory(terms, files, answer.as_deref(), source, &terms.outputs).await
-                }
-                Files::Room(_) => self.judge_in_room(terms, workspace, said).await,
-            },
-        }
-    }
-
-    /// Judges the answer of a driven rollout, among the files that it was given.
-    pub(super) async fn judge_answer(
-        &self,
-        terms: &Arc<Terms>,
-        source: Source,
-        answer: Option<&[u8]>,
-    ) -> RolloutVerdict {
-        let given = terms.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
-        self.judge_in_memory(terms, given.collect(), answer, source, &terms.outputs).await
-    }
-
-    async fn judge_in_memory(
-        &self,
-        terms: &Arc<Terms>,
-        mut files: BTreeMap<String, Arc<[u8]>>,
-        answer: Option<&[u8]>,
-        source: Source,
-        outputs: &[String],
-    ) -> RolloutVerdict {
-        if !outputs.is_empty() {
-            files.retain(|path, _| aec_judge::submission::is_output(path, outputs));
-        }
-        if let Some(answer) = answer {
-            files.insert(terms.output_path.clone(), answer.into());
-        }
-        let verdict = RolloutVerdict { source, ..RolloutVerdict::default() };
+        };
         match &terms.verifier {
-            LoadedVerifier::Standard(answers) => self.standard(answers, &files, verdict),
+            LoadedVerifier::Standard(answers) => self.judge_at_once(terms, answers, files, &handed),
             LoadedVerifier::Own(_) => {
-                let files: Vec<(String, Vec<u8>)> =
-                    files.into_iter().map(|(path, content)| (path, content.to_vec())).collect();
-                self.own(terms, verdict, move |contents| Submission::from_contents(files, contents)).await
+                self.judge_frozen(terms, move |freezer| freezer.files(files, &handed)).await
             }
         }
     }
 
-    fn standard(
+    /// The standard scorer on files in memory needs neither a room nor a disk.
+    fn judge_at_once(
         &self,
+        terms: &Terms,
         answers: &Answers,
-        files: &BTreeMap<String, Arc<[u8]>>,
-        mut verdict: RolloutVerdict,
+        mut files: order::Files,
+        handed: &Handed,
     ) -> RolloutVerdict {
+        let source = terms.settle(&mut files, handed);
+        let is_given = |content: &[u8]| terms.given.iter().any(|given| *given.content == *content);
+        let holds_secret = |content: &[u8]| {
+            let mut search = self.redactor.search();
+            search.feed(content);
+            search.found()
+        };
+        let secret = files.iter().find(|(_, content)| !is_given(content) && holds_secret(content));
+        if let Some((path, _)) = secret {
+            return RolloutVerdict::unfrozen(&secret_in(path));
+        }
         let output = answers.output();
         let score = match files.get(output) {
             Some(bytes) => scorer::score(answers, bytes),
-            None if is_directory(files, output) => scorer::score_unreadable(answers, Unreadable::NotRegular),
+            None if is_directory(&files, output) => scorer::score_unreadable(answers, Unreadable::NotRegular),
             None => scorer::score_unreadable(answers, Unreadable::Missing),
         };
-        verdict.reward = Some(score.reward);
-        if self.details {
-            verdict.details = serde_json::from_str(&score.to_details_json()).ok();
-        }
-        verdict
+        let details = self.details.then(|| serde_json::from_str(&score.to_details_json()).ok()).flatten();
+        RolloutVerdict { reward: Some(score.reward), source, details, ..RolloutVerdict::default() }
     }
 
-    async fn judge_in_room(
+    /// Freezes and judges where threads may wait, by the judge that also judges trials.
+    pub(super) async fn judge_frozen(
         &self,
         terms: &Arc<Terms>,
-        workspace: Workspace,
-        said: Option<&[u8]>,
+        freeze: impl FnOnce(&Freezer<'_>) -> Result<Frozen, Unfrozen> + Send + 'static,
     ) -> RolloutVerdict {
-        let said = said.map(<[u8]>::to_vec);
-        let (frozen_terms, contents) = (Arc::clone(terms), self.contents.clone());
-        let frozen = blocking(move || freeze(&frozen_terms, &workspace, said, &contents)).await;
-        let frozen = match frozen {
-            Ok(Ok(frozen)) => frozen,
-            Ok(Err(fault)) | Err(Trouble::Machine(fault) | Trouble::Told(fault)) => {
-                return RolloutVerdict { fault: Some(fault), ..RolloutVerdict::default() };
-            }
-        };
-        let (submission, verdict) = frozen;
-        self.own(terms, verdict, move |_| Ok(submission)).await
-    }
-
-    /// A verdict by the judge that also judges trials.
-    async fn own(
-        &self,
-        terms: &Arc<Terms>,
-        mut verdict: RolloutVerdict,
-        submission: impl FnOnce(&ContentStore) -> Result<Submission, FreezeError> + Send + 'static,
-    ) -> RolloutVerdict {
-        let (judge, terms, contents) = (Arc::clone(&self.judge), Arc::clone(terms), self.contents.clone());
+        let (judge, terms) = (Arc::clone(&self.judge), Arc::clone(terms));
+        let (contents, redactor) = (self.contents.clone(), Arc::clone(&self.redactor));
         let done = blocking(move || {
-            let submission = submission(&contents).map_err(|error| error.to_string())?;
-            let files = match &terms.verifier {
-                LoadedVerifier::Own(files) => files,
-                LoadedVerifier::Standard(answers) => {
-                    let score = match submission.read(answers.output()).map_err(|error| error.to_string())? {
-                        Some(bytes) => scorer::score(answers, &bytes),
-                        None => scorer::score_unreadable(answers, Unreadable::Missing),
-                    };
-                    let details = serde_json::from_str(&score.to_details_json()).ok();
-                    return Ok((Some(score.reward), None, details));
-                }
+            let frozen = match terms.freezing(&contents, &redactor, freeze) {
+                Ok(frozen) => frozen,
+                Err(error) => return RolloutVerdict::unfrozen(&error),
             };
-            let verdict = judge.verdict_by(files, &terms.limits, &submission);
-            Ok::<_, String>((verdict.reward, verdict.fault, verdict.details))
+            let refused = frozen.submission.refused.iter().take(100);
+            let mut verdict = RolloutVerdict {
+                source: frozen.source,
+                refused: refused.map(|refused| format!("{}: {}", refused.path, refused.reason)).collect(),
+                ..RolloutVerdict::default()
+            };
+            let given = match &terms.verifier {
+                LoadedVerifier::Own(files) => judge.verdict_by(files, &terms.limits, &frozen.submission),
+                LoadedVerifier::Standard(answers) => match frozen.submission.read(answers.output()) {
+                    Ok(content) => {
+                        let score = match content {
+                            Some(bytes) => scorer::score(answers, &bytes),
+                            None => scorer::score_unreadable(answers, Unreadable::Missing),
+                        };
+                        verdict.reward = Some(score.reward);
+                        verdict.details = serde_json::from_str(&score.to_details_json()).ok();
+                        return verdict;
+                    }
+                    Err(error) => return RolloutVerdict { fault: Some(error.to_string()), ..verdict },
+                },
+            };
+            verdict.fault = given
+                .fault
+                .or_else(|| given.reward.is_none().then(|| "the verifier gave no reward".to_owned()));
+            RolloutVerdict { reward: given.reward, details: given.details, ..verdict }
         });
-        match done.await {
-            Ok(Ok((reward, fault, details))) => {
-                verdict.fault =
-                    fault.or_else(|| reward.is_none().then(|| "the verifier gave no reward".to_owned()));
-                verdict.reward = reward;
-                verdict.details = details;
-            }
-            Ok(Err(fault)) | Err(Trouble::Machine(fault) | Trouble::Told(fault)) => {
-                verdict.fault = Some(fault);
-            }
-        }
-        verdict
-    }
-}
-
-/// Where the answer came from, and its content when that does not lie in its place already.
-fn in_memory_answer<'a>(
-    terms: &Terms,
-    workspace: &Workspace,
-    files: &'a BTreeMap<String, Arc<[u8]>>,
-    said: Option<&'a [u8]>,
-) -> (Source, Option<&'a [u8]>) {
-    if let Some(path) = &workspace.submitted {
-        return (Source::Submission, files.get(path).map(|content| &**content));
-    }
-    let place = terms.output_path.as_str();
-    let written = match (files.get(place), workspace.given(place)) {
-        (Some(content), Some(given)) => *content != given.content,
-        (Some(_), None) => true,
-        (None, _) => is_directory(files, place),
-    };
-    match said {
-        _ if written => (Source::Workspace, None),
-        Some(said) => (Source::Message, Some(said)),
-        None => (Source::None, None),
-    }
-}
-
-/// Freezes what lies in a room, once nothing runs there any more.
-fn freeze(
-    terms: &Terms,
-    workspace: &Workspace,
-    said: Option<Vec<u8>>,
-    contents: &ContentStore,
-) -> Result<(Submission, RolloutVerdict), String> {
-    let Files::Room(room) = workspace.files() else { return Err("the room is gone".to_owned()) };
-    let mut room = room.lock().unwrap_or_else(PoisonError::into_inner);
-    room.freeze().map_err(|error| error.to_string())?;
-    let limits = SubmissionLimits::default();
-    let mut verdict = RolloutVerdict::default();
-    let answer;
-    (verdict.source, answer) = in_room_answer(terms, workspace, room.as_ref(), said, limits.file_bytes);
-    let tree = room.directory(ROOT).ok_or_else(|| "the room has lost its directory".to_owned())?;
-    let mut submission = match Submission::freeze(tree, &terms.outputs, &limits, contents) {
-        Ok(submission) => submission,
-        Err(error @ FreezeError::TooLarge(_)) => {
-            verdict.problem = Some(format!("the workspace is not taken: {error}"));
-            Submission::from_contents([], contents).map_err(|error| error.to_string())?
-        }
-        Err(error @ FreezeError::Io(_)) => return Err(error.to_string()),
-    };
-    if let Some(answer) = answer {
-        submission.put(&terms.output_path, &answer).map_err(|error| error.to_string())?;
-    }
-    let refused = submission.refused.iter().take(100);
-    verdict.refused = refused.map(|refused| format!("{}: {}", refused.path, refused.reason)).collect();
-    Ok((submission, verdict))
-}
-
-fn in_room_answer(
-    terms: &Terms,
-    workspace: &Workspace,
-    room: &dyn Sandbox,
-    said: Option<Vec<u8>>,
-    limit: u64,
-) -> (Source, Option<Vec<u8>>) {
-    let tree = room.directory(ROOT);
-    let read = |path: &str| tree.and_then(|tree| tree.read(Path::new(path), limit).ok());
-    if let Some(path) = &workspace.submitted {
-        return (Source::Submission, read(path));
-    }
-    let place = Path::new(&terms.output_path);
-    let written = tree.is_some_and(|tree| match tree.open_file(place) {
-        Ok(_) => workspace
-            .given(&terms.output_path)
-            .is_none_or(|given| read(&terms.output_path).as_deref() != Some(&*given.content)),
-        // A link or a directory in its place is what the policy left; it will be refused by name.
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
-    });
-    match said {
-        _ if written => (Source::Workspace, None),
-        Some(said) => (Source::Message, Some(said)),
-        None => (Source::None, None),
+        done.await.unwrap_or_else(|trouble| {
+            let (Trouble::Machine(fault) | Trouble::Told(fault)) = trouble;
+            RolloutVerdict { fault: Some(fault), ..RolloutVerdict::default() }
+        })
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use aec_base::json::repaired;
 use aec_base::problem::Problem;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -11,7 +12,6 @@ use serde_json::value::RawValue;
 
 use crate::results::number::countable;
 use crate::results::problems;
-use crate::results::python;
 use crate::results::row::RolloutRow;
 use crate::results::timing::Seconds;
 use crate::results::value::{AnyNumber, AnyText, Key, Numbers};
@@ -118,7 +118,7 @@ pub(crate) fn read(line: &[u8]) -> Result<Read<'_>, Problem> {
         Err(error) if error.is_data() => return Err(wrong(&error)),
         Err(error) => error,
     };
-    let Cow::Owned(json) = python::to_json(text) else { return Err(malformed(&error.to_string())) };
+    let Cow::Owned(json) = repaired(text).text else { return Err(malformed(&error.to_string())) };
     let facts = match serde_json::from_str::<Line<'_>>(&json) {
         Ok(line) => line.facts(),
         Err(error) if error.is_data() => return Err(wrong(&error)),
@@ -364,5 +364,5 @@ pub(crate) fn prompt_digest(line: &[u8]) -> Option<u64> {
             .ok()
             .and_then(|it| crate::results::value::digest(it.prompt.get()))
     };
-    of(text).or_else(|| of(&python::to_json(text)))
+    of(text).or_else(|| of(&repaired(text).text))
 }

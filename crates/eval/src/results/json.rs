@@ -1,83 +1,9 @@
-//! JSON written straight into bytes.
+//! Parts of a row written straight into bytes, beside those of [`aec_base::json`].
 
+use aec_base::json::{push_line, push_text};
 use serde_json::value::RawValue;
 
 use crate::results::number::Finite;
-
-/// How a byte of text is escaped: 0 for not at all, `u` for `\u00XX`, else the letter after the backslash.
-const fn escapes() -> [u8; 256] {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 0x20 {
-        table[byte] = b'u';
-        byte += 1;
-    }
-    table[0x08] = b'b';
-    table[0x09] = b't';
-    table[0x0a] = b'n';
-    table[0x0c] = b'f';
-    table[0x0d] = b'r';
-    table[b'"' as usize] = b'"';
-    table[b'\\' as usize] = b'\\';
-    table
-}
-
-static ESCAPES: [u8; 256] = escapes();
-
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-/// Text is looked at in blocks of so many bytes: most need no escape, and a processor sees that in one step.
-const BLOCK: usize = 32;
-
-/// A JSON string.
-pub(crate) fn push_text(out: &mut Vec<u8>, text: &str) {
-    out.reserve(text.len() + 2);
-    out.push(b'"');
-    for block in text.as_bytes().chunks(BLOCK) {
-        // Numbers instead of truth values, so that no byte waits for the one before.
-        let escapes = block.iter().fold(0, |found, byte| {
-            found | u8::from(*byte < 0x20) | u8::from(*byte == b'"') | u8::from(*byte == b'\\')
-        });
-        if escapes != 0 {
-            push_escaped(out, block);
-        } else {
-            out.extend_from_slice(block);
-        }
-    }
-    out.push(b'"');
-}
-
-fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        match ESCAPES[usize::from(*byte)] {
-            0 => out.push(*byte),
-            b'u' => push_unit(out, u16::from(*byte)),
-            letter => out.extend_from_slice(&[b'\\', letter]),
-        }
-    }
-}
-
-/// A JSON string in ASCII, as Python writes it by default.
-pub(crate) fn push_ascii(out: &mut Vec<u8>, text: &str) {
-    if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
-        return push_text(out, text);
-    }
-    out.push(b'"');
-    for character in text.chars() {
-        match u8::try_from(character) {
-            Ok(byte) if byte < 0x80 => push_escaped(out, &[byte]),
-            _ => character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| push_unit(out, *unit)),
-        }
-    }
-    out.push(b'"');
-}
-
-fn push_unit(out: &mut Vec<u8>, unit: u16) {
-    out.extend_from_slice(b"\\u");
-    for shift in [12, 8, 4, 0] {
-        out.push(DIGITS[usize::from(unit >> shift & 15)]);
-    }
-}
 
 /// A comma, a key and its colon.
 pub(crate) fn push_key(out: &mut Vec<u8>, key: &str) {
@@ -100,13 +26,4 @@ pub(crate) fn push_whole(out: &mut Vec<u8>, number: impl Into<i128>) {
 /// Ready JSON, on one line.
 pub(crate) fn push_raw(out: &mut Vec<u8>, raw: &RawValue) {
     push_line(out, raw.get());
-}
-
-/// JSON on one line. A line break in JSON stands between two tokens, so that a blank says the same.
-pub(crate) fn push_line(out: &mut Vec<u8>, json: &str) {
-    let begin = out.len();
-    out.extend_from_slice(json.as_bytes());
-    for byte in &mut out[begin..] {
-        *byte = if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte };
-    }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use aec_base::file::{Links, read_text, write_atomic};
+use aec_base::json::repaired;
 use aec_base::problem::{Place, Problem};
 use aec_base::timestamp::Timestamp;
 use indexmap::IndexMap;
@@ -14,8 +15,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::results::problems;
-use crate::results::python;
 use crate::results::summary::{Summary, TimingSummary, Usage};
+use crate::results::till::{SpentSoFar, Till};
 
 /// The version of our own fields.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -83,8 +84,8 @@ pub struct Description {
     pub shuffle: bool,
     /// The seed with which they are.
     pub shuffle_seed: Option<i64>,
-    /// What the tokens cost so far.
-    pub cost: Option<Cost>,
+    /// What it costs.
+    pub till: Till,
     /// When the run began.
     pub date: Timestamp,
     /// Everything that decides results. It is compared when the run is resumed, so it holds no secrets.
@@ -130,7 +131,8 @@ impl Description {
             name: self.name.clone(),
             shuffle: self.shuffle,
             shuffle_seed: self.shuffle_seed,
-            cost: self.cost,
+            cost: self.till.cost(),
+            budget: self.till.spent(),
             stop_conditions: summary.stop_conditions.clone(),
             errors: summary.errors.clone(),
             timing: summary.timing,
@@ -214,9 +216,12 @@ pub struct Metadata {
     pub shuffle: bool,
     /// The seed with which they are.
     pub shuffle_seed: Option<i64>,
-    /// What the tokens cost.
+    /// What the tokens cost, over all sessions.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_known")]
     pub cost: Option<Cost>,
+    /// What all sessions spent and may spend; none in files of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_known")]
+    pub budget: Option<SpentSoFar>,
     /// Reasons why rollouts ended.
     #[serde(deserialize_with = "or_empty")]
     pub stop_conditions: BTreeMap<String, u64>,
@@ -267,7 +272,7 @@ impl Metadata {
                 .in_file(path)
                 .fix(error.fix())
         })?;
-        let json = python::to_json(&text);
+        let json = repaired(&text).text;
         let wrong = |reason: &str, line: usize, column: usize| {
             let place = Place {
                 file: path.to_owned(),

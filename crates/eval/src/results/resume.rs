@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+use aec_base::jsonl::Appender;
 use aec_base::problem::Problem;
 
 use crate::results::aggregate::Aggregate;
@@ -92,9 +93,8 @@ fn repair(run: &Path, results: &Path, scanned: &Scanned) -> io::Result<Option<Pr
     let offset = match scanned.tail {
         Tail::Whole => return Ok(None),
         Tail::Unended => {
-            let mut file = OpenOptions::new().append(true).open(results)?;
-            file.write_all(b"\n")?;
-            file.sync_data()?;
+            // No further line, but the break that the last one lacks.
+            Appender::open(results)?.append_durably(b"")?;
             return Ok(None);
         }
         Tail::Torn { offset } => offset,

@@ -8,12 +8,14 @@
 
 use std::sync::Arc;
 
+use aec_base::json::{push_line, push_text};
 use aec_base::problem::Problem;
+use aec_ledger::transcript::chat::Message;
 use serde_json::value::RawValue;
 
 use crate::results::facts::{RowFacts, tool_names};
-use crate::results::json::{push_key, push_line, push_number, push_raw, push_text, push_whole};
-use crate::results::message::Message;
+use crate::results::json::{push_key, push_number, push_raw, push_whole};
+use crate::results::message;
 use crate::results::number::Finite;
 use crate::results::timing::Timing;
 
@@ -142,7 +144,7 @@ impl RolloutRow {
             if index > 0 {
                 out.push(b',');
             }
-            message.write(out);
+            message::write(message, out);
         }
         out.push(b']');
         if let Some(answer) = self.answer.as_deref().filter(|answer| !answer.is_empty()) {

@@ -1,11 +1,11 @@
 //! One pass over `results.jsonl`, whoever wrote it.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, BufReader};
 use std::path::Path;
 
 use aec_base::file::{Links, open_regular};
+use aec_base::jsonl::{Line, Reader};
 use aec_base::problem::Problem;
 
 use crate::results::FAMILY;
@@ -15,7 +15,7 @@ use crate::results::present::Present;
 use crate::results::problems::{self, at_line};
 
 /// Longest line that is read. One rollout of a thousand pictures fits.
-const LONGEST_LINE: u64 = 512 * 1024 * 1024;
+const LONGEST_LINE: usize = 512 * 1024 * 1024;
 
 /// What a file ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,70 +56,42 @@ pub fn scan(
         problems::error(23, format!("the results cannot be read: {error}")).in_file(path).fix(error.fix())
     })?;
     let refused = |error: io::Error| problems::refused(23, "read the results", path, &error);
-    let mut lines =
-        Lines { from: BufReader::with_capacity(256 * 1024, file), line: Vec::new(), number: 0, offset: 0 };
+    let mut lines = Reader::new(BufReader::with_capacity(256 * 1024, file));
     let mut rows =
         Rows { present: Present::default(), aggregate, unnumbered: Vec::new(), again: Vec::new(), count: 0 };
-    let mut tail = Tail::Whole;
-    while lines.next().map_err(refused)? {
-        let line = lines.line.as_slice();
-        if line.len() as u64 > LONGEST_LINE {
+    let (mut tail, mut length) = (Tail::Whole, 0);
+    while let Some(line) = lines.next_line(LONGEST_LINE).map_err(refused)? {
+        let Line { bytes, number, offset, .. } = line;
+        if line.is_too_long() {
             let what = format!("the line is longer than {LONGEST_LINE} bytes");
-            return Err(at_line(problems::error(MALFORMED, what), path, lines.number)
+            return Err(at_line(problems::error(MALFORMED, what), path, number)
                 .fix("this is far more than a rollout needs: check what wrote it"));
         }
-        if line.iter().all(u8::is_ascii_whitespace) {
+        length = line.end();
+        if bytes.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        match RowFacts::parse(line) {
+        match RowFacts::parse(bytes) {
             Ok(facts) => {
-                each(&facts, line);
-                rows.take(facts, lines.number).map_err(|problem| at_line(problem, path, lines.number))?;
-                if !line.ends_with(b"\n") {
+                each(&facts, bytes);
+                rows.take(facts, number).map_err(|problem| at_line(problem, path, number))?;
+                if !line.is_whole {
                     tail = Tail::Unended;
                 }
             }
-            Err(problem) if is_torn(&problem, line) && lines.is_last().map_err(refused)? => {
-                tail = Tail::Torn { offset: lines.offset };
+            Err(problem) if is_torn(&problem, bytes) && lines.is_at_end().map_err(refused)? => {
+                (tail, length) = (Tail::Torn { offset }, offset);
                 break;
             }
-            Err(problem) => return Err(at_line(problem, path, lines.number)),
+            Err(problem) => return Err(at_line(problem, path, number)),
         }
     }
-    let length = match tail {
-        Tail::Torn { offset } => offset,
-        _ => lines.offset + lines.line.len() as u64,
-    };
     rows.finish(path, tail, length)
 }
 
 /// Whether a line that is not JSON may be the beginning of a row, or what a crash leaves of one: bytes of 0.
 fn is_torn(problem: &Problem, line: &[u8]) -> bool {
     problem.id == Some(FAMILY.number(MALFORMED)) && matches!(line.trim_ascii_start().first(), Some(b'{' | 0))
-}
-
-struct Lines {
-    from: BufReader<File>,
-    line: Vec<u8>,
-    /// Of the line, counted from 1.
-    number: u64,
-    /// Where the line begins.
-    offset: u64,
-}
-
-impl Lines {
-    fn next(&mut self) -> io::Result<bool> {
-        self.offset += self.line.len() as u64;
-        self.line.clear();
-        // One huge line does not keep its memory for all that follow.
-        self.line.shrink_to(1024 * 1024);
-        self.number += 1;
-        Ok((&mut self.from).take(LONGEST_LINE + 1).read_until(b'\n', &mut self.line)? > 0)
-    }
-
-    fn is_last(&mut self) -> io::Result<bool> {
-        Ok(self.from.fill_buf()?.is_empty())
-    }
 }
 
 struct Rows {

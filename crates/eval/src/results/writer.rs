@@ -3,9 +3,6 @@
 //! One thread appends them in groups, each with one write and one sync, and replaces `metadata.json` at most once a
 //! second. `results.jsonl` is only ever appended to. The first error of the disk stops everything.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
@@ -13,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use aec_base::jsonl::Appender;
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
 
@@ -23,6 +21,7 @@ use crate::results::metadata::{Description, Metadata};
 use crate::results::problems;
 use crate::results::resume::OpenRun;
 use crate::results::summary::Summary;
+use crate::results::till::SpentSoFar;
 use crate::results::{METADATA_FILE, RESULTS_FILE};
 
 /// So many rows wait for the disk before those who bring more have to wait.
@@ -35,6 +34,9 @@ const GROUP_BYTES: usize = 1024 * 1024;
 /// Time between two versions of the metadata, at least; and so many times what one of them took.
 const METADATA_AGE: Duration = Duration::from_secs(1);
 const METADATA_SHARE: u32 = 20;
+
+/// How soon at least it is looked again whether there is something to tell.
+const LEAST_PAUSE: Duration = Duration::from_millis(200);
 
 /// A row on its way.
 #[derive(Debug)]
@@ -94,7 +96,7 @@ impl ResultsWriter {
     pub fn create(run: &Path, description: Description) -> Result<Self, Problem> {
         let lock = RunLock::take(run)?;
         let path = run.join(RESULTS_FILE);
-        let file = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = Appender::create(&path);
         let file = file.map_err(|error| problems::refused(36, "begin the results", &path, &error))?;
         let aggregate = Aggregate::new(description.rollouts_per_example, description.pass_threshold);
         Self::start(run, description, Begin { lock, file, aggregate, seconds: 0.0 })
@@ -105,7 +107,7 @@ impl ResultsWriter {
         let begun = run.metadata.date.clone().and_then(|date| Timestamp::try_from(date).ok());
         description.date = begun.unwrap_or(description.date);
         let path = run.path.join(RESULTS_FILE);
-        let file = OpenOptions::new().append(true).open(&path);
+        let file = Appender::open(&path);
         let file = file.map_err(|error| problems::refused(36, "continue the results", &path, &error))?;
         let seconds = run.metadata.time.unwrap_or_default().max(0.0);
         let begin = Begin { lock: run.lock, file, aggregate: run.aggregate, seconds };
@@ -125,6 +127,7 @@ impl ResultsWriter {
             told: Instant::now(),
             pause: METADATA_AGE,
             is_told: true,
+            told_spent: None,
             _lock: begin.lock,
         };
         // A run has both files from its first moment, so that it can be resumed whenever it is stopped.
@@ -232,7 +235,7 @@ impl Drop for ResultsWriter {
 /// What a run begins or continues with.
 struct Begin {
     lock: RunLock,
-    file: File,
+    file: Appender,
     aggregate: Aggregate,
     seconds: f64,
 }
@@ -240,7 +243,7 @@ struct Begin {
 /// What the thread works with.
 struct Work {
     path: PathBuf,
-    file: File,
+    file: Appender,
     description: Description,
     aggregate: Aggregate,
     shared: Arc<Shared>,
@@ -252,6 +255,8 @@ struct Work {
     pause: Duration,
     /// Whether the metadata has all rows.
     is_told: bool,
+    /// What was spent when the metadata was last written. Rollouts spend long before they have a row.
+    told_spent: Option<SpentSoFar>,
     _lock: RunLock,
 }
 
@@ -288,7 +293,8 @@ impl Work {
                 }
                 End::Closed => return self.write_metadata().map_err(|problem| self.fail(problem)),
             }
-            if !self.is_told && self.told.elapsed() >= self.pause {
+            let is_told = |work: &Self| work.is_told && work.told_spent == work.description.till.spent();
+            if self.told.elapsed() >= self.pause && !is_told(self) {
                 self.write_metadata().map_err(|problem| self.fail(problem))?;
             }
         }
@@ -303,8 +309,8 @@ impl Work {
     fn gather(&self, orders: &Receiver<Order>, lines: &mut Vec<u8>, facts: &mut Vec<Arc<RowFacts>>) -> End {
         let mut deadline = None;
         loop {
-            let order = match (deadline, self.is_told) {
-                (Some(deadline), _) => match orders.try_recv() {
+            let order = match deadline {
+                Some(deadline) => match orders.try_recv() {
                     // Being woken for each row would take longer than writing it.
                     Err(TryRecvError::Empty) if Instant::now() < deadline => {
                         std::thread::park_timeout(left(deadline));
@@ -314,8 +320,7 @@ impl Work {
                     Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
                     Ok(order) => Ok(order),
                 },
-                (None, false) => orders.recv_timeout(left(self.told + self.pause)),
-                (None, true) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                None => orders.recv_timeout(left(self.told + self.pause).max(LEAST_PAUSE)),
             };
             match order {
                 Ok(Order::Row(row)) => {
@@ -338,7 +343,7 @@ impl Work {
         if facts.is_empty() {
             return Ok(());
         }
-        self.append_whole(lines).map_err(|error| {
+        self.file.append_durably(lines).map_err(|error| {
             let path = self.path.join(RESULTS_FILE);
             problems::refused(38, "write the results", &path, &error)
                 .why("rows that are not on the disk would be lost, so the run was stopped")
@@ -352,26 +357,12 @@ impl Work {
         Ok(())
     }
 
-    /// Appends all lines or none, as far as the disk lets.
-    fn append_whole(&mut self, lines: &[u8]) -> io::Result<()> {
-        let file = self.file.metadata()?;
-        // Rows in a file that has no name any more are lost when it is closed.
-        if file.nlink() == 0 {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the file was removed"));
-        }
-        let written = self.file.write_all(lines).and_then(|()| self.file.sync_data());
-        if written.is_err() {
-            // What cannot be taken back now is put right when the run is resumed.
-            drop(self.file.set_len(file.len()));
-        }
-        written
-    }
-
     fn write_metadata(&mut self) -> Result<Metadata, Problem> {
         let begin = Instant::now();
         let summary = Arc::new(self.aggregate.summary());
         let seconds = self.earlier_seconds + self.begin.elapsed().as_secs_f64();
         let metadata = self.description.metadata(&summary, seconds);
+        self.told_spent.clone_from(&metadata.budget);
         metadata.write(&self.path.join(METADATA_FILE))?;
         *self.shared.summary.lock().unwrap_or_else(PoisonError::into_inner) = Some(summary);
         self.told = Instant::now();

@@ -15,8 +15,6 @@ use crate::worker::program;
 
 /// How long the interpreter may take.
 const LIMIT: Duration = Duration::from_mins(1);
-/// The longest project file that is read.
-const LONGEST_PROJECT: u64 = 1024 * 1024;
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -33,21 +31,10 @@ pub struct Discovered {
     pub local: bool,
     /// The directory of the module's file.
     pub package_directory: Option<PathBuf>,
-    /// The project file next to the module.
-    pub pyproject: Option<PathBuf>,
     /// The version of the installed package of that name.
     pub installed_version: Option<String>,
     /// Why looking for the module failed.
     pub problem: Option<String>,
-}
-
-/// What a project file says about evaluations, `[tool.verifiers.eval]`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EvalDefaults {
-    /// How many examples.
-    pub num_examples: Option<i64>,
-    /// How many rollouts of each.
-    pub rollouts_per_example: Option<i64>,
 }
 
 /// Looks for an environment in an interpreter and in a directory of environments.
@@ -102,47 +89,4 @@ impl Discovered {
         }
         None
     }
-
-    /// What the project file says about evaluations. What cannot be used is a warning and counts as absent.
-    pub fn eval_defaults(&self) -> (EvalDefaults, Vec<Problem>) {
-        self.pyproject.as_deref().map_or_else(Default::default, read_defaults)
-    }
-}
-
-fn read_defaults(path: &Path) -> (EvalDefaults, Vec<Problem>) {
-    let warning = |what: String| {
-        Problem::warning(what)
-            .id(FAMILY.number(51))
-            .why("the defaults of the environment are not used")
-            .fix("write whole numbers, or leave the keys out")
-            .in_file(path)
-    };
-    let text = match std::fs::metadata(path).map(|data| data.len()) {
-        Ok(length) if length > LONGEST_PROJECT => Err(format!("it is longer than {LONGEST_PROJECT} bytes")),
-        _ => std::fs::read_to_string(path).map_err(|error| error.to_string()),
-    };
-    let table = text.and_then(|text| text.parse::<toml::Table>().map_err(|error| error.message().to_owned()));
-    let table = match table {
-        Ok(table) => table,
-        Err(reason) => return (EvalDefaults::default(), vec![warning(format!("cannot read it: {reason}"))]),
-    };
-    let mut problems = Vec::new();
-    let mut found: Option<&toml::Value> = table.get("tool");
-    for key in ["verifiers", "eval"] {
-        found = found.and_then(|value| value.get(key));
-    }
-    let mut number = |key: &str| match found.and_then(|eval| eval.get(key)) {
-        None => None,
-        Some(toml::Value::Integer(number)) => Some(*number),
-        Some(other) => {
-            problems
-                .push(warning(format!("`tool.verifiers.eval.{key}` must be a whole number, not {other}")));
-            None
-        }
-    };
-    let defaults = EvalDefaults {
-        num_examples: number("num_examples"),
-        rollouts_per_example: number("rollouts_per_example"),
-    };
-    (defaults, problems)
 }

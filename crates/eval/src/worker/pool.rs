@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
+use aec_http::pause::{Rule, chance};
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value};
 use tokio::runtime::Handle;
@@ -325,13 +326,8 @@ impl Shared {
     /// Starts a worker again until it is loaded or no more restarts are left.
     async fn restart(self: Arc<Self>, index: usize, mut attempt: u32) {
         loop {
-            let backoff = self
-                .setup
-                .limits
-                .backoff
-                .saturating_mul(1 << attempt.saturating_sub(1).min(16))
-                .min(LONGEST_BACKOFF);
-            tokio::time::sleep(backoff).await;
+            let pauses = Rule::new(self.setup.limits.backoff, LONGEST_BACKOFF);
+            tokio::time::sleep(pauses.own_wait(attempt, chance())).await;
             match self.launch(index).await {
                 Ok(loaded) => {
                     if self.digest.get().is_some_and(|first| *first != loaded.examples_digest) {

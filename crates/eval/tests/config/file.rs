@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::common::{problems, read, shown};
-use aec_eval::config::{EvalOptions, Workers, parse_eval_file, read_eval_file};
+use aec_eval::config::{EvalOptions, Switch, Workers, parse_eval_file, read_eval_file};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -87,27 +87,28 @@ fn every_key_is_read() {
         max_concurrent: Some(0),
         max_concurrent_generation: Some(3),
         max_concurrent_scoring: Some(4),
-        independent_scoring: Some(true),
-        no_interleave_scoring: Some(true),
+        independent_scoring: true.into(),
+        no_interleave_scoring: true.into(),
         max_retries: Some(0),
         num_workers: Some(Workers::Auto),
         timeout: Some(2.5),
         python: Some("python3".into()),
         output_dir: Some("out".into()),
         state_columns: Some(vec!["a".into(), "b".into()]),
-        save_results: Some(true),
-        resume: Some(true),
+        save_results: true.into(),
+        resume: true.into(),
         resume_path: Some("out/x".into()),
-        save_to_hf_hub: Some(false),
+        save_to_hf_hub: Switch(Some(false)),
         hf_hub_dataset_name: Some("o/d".into()),
-        shuffle: Some(true),
+        shuffle: true.into(),
         shuffle_seed: Some(5),
         seed: Some(-5),
-        verbose: Some(true),
-        disable_tui: Some(true),
-        disable_env_server: Some(true),
+        verbose: true.into(),
+        disable_tui: true.into(),
+        disable_env_server: true.into(),
         heartbeat_url: Some("https://status.example.com/ping".into()),
         ledger: Some("exp".into()),
+        ..EvalOptions::default()
     };
     assert_eq!(options, expected);
     assert_eq!(options.said().len(), 42, "all but endpoint_id");

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::common::read;
 use aec_base::problem::Problem;
 use aec_eval::config::{
-    Environment, EvalOptions, Headers, Limit, ModelChoice, Resume, Workers, display_name, module_name,
-    parse_headers, parse_headers_from_state, parse_json_object,
+    Environment, EvalOptions, Headers, Limit, ModelChoice, Resume, Switch, Workers, display_name,
+    module_name, parse_json_object,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -38,16 +39,19 @@ fn shown(problems: &[Problem]) -> String {
 fn what_is_said_above_wins_field_by_field() {
     let base = EvalOptions {
         num_examples: Some(7),
-        verbose: Some(true),
+        verbose: Switch(Some(true)),
         env_args: map(&json!({"a": 1, "b": 2})),
         ..named("base")
     };
-    let upper =
-        EvalOptions { verbose: Some(false), env_args: map(&json!({"c": 3})), ..EvalOptions::default() };
+    let upper = EvalOptions {
+        verbose: Switch(Some(false)),
+        env_args: map(&json!({"c": 3})),
+        ..EvalOptions::default()
+    };
     let merged = upper.over(base);
     assert_eq!(merged.env_id.as_deref(), Some("base"));
     assert_eq!(merged.num_examples, Some(7));
-    assert_eq!(merged.verbose, Some(false));
+    assert_eq!(merged.verbose, Switch(Some(false)));
     assert_eq!(json!(merged.env_args), json!({"c": 3}), "maps replace each other");
 }
 
@@ -95,6 +99,80 @@ fn sampling_arguments_beat_plain_fields_of_their_layer_only() {
     assert_eq!(json!(sampling), json!({"top_p": 0.9, "max_tokens": 10, "temperature": 0.5}));
 }
 
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    options: EvalOptions,
+}
+
+#[test]
+fn a_command_line_and_a_file_say_the_same() {
+    let line = [
+        "eval",
+        "-m",
+        "m",
+        "-n",
+        "-1",
+        "-r",
+        "2",
+        "-s",
+        "-T",
+        "1",
+        "-t",
+        "10",
+        "-S",
+        r#"{"top_p": 0.5}"#,
+        "--header",
+        "X-A: 1",
+        "-a",
+        r#"{"x": [1]}"#,
+        "-w",
+        "auto",
+        "--shuffle",
+        "--shuffle-seed",
+        "-5",
+        "-iN",
+        "--timeout",
+        "2.5",
+        "-d",
+        "-C",
+        "a, b",
+        "-o",
+        "out",
+        "--ledger",
+        "exp",
+    ];
+    let said = <Line as clap::Parser>::parse_from(line).options;
+    let file = read(
+        r#"
+        [[eval]]
+        env_id = "a"
+        model = "m"
+        num_examples = -1
+        rollouts_per_example = 2
+        save_results = true
+        temperature = 1
+        max_tokens = 10
+        sampling_args = { top_p = 0.5 }
+        header = ["X-A: 1"]
+        env_args = { x = [1] }
+        num_workers = "auto"
+        shuffle = true
+        shuffle_seed = -5
+        independent_scoring = true
+        no_interleave_scoring = true
+        timeout = 2.5
+        disable_tui = true
+        state_columns = ["a", "b"]
+        output_dir = "out"
+        ledger = "exp"
+        "#,
+    );
+    assert_eq!(said.over(named("a")).resolve(), file[0].clone().resolve());
+    let nothing = <Line as clap::Parser>::parse_from(["eval"]).options;
+    assert_eq!(nothing, EvalOptions::default(), "a flag that is not there says nothing");
+}
+
 #[test]
 fn said_names_the_fields_that_are_set() {
     assert!(EvalOptions::default().said().is_empty());
@@ -111,22 +189,13 @@ fn built_in_defaults() {
     assert_eq!(settings.max_concurrent, Limit::AtMost(32));
     assert_eq!(settings.max_concurrent_generation, Limit::AtMost(32));
     assert_eq!(settings.max_concurrent_scoring, Limit::AtMost(32));
-    assert_eq!((settings.max_retries, settings.num_workers, settings.shuffle_seed), (0, 1, 0));
+    assert_eq!((settings.num_workers, settings.shuffle), (1, None));
     assert_eq!(settings.env_dir_path, PathBuf::from("./environments"));
-    assert_eq!(settings.endpoints_path, PathBuf::from("./configs/endpoints.toml"));
-    assert!(!settings.endpoints_path_is_said);
     assert_eq!(settings.resume, Resume::No);
     assert_eq!((settings.timeout, settings.sampling_args.len(), settings.headers.len()), (None, 0, 0));
-    let flags = [
-        settings.shuffle,
-        settings.verbose,
-        settings.disable_tui,
-        settings.save_results,
-        settings.save_to_hf_hub,
-        settings.independent_scoring,
-        settings.no_interleave_scoring,
-    ];
-    assert_eq!(flags, [false; 7]);
+    assert_eq!(settings.said, named("my-env"), "nothing is said that was not said");
+    let shuffled = |seed| EvalOptions { shuffle: true.into(), shuffle_seed: seed, ..named("a") }.resolve();
+    assert_eq!((shuffled(None).unwrap().shuffle, shuffled(Some(4)).unwrap().shuffle), (Some(0), Some(4)));
 }
 
 #[test]
@@ -148,7 +217,7 @@ fn limits_follow_the_concurrency() {
 #[test]
 fn workers_and_the_flag_for_one_process() {
     let workers = |workers, one| {
-        EvalOptions { num_workers: Some(workers), disable_env_server: one, ..named("a") }
+        EvalOptions { num_workers: Some(workers), disable_env_server: Switch(one), ..named("a") }
             .resolve()
             .unwrap()
             .num_workers
@@ -161,11 +230,12 @@ fn workers_and_the_flag_for_one_process() {
 #[test]
 fn resuming() {
     let path = Some(PathBuf::from("outputs/x"));
-    let resume = |resume, resume_path| EvalOptions { resume, resume_path, ..named("a") }.resolve();
+    let resume =
+        |resume, resume_path| EvalOptions { resume: Switch(resume), resume_path, ..named("a") }.resolve();
     assert_eq!(resume(Some(true), None).unwrap().resume, Resume::Latest);
     assert_eq!(resume(None, path.clone()).unwrap().resume, Resume::Path("outputs/x".into()));
     assert!(resume(Some(false), path.clone()).is_err());
-    let no = || EvalOptions { resume: Some(false), ..EvalOptions::default() };
+    let no = || EvalOptions { resume: Switch(Some(false)), ..EvalOptions::default() };
     let run = || EvalOptions { resume_path: path.clone(), ..EvalOptions::default() };
     assert_eq!(no().over(run()), no(), "the wish to start anew beats a path below it");
     assert_eq!(run().over(no()), run());
@@ -254,26 +324,36 @@ fn the_name_of_an_evaluation_is_shown_first() {
 }
 
 #[test]
-fn headers_of_the_command_line() {
-    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
-    let parsed = parse_headers("--header", &lines(&["X-A: 1", "X-B:http://x:1", "X-Empty:"])).unwrap();
-    assert_eq!(parsed, headers(&[("X-A", "1"), ("X-B", "http://x:1"), ("X-Empty", "")]));
-    let parsed = parse_headers_from_state("--header-from-state", &lines(&["X-S: example_id"])).unwrap();
-    assert_eq!(parsed, headers(&[("X-S", "example_id")]));
-    let mut problems = parse_headers("--header", &lines(&["hidden", "X-A: 1", "x-a: 2", ": 3"])).unwrap_err();
-    problems.extend(parse_headers_from_state("--header-from-state", &lines(&["X-S:"])).unwrap_err());
-    insta::assert_snapshot!(shown(&problems), @r#"
-    R014 a text in `--header` is not of the form "Name: Value"
+fn headers_as_lines() {
+    let lines = |lines: &[&str]| Some(lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
+    let options = EvalOptions {
+        header: lines(&["X-A: 1", "X-B:http://x:1", "X-Empty:"]),
+        headers: Some(headers(&[("x-a", "table"), ("X-C", "3")])),
+        header_from_state: lines(&["X-S: example_id"]),
+        ..named("a")
+    };
+    let settings = options.resolve().unwrap();
+    let expected = headers(&[("X-A", "1"), ("X-C", "3"), ("X-B", "http://x:1"), ("X-Empty", "")]);
+    assert_eq!(settings.headers, expected, "lines beat the table");
+    assert_eq!(settings.said.headers_from_state, Some(headers(&[("X-S", "example_id")])));
+    let wrong = EvalOptions {
+        header: lines(&["hidden", "X-A: 1", "x-a: 2", ": 3"]),
+        header_from_state: lines(&["X-S:"]),
+        ..EvalOptions { env_id: Some("a".into()), ..EvalOptions::default() }
+    };
+    insta::assert_snapshot!(shown(&wrong.resolve().unwrap_err()), @r#"
+    R014 a text in `header` is not of the form "Name: Value"
       fix: write the name, a colon and the value
-    R014 the header `x-a` is twice in `--header`
+    R014 the header `x-a` is twice in `header`
       fix: keep one of them
-    R014 "" in `--header` cannot be the name of a header
+    R014 "" in `header` cannot be the name of a header
       fix: use letters, digits and -
-    R014 the header `X-S` in `--header-from-state` names no key of the state
+    R014 the header `X-S` in `header_from_state` names no key of the state
       fix: write the key, such as example_id
     "#);
     let many: Vec<String> = (0..102).map(|n| format!("X-{n}: 1")).collect();
-    assert_eq!(parse_headers("--header", &many).unwrap_err().len(), 2);
+    let many = EvalOptions { header: Some(many), ..named("a") };
+    assert_eq!(many.resolve().unwrap_err().len(), 1);
 }
 
 #[test]

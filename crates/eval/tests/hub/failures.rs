@@ -137,7 +137,7 @@ async fn a_silent_hub_is_not_waited_for_for_ever() {
     let short = HubOptions { attempts: 2, answer_timeout: Duration::from_millis(20), ..options() };
     let error = publish(&account.unwrap(), &stage.publication(None), &short).await.unwrap_err();
     let (id, text) = said(&error);
-    assert!(id == "R079" && text.contains("nothing within 0.02 seconds"), "{text}");
+    assert!(id == "R079" && text.contains("no answer within 0.02 seconds"), "{text}");
 }
 
 #[tokio::test]

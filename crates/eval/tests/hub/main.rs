@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use aec_base::secret::Redactor;
 use aec_eval::hub::{Account, HubError, HubOptions, Publication, Published, Visibility, publish};
+use aec_http::pause::Rule;
 use aec_test::hub::StandIn;
 use tempfile::TempDir;
 
@@ -78,8 +79,7 @@ impl Stage {
 fn options() -> HubOptions {
     HubOptions {
         attempts: 3,
-        first_pause: Duration::from_millis(1),
-        longest_pause: Duration::from_secs(1),
+        pauses: Rule::new(Duration::from_millis(1), Duration::from_secs(1)),
         ..HubOptions::default()
     }
 }

@@ -33,7 +33,7 @@ fn keys_stand_in_their_order() {
     aggregate.add(&RowFacts::of(&errored(0, 1)));
     let mut how = description(1, 2);
     how.name = Some("mine".to_owned());
-    how.cost = Some(Cost { input_usd: 0.5, output_usd: 1.0, total_usd: 1.5 });
+    how.till.earlier = Some(Cost { input_usd: 0.5, output_usd: 1.0, total_usd: 1.5 });
     let metadata = how.metadata(&aggregate.summary(), 3.5);
     let value = serde_json::to_value(&metadata).unwrap();
     let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();

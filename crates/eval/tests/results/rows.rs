@@ -1,10 +1,11 @@
 //! Rows are written as verifiers writes them.
 
 use aec_eval::results::facts::RowFacts;
-use aec_eval::results::message::{Content, Message, Role, ToolCall};
 use aec_eval::results::number::Finite;
 use aec_eval::results::row::{RolloutRow, RowError, TokenUsage, ToolDefs, adopt, example_column};
 use aec_eval::results::timing::{Span, Timing};
+use aec_ledger::transcript::chat::{Message, Role};
+use aec_model::message::ToolCall;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -35,11 +36,11 @@ fn message_of(value: &Value) -> Message {
     };
     Message {
         role,
-        content: Content::Text(text(&value["content"])),
-        reasoning_content: value["reasoning_content"].as_str().map(ToOwned::to_owned),
-        thinking_blocks: None,
+        text: text(&value["content"]),
+        reasoning: value["reasoning_content"].as_str().map(ToOwned::to_owned),
         tool_calls: value["tool_calls"].as_array().into_iter().flatten().map(call).collect(),
         tool_call_id: value["tool_call_id"].as_str().map(ToOwned::to_owned),
+        ..Message::default()
     }
 }
 
@@ -192,13 +193,13 @@ fn tool_calls_are_texts_as_python_writes_them() {
     };
     let mut message = Message::text(Role::Assistant, "");
     message.tool_calls = vec![call.clone(), call];
-    let mut written = Vec::new();
-    message.write(&mut written);
-    let read: Value = serde_json::from_slice(&written).unwrap();
+    let mut written = row(0, 0, 1.0);
+    written.completion = vec![message];
+    let read: Value = serde_json::from_slice(&line(&written)).unwrap();
     // `json.dumps({"id": "call\x01", "name": "größe", "arguments": '{"a": "😀\\n"}\n'})`
     let expected =
         r#"{"id": "call\u0001", "name": "gr\u00f6\u00dfe", "arguments": "{\"a\": \"\ud83d\ude00\\n\"}\n"}"#;
-    assert_eq!(read["tool_calls"], json!([expected, expected]));
+    assert_eq!(read["completion"][0]["tool_calls"], json!([expected, expected]));
 }
 
 #[test]
@@ -243,7 +244,7 @@ proptest! {
     fn any_text_comes_back(text in ".*", name in "\\PC*", value in proptest::num::f64::NORMAL) {
         let mut written = row(i64::MIN, u32::MAX, value);
         written.completion = vec![Message {
-            reasoning_content: Some(text.clone()),
+            reasoning: Some(text.clone()),
             tool_calls: vec![ToolCall { id: text.clone(), name: name.clone(), arguments: text.clone() }],
             ..Message::text(Role::Assistant, text.clone())
         }];

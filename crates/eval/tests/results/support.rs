@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use aec_base::timestamp::Timestamp;
 use aec_eval::results::facts::RowFacts;
-use aec_eval::results::message::{Message, Role};
 use aec_eval::results::metadata::{Description, VersionInfo};
 use aec_eval::results::number::Finite;
 use aec_eval::results::row::{RolloutRow, RowError, TokenUsage, ToolDefs};
+use aec_eval::results::till::Till;
 use aec_eval::results::timing::{Span, Timing};
 use aec_eval::results::writer::ReadyRow;
+use aec_ledger::transcript::chat::{Message, Role};
 use serde_json::value::RawValue;
 use serde_json::{Map, json};
 
@@ -120,7 +121,7 @@ pub(crate) fn description(num_examples: u64, rollouts_per_example: u32) -> Descr
         name: None,
         shuffle: false,
         shuffle_seed: None,
-        cost: None,
+        till: Till::default(),
         date: Timestamp::from_seconds(1_800_000_000),
         configuration,
     }

@@ -28,7 +28,7 @@ fn rows_are_on_the_disk_after_a_flush_and_metadata_at_the_end() {
 
     writer.try_write(ready(&row(1, 1, 0.5))).unwrap();
     let mut last = description(2, 2);
-    last.cost = Some(Cost { total_usd: 2.0, ..Cost::default() });
+    last.till.earlier = Some(Cost { total_usd: 2.0, ..Cost::default() });
     let metadata = writer.finish(last).unwrap();
     assert_eq!((metadata.complete, metadata.rollouts, metadata.avg_error), (Some(true), Some(4), Some(0.25)));
     assert_eq!(metadata.cost.unwrap().total_usd, 2.0);

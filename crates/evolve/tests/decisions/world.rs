@@ -112,6 +112,7 @@ pub(crate) fn settings(strategy: Strategy) -> Settings {
         sandbox: SandboxChoice::Namespaces,
         timeout_override: None,
         memory_mb: None,
+        answer_order: aec_judge::settle::order::AnswerOrder::PRESENT,
         batch_size: 5,
         max_cycles: 10,
         stagnation_window: Some(5),

@@ -6,16 +6,17 @@ use std::io;
 use aec_base::file::{Links, read_text};
 use aec_base::problem::Problem;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::outcome::{Boundary, Ending, Fault};
 use aec_judge::verdict::Outcome;
-use aec_ledger::record::{Boundary, Cost, Fault, Timing, TrialRecord};
-use aec_run::agent_entry::RESULT_FILE;
-use aec_run::conversation::CONVERSATION_FILE;
-use aec_run::elsewhere::{Ending, Returned, loop_ending, read_events, record};
+use aec_ledger::record::{Cost, Timing, TrialRecord};
+use aec_ledger::transcript::conversation::CONVERSATION_FILE;
+use aec_ledger::transcript::{self, Event, TRAJECTORY_FILE};
+use aec_run::agent_entry::{RESULT_FILE, source_of_word};
+use aec_run::elsewhere::{Returned, loop_ending, record};
 use aec_run::experiment::Harness;
 use aec_run::import::Verification;
 use aec_run::plan::PlannedTrial;
 use aec_run::task::PreparedTask;
-use aec_run::trajectory::{Event, TRAJECTORY_FILE};
 use aec_run::trial::Shared;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
@@ -73,6 +74,7 @@ pub(crate) fn record_of(
         ending,
         workspace: workspace.as_deref(),
         ours: if is_loop { &OURS } else { &[] },
+        published: report.get("output_source").and_then(Value::as_str).and_then(source_of_word),
         events,
         note: note(trial),
         timeout_sec: own.map_or(timeout, |own| own.min(timeout)),
@@ -114,7 +116,7 @@ fn events(trial: &Trial) -> Vec<Event> {
     let mut places = vec![trial.path.join("agent").join(TRAJECTORY_FILE)];
     places.extend(trial.workspace().map(|workspace| workspace.join(TRAJECTORY_FILE)));
     let text = places.iter().find_map(|place| read_text(place, EVENTS_LIMIT, Links::Refuse).ok());
-    read_events(&text.unwrap_or_default())
+    transcript::read(text.unwrap_or_default().as_bytes())
 }
 
 /// Names and ids that Harbor drew are kept out of the events: those of the same work are then the same.

@@ -2,10 +2,12 @@
 //!
 //! Every check, its order and its text are those of `Sheet` in `python/verify.py`.
 
+use aec_base::json::float_text;
+
 use super::MAX_ITEMS;
 use super::relaxed::{Parser, Value};
 use super::spec::{Kind, SCALARS, Scalar, Want, kind_of, own_keys, scalar};
-use super::text::{compact, float_text};
+use super::text::compact;
 
 /// Types of a field, in the order that messages list them.
 const KINDS: [&str; 7] = ["number", "integer", "boolean", "choice", "text", "list", "table"];

@@ -3,6 +3,8 @@
 //! Only the grammar is decided here, by hand; what it accepts is then read by the standard library, which rounds
 //! exactly as Python does.
 
+use aec_base::decimal::Decimal;
+
 use super::MAX_NUMERAL;
 use super::relaxed::trim;
 use super::text::{is_minus, is_space};
@@ -16,36 +18,17 @@ pub(super) struct Numeral {
     pub(super) rest: String,
 }
 
-/// One form for every way to write a decimal number, so that whole numbers of any size compare exactly.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Decimal {
-    pub(super) negative: bool,
-    pub(super) digits: String,
-    pub(super) exponent: i64,
-}
-
 impl Numeral {
     /// The number as a float; infinite if it is too large for one.
     pub(super) fn real(&self) -> f64 {
-        real(self.negative, &self.digits, self.exponent)
+        let size = self.decimal().absolute().to_f64();
+        if self.negative { -size } else { size }
     }
 
     /// The number in its one form.
     pub(super) fn decimal(&self) -> Decimal {
-        let short = self.digits.trim_end_matches('0');
-        if short.is_empty() {
-            return Decimal { negative: false, digits: String::new(), exponent: 0 };
-        }
-        let dropped = i64::try_from(self.digits.len() - short.len()).unwrap_or_default();
-        Decimal { negative: self.negative, digits: short.to_owned(), exponent: self.exponent + dropped }
+        Decimal::new(self.negative, &self.digits, self.exponent)
     }
-}
-
-/// The float nearest to a decimal number.
-pub(super) fn real(negative: bool, digits: &str, exponent: i64) -> f64 {
-    let digits = if digits.is_empty() { "0" } else { digits };
-    let text = format!("{}{digits}e{exponent}", if negative { "-" } else { "" });
-    text.parse().unwrap_or(f64::INFINITY)
 }
 
 /// Where the run of ASCII digits that begins at `i` ends.

@@ -1,7 +1,9 @@
 //! What one given value says, before it is compared with the expected one.
 
+use aec_base::decimal::Decimal;
+
 use super::answers::{Column, Field, Shape};
-use super::numeral::{Decimal, numeral};
+use super::numeral::numeral;
 use super::relaxed::Value;
 use super::report::Status;
 use super::spec::{Kind, Scalar, Want, named};

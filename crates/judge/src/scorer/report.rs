@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::text::float_text;
+use aec_base::json::{float_text, push_text};
 
 /// How a field came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,29 +97,30 @@ pub struct Score {
 impl Score {
     /// The text of `details.json`.
     pub fn to_details_json(&self) -> String {
-        let mut json = String::with_capacity(64 + 128 * self.fields.len());
-        json.push_str("{\"reward\": ");
-        json.push_str(&float_text(self.reward));
-        json.push_str(", \"fields\": {");
+        let mut json = Vec::with_capacity(64 + 128 * self.fields.len());
+        json.extend_from_slice(b"{\"reward\": ");
+        json.extend_from_slice(float_text(self.reward).as_bytes());
+        json.extend_from_slice(b", \"fields\": {");
         for (at, field) in self.fields.iter().enumerate() {
-            json.push_str(if at == 0 { "" } else { ", " });
-            quote(&field.name, &mut json);
-            json.push_str(": {\"score\": ");
-            json.push_str(&float_text(field.score));
-            json.push_str(", \"status\": ");
-            quote(field.status.as_str(), &mut json);
-            json.push_str(", \"expected\": ");
-            quote(&field.expected, &mut json);
-            json.push_str(", \"got\": ");
-            quote_or_null(field.got.as_deref(), &mut json);
-            json.push_str(", \"message\": ");
-            quote(&field.message, &mut json);
-            json.push('}');
+            json.extend_from_slice(if at == 0 { b"" } else { b", " });
+            push_text(&mut json, &field.name);
+            json.extend_from_slice(b": {\"score\": ");
+            json.extend_from_slice(float_text(field.score).as_bytes());
+            json.extend_from_slice(b", \"status\": ");
+            push_text(&mut json, field.status.as_str());
+            json.extend_from_slice(b", \"expected\": ");
+            push_text(&mut json, &field.expected);
+            json.extend_from_slice(b", \"got\": ");
+            push_text_or_null(&mut json, field.got.as_deref());
+            json.extend_from_slice(b", \"message\": ");
+            push_text(&mut json, &field.message);
+            json.push(b'}');
         }
-        json.push_str("}, \"problem\": ");
-        quote_or_null(self.problem.as_deref(), &mut json);
-        json.push_str("}\n");
-        json
+        json.extend_from_slice(b"}, \"problem\": ");
+        push_text_or_null(&mut json, self.problem.as_deref());
+        json.extend_from_slice(b"}\n");
+        // Nothing but texts went into it.
+        String::from_utf8(json).unwrap_or_default()
     }
 
     /// The text of `reward.json`.
@@ -128,27 +129,9 @@ impl Score {
     }
 }
 
-fn quote_or_null(text: Option<&str>, json: &mut String) {
+fn push_text_or_null(json: &mut Vec<u8>, text: Option<&str>) {
     match text {
-        Some(text) => quote(text, json),
-        None => json.push_str("null"),
+        Some(text) => push_text(json, text),
+        None => json.extend_from_slice(b"null"),
     }
-}
-
-fn quote(text: &str, json: &mut String) {
-    json.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => json.push_str("\\\""),
-            '\\' => json.push_str("\\\\"),
-            '\n' => json.push_str("\\n"),
-            '\r' => json.push_str("\\r"),
-            '\t' => json.push_str("\\t"),
-            '\u{8}' => json.push_str("\\b"),
-            '\u{c}' => json.push_str("\\f"),
-            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => json.push(c),
-        }
-    }
-    json.push('"');
 }

@@ -1,7 +1,9 @@
 //! What is expected of one value: its type, unit, tolerance and words, and the expected value itself.
 
+use aec_base::decimal::Decimal;
+
 use super::answers::{AnswersError, Number, flag, get, need, number, only, text, texts};
-use super::numeral::{Decimal, numeral, real};
+use super::numeral::numeral;
 use super::relaxed::Value;
 use super::text::{compact, squeeze};
 use super::units::{PLAIN, Unit, temperature, unit_of};
@@ -208,13 +210,11 @@ impl Scalar {
                     other => number(other).and_then(|number| numeral(&number.text)),
                 };
                 let form = read.filter(|read| read.rest.is_empty()).map(|read| read.decimal());
-                let Some(form) = form.filter(|form| (0..=64).contains(&form.exponent)) else {
+                let Some((form, shown)) = form.and_then(|form| form.whole_text(64).map(|text| (form, text)))
+                else {
                     return Err(AnswersError::at(place, "the expected value must be a whole number"));
                 };
-                let digits = if form.digits.is_empty() { "0" } else { &form.digits };
-                let zeros = "0".repeat(usize::try_from(form.exponent).unwrap_or_default());
-                let shown = format!("{}{digits}{zeros}", if form.negative { "-" } else { "" });
-                let value = real(form.negative, &form.digits, form.exponent);
+                let value = form.to_f64();
                 Ok((Want::Integer { form, value }, with_unit(shown)))
             }
             Kind::Boolean(_) => match value {
@@ -255,7 +255,7 @@ impl Tolerance {
         {
             // Half a unit in the last figure, from the decimal text: logarithms differ between libraries.
             let places = i64::try_from(read.digits.len()).unwrap_or_default();
-            bound = bound.max(real(false, "5", read.exponent + places - figures - 1));
+            bound = bound.max(Decimal::new(false, "5", read.exponent + places - figures - 1).to_f64());
         }
         bound
     }

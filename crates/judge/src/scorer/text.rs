@@ -91,16 +91,6 @@ pub(super) fn shorten(text: String) -> String {
     }
 }
 
-/// The shortest text that reads back as the same number, spelled like Python's `repr`.
-pub(super) fn float_text(x: f64) -> String {
-    let text = format!("{x:?}");
-    let Some((mantissa, exponent)) = text.split_once('e') else { return text };
-    match exponent.strip_prefix('-') {
-        Some(digits) => format!("{mantissa}e-{digits:0>2}"),
-        None => format!("{mantissa}e+{exponent:0>2}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,23 +115,6 @@ mod tests {
         ] {
             assert_eq!(squeeze(text), squeezed, "{text:?}");
             assert_eq!(compact(text), compacted, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn floats_are_spelled_like_python() {
-        for (x, text) in [
-            (1.0, "1.0"),
-            (-0.0, "-0.0"),
-            (0.1, "0.1"),
-            (0.0001, "0.0001"),
-            (0.00001, "1e-05"),
-            (1e15, "1000000000000000.0"),
-            (1e16, "1e+16"),
-            (1.5e-300, "1.5e-300"),
-            (123_456_789.125, "123456789.125"),
-        ] {
-            assert_eq!(float_text(x), text);
         }
     }
 

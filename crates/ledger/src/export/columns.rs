@@ -106,7 +106,7 @@ impl Of<'_> {
         &self.0.record
     }
 
-    fn fault(&self) -> Option<&crate::record::Fault> {
+    fn fault(&self) -> Option<&aec_judge::settle::outcome::Fault> {
         self.record().fault.as_ref()
     }
 

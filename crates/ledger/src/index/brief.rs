@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 
 use aec_base::digest::Digest;
+use aec_judge::settle::order::AnswerOrder;
 use aec_judge::verdict::Outcome;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
 
 use super::query::Filter;
-use super::row::foreign;
+use super::row::{foreign, order};
 use super::{Index, IndexError};
 
 const COLUMNS: &str = "experiment_id, trial_id, attempt, repetition, task_number, agent_number, dataset_id, outcome, \
@@ -81,6 +82,8 @@ pub struct SharedAgent {
     pub adapter: String,
     /// The model.
     pub model: Option<String>,
+    /// Which of several answers counted.
+    pub answer_order: AnswerOrder,
 }
 
 impl Index {
@@ -139,8 +142,8 @@ fn tasks(connection: &Connection) -> rusqlite::Result<HashMap<i64, SharedTask>> 
 }
 
 fn agents(connection: &Connection) -> rusqlite::Result<HashMap<i64, SharedAgent>> {
-    let mut query =
-        connection.prepare("SELECT agent_number, agent, agent_digest, adapter, model FROM agents")?;
+    let mut query = connection
+        .prepare("SELECT agent_number, agent, agent_digest, adapter, model, answer_order FROM agents")?;
     let agents = query.query_map([], |row| {
         Ok(SharedAgent {
             number: row.get(0)?,
@@ -148,6 +151,7 @@ fn agents(connection: &Connection) -> rusqlite::Result<HashMap<i64, SharedAgent>
             digest: row.get::<_, [u8; 32]>(2)?.into(),
             adapter: row.get(3)?,
             model: row.get(4)?,
+            answer_order: order(row, 5)?,
         })
     })?;
     agents.map(|agent| agent.map(|agent| (agent.number, agent))).collect()

@@ -3,6 +3,7 @@
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::order::AnswerOrder;
 use aec_judge::verdict::Outcome;
 use rusqlite::types::{Type, Value};
 use serde::Serialize;
@@ -45,6 +46,9 @@ pub struct Row {
     pub adapter: String,
     /// The model.
     pub model: Option<String>,
+    /// Which of several answers counted.
+    #[serde(skip)]
+    pub answer_order: AnswerOrder,
     /// The dataset.
     pub dataset_id: Option<String>,
     /// What became of it.
@@ -84,7 +88,7 @@ pub(super) const TASKS: [&str; 6] =
     ["task_id", "task_revision", "domain", "difficulty", "visibility", "family"];
 
 /// The columns of an agent, which many records share.
-pub(super) const AGENTS: [&str; 4] = ["agent", "agent_digest", "adapter", "model"];
+pub(super) const AGENTS: [&str; 5] = ["agent", "agent_digest", "adapter", "model", "answer_order"];
 
 /// The columns that every record has for itself. [`Row::take`] wants them first, then those of its task and its agent.
 pub(super) const COLUMNS: [&str; 22] = [
@@ -133,6 +137,7 @@ impl Row {
             agent_digest: record.agent.digest,
             adapter: record.agent.adapter.clone(),
             model: record.agent.model.clone(),
+            answer_order: record.outputs.answer_order,
             dataset_id: record.dataset_id.clone(),
             outcome: record.outcome,
             fault_boundary: fault.map(|fault| fault.boundary.name().to_owned()),
@@ -208,6 +213,7 @@ impl Row {
             digest(self.agent_digest),
             text(&self.adapter),
             maybe(self.model.as_ref()),
+            text(self.answer_order.name()),
         ]
     }
 
@@ -234,6 +240,7 @@ impl Row {
             agent_digest: digest(agent + 1)?,
             adapter: row.get(agent + 2)?,
             model: row.get(agent + 3)?,
+            answer_order: order(row, agent + 4)?,
             dataset_id: row.get(6)?,
             outcome: outcome(row, 7)?,
             fault_boundary: row.get(8)?,
@@ -285,6 +292,11 @@ pub(super) fn outcome(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<Ou
     let text: String = row.get(at)?;
     let known = Outcome::ALL.into_iter().find(|outcome| outcome.name() == text);
     known.ok_or_else(|| foreign(at, format!("{text} is not an outcome")))
+}
+
+pub(super) fn order(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<AnswerOrder> {
+    let text: String = row.get(at)?;
+    AnswerOrder::parse(&text).ok_or_else(|| foreign(at, format!("{text} is not an order of answers")))
 }
 
 /// A value that we never wrote: somebody else changed the index.

@@ -14,7 +14,7 @@ use super::IndexError;
 use super::row::{AGENTS, COLUMNS, Row, TASKS, moment};
 
 /// The format of the tables. Another one is made anew.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 
 /// How long one process waits for another.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ const TABLES: &str = "
     );
     CREATE TABLE agents (
         agent_number INTEGER PRIMARY KEY, same BLOB NOT NULL UNIQUE, agent TEXT NOT NULL,
-        agent_digest BLOB NOT NULL, adapter TEXT NOT NULL, model TEXT
+        agent_digest BLOB NOT NULL, adapter TEXT NOT NULL, model TEXT, answer_order TEXT NOT NULL
     );
     CREATE UNIQUE INDEX record_names ON records (experiment_id, trial_id, attempt);
     CREATE INDEX record_counts ON records (experiment_id, latest, outcome, reward, cost_usd, moment);

@@ -1,7 +1,6 @@
 //! Recording: one file per process, one write per call.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +22,7 @@ pub struct Recorder {
     redactor: Arc<Redactor>,
     /// How often each request was begun, by scope and digest.
     begun: Mutex<HashMap<[u8; 16], u32>>,
-    log: Mutex<Option<Log<File>>>,
+    log: Mutex<Option<Log>>,
 }
 
 /// The place of a call that has begun. A ticket that is dropped leaves its place empty.

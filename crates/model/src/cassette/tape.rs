@@ -1,12 +1,13 @@
 //! One file of a cassette: read through once for its places, and then piece by piece on demand.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufReader};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use aec_base::document::Shared;
 use aec_base::file::{Links, open_regular};
+use aec_base::jsonl::{self, Reader};
 use aec_base::problem::Problem;
 use indexmap::IndexSet;
 use serde::de::DeserializeOwned;
@@ -187,52 +188,42 @@ impl Scan<'_> {
             Box::new(Problem::error(what).id(FAMILY.id(Shared::Unreadable)).in_file(&path))
         };
         let file = self.tape.file.try_clone().map_err(failed)?;
-        let mut reader = BufReader::with_capacity(64 * 1024, file);
-        let mut buffer = Vec::new();
-        let (mut number, mut offset) = (0_u32, 0_u64);
-        loop {
-            let (state, length) = next_line(&mut reader, &mut buffer).map_err(failed)?;
-            number = number.saturating_add(1);
-            if number == 1 && !self.header(&state, &buffer)? {
+        let mut lines = Reader::new(BufReader::with_capacity(64 * 1024, file));
+        if !self.header(lines.next_line(LONGEST_LINE).map_err(failed)?)? {
+            return Ok(());
+        }
+        while let Some(line) = lines.next_line(LONGEST_LINE).map_err(failed)? {
+            let number = u32::try_from(line.number).unwrap_or(u32::MAX);
+            if !line.is_whole {
+                let what = "the last line is not complete and is left out";
+                let note = Problem::note(what)
+                    .id(FAMILY.number(13))
+                    .why("the recording process was stopped while it wrote, or is still writing");
+                self.problems.push(self.at(note, number));
                 return Ok(());
             }
-            let taken = match state {
-                State::End => return Ok(()),
-                State::Torn => {
-                    let what = "the last line is not complete and is left out";
-                    let note = Problem::note(what)
-                        .id(FAMILY.number(13))
-                        .why("the recording process was stopped while it wrote, or is still writing");
-                    self.problems.push(self.at(note, number));
-                    return Ok(());
-                }
-                State::TooLong => {
-                    Err(Damage::Form(format!("it is {length} bytes long, more than {LONGEST_LINE}")))
-                }
-                State::Whole if number == 1 => Ok(()),
-                State::Whole => self.line(&buffer, offset),
+            let taken = if line.is_too_long() {
+                Err(Damage::Form(format!("it is {} bytes long, more than {LONGEST_LINE}", line.length)))
+            } else {
+                self.line(line.bytes, line.offset)
             };
             if let Err(damage) = taken {
                 self.report(number, damage);
             }
-            offset += length;
         }
+        Ok(())
     }
 
     /// Checks the first line; `false` if there is nothing to read behind it.
-    fn header(&mut self, state: &State, line: &[u8]) -> Result<bool, Box<Problem>> {
+    fn header(&mut self, line: Option<jsonl::Line<'_>>) -> Result<bool, Box<Problem>> {
         // A process that is stopped at once leaves an empty file or a piece of the line that it always writes.
-        let unborn = match state {
-            State::End => true,
-            State::Torn => Header::line().as_bytes().starts_with(line),
-            _ => false,
-        };
-        if unborn {
+        let born = line.filter(|line| line.is_whole || !Header::line().as_bytes().starts_with(line.bytes));
+        let Some(line) = born else {
             let note = Problem::note("the cassette is empty").id(FAMILY.number(15));
             self.problems.push(note.in_file(&self.tape.path));
             return Ok(false);
-        }
-        match serde_json::from_slice::<Header>(line) {
+        };
+        match serde_json::from_slice::<Header>(line.bytes) {
             Ok(header) if header.format == FORMAT && header.schema_version > SCHEMA_VERSION => {
                 let what = format!(
                     "the cassette has schema version {}; this aec-bench reads up to {SCHEMA_VERSION}",
@@ -346,43 +337,5 @@ impl Scan<'_> {
 
     fn at(&self, problem: Problem, line: u32) -> Problem {
         Problem { line: Some(line), ..problem.in_file(&self.tape.path) }
-    }
-}
-
-/// What was found where a line should be.
-enum State {
-    End,
-    Whole,
-    Torn,
-    TooLong,
-}
-
-/// Reads a line without its line break, if it is not too long; its length with the line break.
-fn next_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<(State, u64)> {
-    buffer.clear();
-    let count = reader.take(LONGEST_LINE as u64 + 1).read_until(b'\n', buffer)?;
-    if count == 0 {
-        return Ok((State::End, 0));
-    }
-    if buffer.last() == Some(&b'\n') {
-        buffer.pop();
-        return Ok((State::Whole, count as u64));
-    }
-    if count <= LONGEST_LINE {
-        return Ok((State::Torn, count as u64));
-    }
-    let mut rest = 0_u64;
-    loop {
-        let available = reader.fill_buf()?;
-        if available.is_empty() {
-            return Ok((State::Torn, 0));
-        }
-        let end = available.iter().position(|byte| *byte == b'\n');
-        let used = end.map_or(available.len(), |at| at + 1);
-        reader.consume(used);
-        rest += used as u64;
-        if end.is_some() {
-            return Ok((State::TooLong, count as u64 + rest));
-        }
     }
 }

@@ -49,12 +49,3 @@ pub(super) enum Line {
         unconfirmed: MicroDollars,
     },
 }
-
-impl Line {
-    /// The line with its line break.
-    pub(super) fn to_text(&self) -> String {
-        let mut text = serde_json::to_string(self).unwrap_or_default();
-        text.push('\n');
-        text
-    }
-}

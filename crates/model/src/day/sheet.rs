@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use aec_base::jsonl;
 use fs_err::os::unix::fs::OpenOptionsExt as _;
 
 use super::BookError;
@@ -114,12 +115,12 @@ impl Sheet {
             }
             at += count as u64;
             begun.extend_from_slice(&piece[..count]);
-            let Some(end) = begun.iter().rposition(|byte| *byte == b'\n') else { continue };
-            for line in begun[..end].split(|byte| *byte == b'\n') {
+            let (lines, torn) = jsonl::split(&begun);
+            for line in lines {
                 self.take(line)?;
             }
-            begun.drain(..=end);
-            self.sums.offset += end as u64 + 1;
+            self.sums.offset += (begun.len() - torn.len()) as u64;
+            begun = torn.to_vec();
         }
         Ok(())
     }
@@ -142,18 +143,17 @@ impl Sheet {
     /// Appends a line. The caller holds the lock and has caught up.
     pub(super) fn append(&mut self, line: &Line) -> Result<(), BookError> {
         let size = self.file.metadata()?.len();
-        let mut text = String::new();
+        let mut text = Vec::new();
         if size > self.sums.offset {
             // A writer was killed in the middle of a line.
-            text.push('\n');
+            text.push(b'\n');
         }
         if size == 0 {
-            let open = Line::Open { schema_version: SCHEMA_VERSION, day: self.day.clone() };
-            text.push_str(&open.to_text());
+            text.extend(jsonl::line(&Line::Open { schema_version: SCHEMA_VERSION, day: self.day.clone() })?);
         }
-        text.push_str(&line.to_text());
+        text.extend(jsonl::line(line)?);
         // One call, so that a kill comes before or after it and hardly ever within.
-        self.file.write_all(text.as_bytes())?;
+        self.file.write_all(&text)?;
         self.catch_up()
     }
 }

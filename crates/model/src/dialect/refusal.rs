@@ -1,6 +1,6 @@
 //! Errors as providers send them, and answers that are none: which kind of failure is it, and can it pass?
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
@@ -50,9 +50,9 @@ pub fn refused(status: StatusCode, headers: &HeaderMap, body: &[u8], now: System
         Some("true") if matches!(kind, FailureKind::Rate | FailureKind::Server) => retryable = true,
         _ => {}
     }
-    Failure { kind, message, status: None, retryable, retry_after_ms: None }
+    Failure { retryable, ..Failure::lasting(kind, message) }
         .status(status.as_u16())
-        .retry_after(retry_after(headers, now))
+        .retry_after(aec_http::pause::retry_after(headers, now))
 }
 
 /// The failure that an error object stands for when the status was a success: inside a body, or amid a stream.
@@ -91,7 +91,7 @@ pub fn refused_within(error: &Value) -> Failure {
     });
     let (kind, retryable) = classify(status, &lower);
     let message = format!("an error in place of an answer: {}", excerpt(&said));
-    Failure { kind, message, status: None, retryable, retry_after_ms: None }
+    Failure { retryable, ..Failure::lasting(kind, message) }
 }
 
 fn contains_any(text: &str, phrases: &[&str]) -> bool {
@@ -145,23 +145,6 @@ fn error_words(error: &Value) -> Option<String> {
         message[0].to_owned()
     } else {
         format!("{} ({})", message[0], codes.join(", "))
-    })
-}
-
-/// How long the provider asks to wait: milliseconds, seconds or a date.
-pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let number = |text: &str, scale: f64| {
-        let value: f64 = text.parse().ok()?;
-        (value.is_finite() && value >= 0.0).then(|| Duration::from_secs_f64((value * scale).min(1e6)))
-    };
-    if let Some(wait) = text("retry-after-ms").and_then(|value| number(value, 1e-3)) {
-        return Some(wait);
-    }
-    let value = text("retry-after")?;
-    number(value, 1.0).or_else(|| {
-        let date = httpdate::parse_http_date(value).ok()?;
-        Some(date.duration_since(now).unwrap_or_default())
     })
 }
 
@@ -289,24 +272,6 @@ mod tests {
         for (error, kind, retryable) in cases {
             let failure = refused_within(&serde_json::from_str(error).unwrap());
             assert_eq!((failure.kind, failure.retryable), (kind, retryable), "{error}: {failure}");
-        }
-    }
-
-    #[test]
-    fn waits_in_every_spelling() {
-        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let wait = |name: &'static str, value: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(name, value.parse().unwrap());
-            retry_after(&headers, now)
-        };
-        assert_eq!(wait("retry-after-ms", "250"), Some(Duration::from_millis(250)));
-        assert_eq!(wait("retry-after", "2"), Some(Duration::from_secs(2)));
-        assert_eq!(wait("retry-after", "0.5"), Some(Duration::from_millis(500)));
-        assert_eq!(wait("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT"), Some(Duration::from_secs(10)));
-        assert_eq!(wait("retry-after", "Sun, 06 Nov 1994 08:49:27 GMT"), Some(Duration::ZERO));
-        for nonsense in ["soon", "-1", "NaN", "inf", ""] {
-            assert_eq!(wait("retry-after", nonsense), None, "{nonsense}");
         }
     }
 

@@ -51,6 +51,46 @@ impl Budget {
     }
 }
 
+/// Whose account it is. Who decides by it which limit ended a call compares it; people read its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AccountKind {
+    /// All processes of a day.
+    Day,
+    /// A run, over all its sessions.
+    Run,
+    /// An experiment whose workers share its budget.
+    Experiment,
+    /// The trials of an evolution.
+    Evaluations,
+    /// One attempt at a trial.
+    Trial,
+    /// What a harness allows itself within a trial.
+    Harness,
+    /// An account that nobody decides by.
+    Named(String),
+}
+
+impl fmt::Display for AccountKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Day => "the day",
+            Self::Run => "the run",
+            Self::Experiment => "the experiment",
+            Self::Evaluations => "the evaluations",
+            Self::Trial => "the trial",
+            Self::Harness => "the harness",
+            Self::Named(name) => name,
+        })
+    }
+}
+
+impl<S: AsRef<str> + ?Sized> From<&S> for AccountKind {
+    fn from(name: &S) -> Self {
+        Self::Named(name.as_ref().to_owned())
+    }
+}
+
 /// Money and tokens together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
@@ -169,7 +209,7 @@ pub enum Refusal {
     )]
     Short {
         /// Whose budget.
-        account: String,
+        account: AccountKind,
         /// How it falls short.
         shortage: Shortage,
     },
@@ -179,7 +219,7 @@ pub enum Refusal {
     )]
     Unpriced {
         /// Whose budget.
-        account: String,
+        account: AccountKind,
         /// Which model.
         model: String,
     },
@@ -190,6 +230,10 @@ pub enum Refusal {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        Self::lasting(FailureKind::Budget, refusal.to_string())
+        let failure = Self::lasting(FailureKind::Budget, refusal.to_string());
+        match refusal {
+            Refusal::Short { account, .. } => Self { account: Some(account), ..failure },
+            Refusal::Unpriced { .. } | Refusal::Book(_) => failure,
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::budget::{Amount, Budget, Charge, Quote, Refusal, Shortage};
+use super::budget::{AccountKind, Amount, Budget, Charge, Quote, Refusal, Shortage};
 use super::totals::{Spending, Totals};
 use super::{Unpriced, Waiting};
 use crate::day::DayBook;
@@ -62,8 +62,10 @@ pub(super) enum Fit {
 /// An account's numbers and those who wait for it.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    name: String,
+    kind: AccountKind,
     budget: Budget,
+    /// What was spent of the budget before this process. It is part of no total.
+    before: Amount,
     all: Spending,
     by_model: BTreeMap<String, Spending>,
     reserved: Amount,
@@ -75,10 +77,11 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    pub(super) fn new(name: &str, budget: Budget, book: Option<DayBook>) -> Self {
+    pub(super) fn new(kind: AccountKind, budget: Budget, book: Option<DayBook>) -> Self {
         Self {
-            name: name.to_owned(),
+            kind,
             budget,
+            before: Amount::default(),
             all: Spending::default(),
             by_model: BTreeMap::new(),
             reserved: Amount::default(),
@@ -92,17 +95,22 @@ impl Ledger {
         &self.budget
     }
 
+    /// Bounds what may be spent, of which some was spent before.
+    pub(super) fn limit(&mut self, budget: Budget, before: Amount) {
+        (self.budget, self.before) = (budget, before);
+    }
+
     fn spent(&self) -> Amount {
-        Amount { money: self.all.spent, tokens: self.all.tokens() }
+        self.before.plus(Amount { money: self.all.spent, tokens: self.all.tokens() })
     }
 
     pub(super) fn refuse(&self, shortage: Shortage) -> Refusal {
-        Refusal::Short { account: self.name.clone(), shortage }
+        Refusal::Short { account: self.kind.clone(), shortage }
     }
 
     pub(super) fn fit(&self, quote: &Quote, unpriced: Unpriced) -> Fit {
         if self.budget.money.is_some() && quote.money.is_none() && unpriced == Unpriced::Refuse {
-            let (account, model) = (self.name.clone(), quote.model.to_string());
+            let (account, model) = (self.kind.clone(), quote.model.to_string());
             return Fit::Never(Refusal::Unpriced { account, model });
         }
         if self.book.is_some() {
@@ -148,7 +156,7 @@ impl Ledger {
             None => self.spent().plus(self.reserved),
         };
         Totals {
-            name: self.name.clone(),
+            name: self.kind.to_string(),
             all: self.all,
             by_model: self.by_model.clone(),
             open_calls: self.open_calls,
@@ -163,12 +171,12 @@ impl Ledger {
     #[cfg(test)]
     pub(super) fn check(&self) {
         let taken = self.spent().plus(self.reserved);
-        if self.all.over_reserved == 0 && self.book.is_none() {
-            assert_eq!(self.budget.shortage(taken, Amount::default()), None, "{}", self.name);
+        if self.all.over_reserved == 0 && self.book.is_none() && self.before == Amount::default() {
+            assert_eq!(self.budget.shortage(taken, Amount::default()), None, "{}", self.kind);
         }
-        assert!(self.open_calls > 0 || self.reserved == Amount::default(), "{}", self.name);
+        assert!(self.open_calls > 0 || self.reserved == Amount::default(), "{}", self.kind);
         let mut sum = Spending::default();
         self.by_model.values().for_each(|spending| sum.add(spending));
-        assert_eq!(sum, self.all, "{}", self.name);
+        assert_eq!(sum, self.all, "{}", self.kind);
     }
 }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-pub use budget::{Amount, Budget, Charge, Quote, Refusal, Shortage};
+pub use budget::{AccountKind, Amount, Budget, Charge, Quote, Refusal, Shortage};
 pub use totals::{Spending, Totals};
 
 use self::ledger::Ledger;
@@ -71,20 +71,25 @@ impl Meter {
         Self { shared: Arc::new(Shared(Mutex::new(State::new(unpriced)))) }
     }
 
+    /// Decides anew what becomes of models without a price.
+    pub fn decide_on_unpriced(&self, unpriced: Unpriced) {
+        self.shared.state().unpriced = unpriced;
+    }
+
     /// Opens an account, below another or at the root. It lives as long as a handle, an account below it or a
     /// reservation does; what was spent stays counted above it.
-    pub fn open(&self, parent: Option<&Account>, name: &str, budget: Budget) -> Account {
-        enter(&self.shared, parent, Ledger::new(name, budget, None))
+    pub fn open(&self, parent: Option<&Account>, kind: impl Into<AccountKind>, budget: Budget) -> Account {
+        enter(&self.shared, parent, Ledger::new(kind.into(), budget, None))
     }
 
     /// Opens an account at the root whose budget all processes with the same book share.
     pub fn open_day(&self, book: DayBook, budget: Budget) -> Account {
-        enter(&self.shared, None, Ledger::new("the day", budget, Some(book)))
+        enter(&self.shared, None, Ledger::new(AccountKind::Day, budget, Some(book)))
     }
 
-    /// Opens an account below another whose budget all processes with the same book share.
-    pub fn open_book(&self, parent: &Account, name: &str, book: DayBook, budget: Budget) -> Account {
-        enter(&self.shared, Some(parent), Ledger::new(name, budget, Some(book)))
+    /// Opens an account of an experiment below another, whose budget all processes with the same book share.
+    pub fn open_book(&self, parent: &Account, book: DayBook, budget: Budget) -> Account {
+        enter(&self.shared, Some(parent), Ledger::new(AccountKind::Experiment, budget, Some(book)))
     }
 }
 
@@ -134,8 +139,14 @@ impl Account {
 
     /// Opens an account below this one.
     #[must_use]
-    pub fn open(&self, name: &str, budget: Budget) -> Self {
-        enter(&self.0.shared, Some(self), Ledger::new(name, budget, None))
+    pub fn open(&self, kind: impl Into<AccountKind>, budget: Budget) -> Self {
+        enter(&self.0.shared, Some(self), Ledger::new(kind.into(), budget, None))
+    }
+
+    /// Bounds what may be spent from now on. What was spent `before` this process counts against the budget, and is
+    /// part of no total. Must be called before anybody waits.
+    pub fn limit(&self, budget: Budget, before: Amount) {
+        self.0.shared.state().limit(self.0.id, budget, before);
     }
 
     /// What it adds up to now.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use super::budget::{Charge, Quote, Refusal};
+use super::budget::{Amount, Budget, Charge, Quote, Refusal};
 use super::ledger::{Bill, Fit, Ledger};
 use super::{AccountId, Unpriced, Waiting};
 use crate::day::{Answer, Booking};
@@ -45,7 +45,7 @@ struct Waiter {
 /// The accounts, and those who wait.
 #[derive(Debug)]
 pub(super) struct State {
-    unpriced: Unpriced,
+    pub(super) unpriced: Unpriced,
     accounts: HashMap<AccountId, Ledger>,
     /// Accounts with a book.
     books: Vec<AccountId>,
@@ -85,6 +85,12 @@ impl State {
     pub(super) fn close(&mut self, id: AccountId) {
         self.accounts.remove(&id);
         self.books.retain(|book| *book != id);
+    }
+
+    pub(super) fn limit(&mut self, id: AccountId, budget: Budget, before: Amount) {
+        if let Some(ledger) = self.accounts.get_mut(&id) {
+            ledger.limit(budget, before);
+        }
     }
 
     pub(super) fn ledger(&self, id: AccountId) -> Option<&Ledger> {

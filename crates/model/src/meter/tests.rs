@@ -101,6 +101,25 @@ fn a_call_that_can_never_fit_is_refused_at_once_and_says_why() {
 }
 
 #[test]
+fn what_was_spent_before_counts_once_and_is_part_of_no_total() {
+    let meter = Meter::new(Unpriced::Refuse);
+    let run = meter.open(None, AccountKind::Run, Budget::UNLIMITED);
+    run.limit(dollars(100), Amount { money: MicroDollars(60), tokens: 0 });
+    let trial = run.open(AccountKind::Trial, dollars(30));
+    ask(&trial, quote(30)).unwrap().settle(actual(25));
+    assert_eq!((spent(&run), run.totals().remaining), (25, Some(MicroDollars(15))));
+    // Whose budget it was is data, whatever the words are.
+    let refused = |money: u64| Failure::from(ask(&trial, quote(money)).unwrap_err());
+    assert_eq!(refused(16).account, Some(AccountKind::Run));
+    assert!(refused(16).message.contains("$0.000085 of $0.000100 are spent"), "{}", refused(16).message);
+    assert_eq!(refused(6).account, Some(AccountKind::Trial));
+    let kept = serde_json::to_string(&refused(6)).unwrap();
+    assert_eq!(serde_json::from_str::<Failure>(&kept).unwrap(), refused(6));
+    let unpriced = Quote { money: None, ..quote(1) };
+    assert_eq!(Failure::from(ask(&trial, unpriced).unwrap_err()).account, None, "no budget is used up");
+}
+
+#[test]
 fn unpriced_is_not_free() {
     let unpriced = || Quote { money: None, ..quote(50) };
     let strict = Meter::new(Unpriced::Refuse);
@@ -247,7 +266,7 @@ async fn processes_that_share_two_books_stay_within_both() {
         .map(|_| {
             let meter = Meter::new(Unpriced::Refuse);
             let day = meter.open_day(book("day"), dollars(100));
-            meter.open_book(&day, "the experiment", book("experiment"), dollars(60))
+            meter.open_book(&day, book("experiment"), dollars(60))
         })
         .collect();
     let first = ask(&processes[0], quote(40)).unwrap();

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use aec_base::decimal::Decimal;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -35,16 +36,9 @@ impl Rate {
         self.0
     }
 
-    /// Reads a decimal such as `0.075` digit by digit.
-    fn parse(decimal: &str) -> Option<Self> {
-        let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
-        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-        if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 6 {
-            return None;
-        }
-        let whole: u64 = whole.parse().ok().filter(|whole| *whole <= HIGHEST)?;
-        let fraction: u64 = format!("{fraction:0<6}").parse().ok()?;
-        Self::from_pico_dollars(whole * PER_DOLLAR + fraction)
+    /// The price of a number of dollars per million tokens, if it is a whole number of pico-dollars per token.
+    fn of(dollars: &Decimal) -> Option<Self> {
+        Self::from_pico_dollars(u64::try_from(dollars.in_units(6)?).ok()?)
     }
 }
 
@@ -75,10 +69,10 @@ impl<'de> Deserialize<'de> for Rate {
 struct RateVisitor;
 
 impl RateVisitor {
-    fn read<E: Error>(decimal: &str) -> Result<Rate, E> {
-        Rate::parse(decimal).ok_or_else(|| {
+    fn read<E: Error>(decimal: Option<Decimal>, written: impl fmt::Display) -> Result<Rate, E> {
+        decimal.and_then(|decimal| Rate::of(&decimal)).ok_or_else(|| {
             E::custom(format!(
-                "must lie between 0 and {HIGHEST} dollars per million tokens and have at most six decimals, not {decimal}"
+                "must lie between 0 and {HIGHEST} dollars per million tokens and have at most six decimals, not {written}"
             ))
         })
     }
@@ -92,17 +86,17 @@ impl Visitor<'_> for RateVisitor {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Rate, E> {
-        Self::read(&value.to_string())
+        Self::read(Some(Decimal::of_units(value.into(), 0)), value)
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Rate, E> {
-        Self::read(&value.to_string())
+        Self::read(Some(Decimal::of_units(value.into(), 0)), value)
     }
 
     /// A parsed document holds binary numbers. The shortest decimal that gives the same binary number is the one that
     /// was written, as long as that had no more than fifteen digits; prices that are accepted have at most thirteen.
     fn visit_f64<E: Error>(self, value: f64) -> Result<Rate, E> {
-        Self::read(&value.to_string())
+        Self::read(Decimal::of(value), value)
     }
 }
 
@@ -129,6 +123,7 @@ mod tests {
 
     #[test]
     fn decimals_are_read_digit_by_digit() {
+        let read = |text: &str| serde_json::from_str::<Rate>(text).ok();
         for (text, pico) in [
             ("0", 0),
             ("3", 3_000_000),
@@ -136,12 +131,13 @@ mod tests {
             ("18.75", 18_750_000),
             ("0.00875", 8_750),
             ("0.000001", 1),
+            ("1e3", 1_000_000_000),
             ("1000000", 1_000_000_000_000),
         ] {
-            assert_eq!(Rate::parse(text), Some(Rate(pico)), "{text}");
+            assert_eq!(read(text), Some(Rate(pico)), "{text}");
         }
-        for text in ["", ".5", "-1", "1e3", "0.0000001", "1000000.000001", "NaN", "inf", "1.2.3", "1_0"] {
-            assert_eq!(Rate::parse(text), None, "{text}");
+        for text in ["-1", "-0.5", "0.0000001", "1000000.000001", "1e30", "18446744073709551615", "\"1\""] {
+            assert_eq!(read(text), None, "{text}");
         }
         assert_eq!(Rate(75_000).to_string(), "0.075");
         assert_eq!(Rate(3_000_000).to_string(), "3.00");
@@ -154,7 +150,7 @@ mod tests {
             let rate = Rate(pico);
             let json = serde_json::to_string(&rate).unwrap();
             prop_assert_eq!(serde_json::from_str::<Rate>(&json).unwrap(), rate);
-            prop_assert_eq!(Rate::parse(&rate.to_string()), Some(rate));
+            prop_assert_eq!(Decimal::parse(&rate.to_string()).and_then(|decimal| Rate::of(&decimal)), Some(rate));
         }
     }
 }

@@ -77,7 +77,7 @@ fn any_request() -> impl Strategy<Value = Request> {
 fn any_outcome() -> impl Strategy<Value = Result<Reply, Failure>> {
     let failure =
         ("\\PC{0,20}", any::<bool>(), option::of(400_u16..600)).prop_map(|(message, retryable, status)| {
-            Failure { kind: FailureKind::Server, message, status, retryable, retry_after_ms: None }
+            Failure { status, retryable, ..Failure::lasting(FailureKind::Server, message) }
         });
     let stop = prop_oneof![Just(Stop::End), Just(Stop::ToolCalls), "[a-z]{1,5}".prop_map(Stop::Other)];
     let reply = (vec(part(), 0..4), stop, option::of(any::<u64>()), option::of("[a-z]{1,5}"), object())

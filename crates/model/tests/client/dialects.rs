@@ -3,7 +3,7 @@
 use aec_model::client::Scope;
 use aec_model::message::{Message, Part, Request, Role, Sampling, Stop, Tool};
 use aec_model::tape::Tape;
-use aec_model::test_server::{Answers, AwsKeys, Options};
+use aec_model_server::{Answers, AwsKeys, Options};
 use serde_json::json;
 
 use super::{ask, client_with, model, quick, scope, start};

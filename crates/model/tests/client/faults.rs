@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use aec_http::pause::Rule;
 use aec_model::client::Scope;
 use aec_model::event::CallEvent;
 use aec_model::meter::Budget;
 use aec_model::retry::RetryPolicy;
-use aec_model::test_server::{Answers, Fault, FaultKind, Options};
+use aec_model_server::{Answers, Fault, FaultKind, Options};
 
 use super::{account, ask_many, client, model, plain, start};
 
@@ -42,8 +43,11 @@ async fn every_call_is_accounted_for_exactly_once() {
     .await;
     let policy = RetryPolicy {
         attempts: 10,
-        base: Duration::from_millis(1),
-        longest: Duration::from_millis(10),
+        pauses: Rule {
+            first: Duration::from_millis(1),
+            longest: Duration::from_millis(10),
+            ..RetryPolicy::default().pauses
+        },
         ..RetryPolicy::default()
     };
     let client =

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aec_model::event::CallEvent;
-use aec_model::test_server::{Answers, Options, Range};
+use aec_model_server::{Answers, Options, Range};
 
 use super::{ask_many, client, model, plain, quick, scope, start};
 

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use aec_base::env::Env;
 use aec_base::secret::Redactor;
+use aec_http::pause::Rule;
 use aec_model::client::{Client, Model, Scope, Setup};
 use aec_model::message::{Message, Request, Role, Sampling};
 use aec_model::meter::{Account, Budget, Meter, Unpriced};
@@ -28,7 +29,7 @@ use aec_model::registry::Registry;
 use aec_model::retry::RetryPolicy;
 use aec_model::routing::Routes;
 use aec_model::tape::Tape;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 
 /// A server that repeats what it is told.
 async fn echo() -> TestServer {
@@ -41,11 +42,9 @@ async fn start(options: Options) -> TestServer {
 
 /// Retries as ever, without the long waits.
 fn quick() -> RetryPolicy {
-    RetryPolicy {
-        base: Duration::from_millis(2),
-        longest: Duration::from_millis(20),
-        ..RetryPolicy::default()
-    }
+    let usual = RetryPolicy::default();
+    let pauses = Rule { first: Duration::from_millis(2), longest: Duration::from_millis(20), ..usual.pauses };
+    RetryPolicy { pauses, ..usual }
 }
 
 /// A client for the rows of an endpoints file.

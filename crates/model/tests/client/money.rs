@@ -6,7 +6,7 @@ use aec_model::client::Scope;
 use aec_model::failure::FailureKind;
 use aec_model::meter::{Budget, Meter, Unpriced};
 use aec_model::money::MicroDollars;
-use aec_model::test_server::{Fault, FaultKind, Options, Range};
+use aec_model_server::{Fault, FaultKind, Options, Range};
 
 use super::{ask, ask_many, client, model, plain, quick, start};
 

@@ -41,10 +41,10 @@ async fn a_dead_replica_is_left_alone_and_comes_back() {
     assert!(called.iter().all(|called| called.outcome.is_ok()));
     let tries = asked(&called, "m");
     assert!((10..40).contains(&tries), "ten failures in a row are enough: {tries}");
-    let options = aec_model::test_server::Options {
+    let options = aec_model_server::Options {
         port,
-        answers: aec_model::test_server::Answers::Echo,
-        ..aec_model::test_server::Options::default()
+        answers: aec_model_server::Answers::Echo,
+        ..aec_model_server::Options::default()
     };
     drop(nobody);
     let back = start(options).await;

@@ -11,7 +11,7 @@ use aec_model::failure::FailureKind;
 use aec_model::meter::{Budget, Totals};
 use aec_model::money::MicroDollars;
 use aec_model::tape::Tape;
-use aec_model::test_server::{Fault, FaultKind, Options};
+use aec_model_server::{Fault, FaultKind, Options};
 
 use super::{account, ask, client_with, model, plain, quick, start};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aec_model::meter::Budget;
 use aec_model::money::MicroDollars;
-use aec_model::test_server::{Answers, Fault, FaultKind, Options, Range};
+use aec_model_server::{Answers, Fault, FaultKind, Options, Range};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 

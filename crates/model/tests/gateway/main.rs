@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use aec_base::env::Env;
 use aec_base::secret::{Redactor, Secret};
+use aec_http::pause::Rule;
 use aec_model::client::{Client, Scope, Setup};
 use aec_model::gateway::{Gateway, Grant};
 use aec_model::meter::{Account, Budget, Meter, Unpriced};
@@ -18,7 +19,7 @@ use aec_model::registry::Registry;
 use aec_model::retry::RetryPolicy;
 use aec_model::routing::Routes;
 use aec_model::tape::Tape;
-use aec_model::test_server::{Answers, Options, TestServer};
+use aec_model_server::{Answers, Options, TestServer};
 use serde_json::{Value, json};
 
 /// The key that nobody behind the gateway may ever see.
@@ -55,7 +56,11 @@ impl World {
         let client = Client::new(Setup {
             routes: Routes { env, registry, directory: dir.path().to_path_buf() },
             prices: PriceList::with_user_file(&prices).unwrap(),
-            retry: RetryPolicy { base: Duration::from_millis(1), attempts: 3, ..RetryPolicy::default() },
+            retry: RetryPolicy {
+                pauses: Rule::new(Duration::from_millis(1), Duration::from_secs(30)),
+                attempts: 3,
+                ..RetryPolicy::default()
+            },
             tape: Tape::Live,
             redactor,
         });

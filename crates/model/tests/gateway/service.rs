@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aec_model::meter::Budget;
-use aec_model::test_server::{Answers, Options, Range};
+use aec_model_server::{Answers, Options, Range};
 use serde_json::{Value, json};
 
 use super::{KEY, World, chat, with};

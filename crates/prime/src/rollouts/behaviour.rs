@@ -3,8 +3,12 @@
 use std::collections::HashSet;
 use std::ptr;
 
-use crate::rollouts::message::{Message, Role, ToolCall, answered_calls};
-use crate::rollouts::rollout::{Rollout, SUBMIT_TOOL, Submission};
+use aec_ledger::transcript::SUBMIT_TOOL;
+use aec_ledger::transcript::chat::{Message, Role};
+use aec_model::message::ToolCall;
+
+use crate::rollouts::message::{answered_calls, is_of, object};
+use crate::rollouts::rollout::{Rollout, Submission};
 use crate::rollouts::stop::{Stop, StopKind};
 use crate::rollouts::tool_result::ToolResult;
 use crate::rollouts::value::first_text;
@@ -60,10 +64,11 @@ fn has_final_response(rollout: &Rollout, completion: &[Message]) -> bool {
         return false;
     };
     let turn = &completion[last..];
-    turn[0].tool_calls.iter().any(|call| call.is_of(SUBMIT_TOOL))
+    turn[0].tool_calls.iter().any(|call| is_of(call, SUBMIT_TOOL))
         && turn.iter().zip(answered_calls(turn)).skip(1).any(|(message, call)| match message.role {
             Role::Tool => {
-                call.is_some_and(|call| call.is_of(SUBMIT_TOOL)) && !ToolResult::read(message, call).is_failed
+                call.is_some_and(|call| is_of(call, SUBMIT_TOOL))
+                    && !ToolResult::read(message, call).is_failed
             }
             Role::User => true,
             Role::System | Role::Assistant => false,
@@ -82,7 +87,7 @@ fn count_calls(rollout: &mut Rollout, completion: &[Message]) {
         for call in &message.tool_calls {
             rollout.tool_calls += 1;
             *rollout.calls_by_name.entry(call.name.clone()).or_default() += 1;
-            if call.is_of(SUBMIT_TOOL) {
+            if is_of(call, SUBMIT_TOOL) {
                 // The final response of an environment need not be a tool's result.
                 let is_last = rollout.final_environment_response && last == Some(at);
                 let is_accepted = is_last || accepted.contains(&ptr::from_ref(call));
@@ -93,7 +98,7 @@ fn count_calls(rollout: &mut Rollout, completion: &[Message]) {
 }
 
 fn submission(call: &ToolCall, is_accepted: bool) -> Submission {
-    let object = call.object().unwrap_or_default();
+    let object = object(call).unwrap_or_default();
     Submission {
         arguments: call.arguments.clone(),
         text: first_text(&object, &["content", "answer", "text"]),

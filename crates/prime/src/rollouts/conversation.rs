@@ -1,25 +1,22 @@
 //! A rollout as the events of a trajectory and as the lines of a conversation. The same rollout gives the same bytes.
 
-use aec_run::trajectory::{Event, EventRole};
+use aec_ledger::transcript::chat::{ChatMessage, Message, Role, Thoughts};
+use aec_ledger::transcript::{Event, EventRole};
+use aec_model::message::ToolCall;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::rollouts::chat::{ChatMessage, Thoughts};
-use crate::rollouts::message::{Message, Role, ToolCall, answered_calls};
+use crate::rollouts::message::{answered_calls, object};
 use crate::rollouts::outcome;
 use crate::rollouts::rollout::Rollout;
 use crate::rollouts::tool_result::ToolResult;
-
-/// A summary is this long.
-const SUMMARY: usize = 200;
 
 /// The events of a rollout.
 pub fn events(rollout: &Rollout) -> Vec<Event> {
     let mut events = events_of(&rollout.messages, rollout.prompt_messages);
     if let Some(fault) = outcome::fault(rollout) {
         let step = events.last().map_or(0, |event| event.step);
-        let content = Some(fault.message);
-        events.push(Event { step, role: EventRole::Note, content, ..Event::default() });
+        events.push(Event { step, ..Event::text(EventRole::Note, fault.message) });
     }
     events
 }
@@ -46,28 +43,14 @@ pub fn events_of(messages: &[Message], prompt_messages: usize) -> Vec<Event> {
         };
         events.push(Event {
             step,
-            role,
-            content: Some(message.text.clone()),
             reasoning: message.reasoning.clone(),
             metadata,
-            ..Event::default()
+            ..Event::text(role, message.text.clone())
         });
-        events.extend(message.tool_calls.iter().map(|call| called(call, step)));
+        let calls = message.tool_calls.iter();
+        events.extend(calls.map(|call| Event { step, ..Event::tool_call(call, object(call)) }));
     }
     events
-}
-
-fn called(call: &ToolCall, step: u32) -> Event {
-    let object = call.object();
-    Event {
-        step,
-        role: EventRole::ToolCall,
-        tool_name: Some(call.name.clone()),
-        tool_call_id: Some(call.id.clone()),
-        command: object.as_ref().and_then(|object| object.get("command")?.as_str().map(str::to_owned)),
-        arguments: Some(object.map_or_else(|| Value::from(call.arguments.clone()), Value::Object)),
-        ..Event::default()
-    }
 }
 
 fn result(message: &Message, call: Option<&ToolCall>, step: u32, mut metadata: Map<String, Value>) -> Event {
@@ -75,24 +58,15 @@ fn result(message: &Message, call: Option<&ToolCall>, step: u32, mut metadata: M
     if is_failed && exit_code.is_none_or(|code| code == 0) {
         metadata.insert("is_error".to_owned(), true.into());
     }
-    let output_summary = stdout.char_indices().nth(SUMMARY).map(|(end, _)| format!("{}…", &stdout[..end]));
-    Event {
+    let event = Event {
         step,
-        role: EventRole::ToolResult,
         tool_name: call.map(|call| call.name.clone()),
         tool_call_id: message.tool_call_id.clone(),
-        stdout: Some(stdout),
-        stderr: Some(stderr),
         exit_code,
-        output_summary,
         metadata,
-        ..Event::default()
-    }
-}
-
-/// Events as the lines of `trajectory.jsonl`.
-pub fn event_lines(events: &[Event]) -> String {
-    lines(events)
+        ..Event::tool_result(stdout, stderr)
+    };
+    event.told(message.text.clone())
 }
 
 /// Messages as the lines of `conversation.jsonl`: `role`, `content`, `tool_calls` as objects, `tool_call_id`.

@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 
+use aec_base::json::repaired;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
@@ -54,7 +55,7 @@ fn parse_from(text: &str, place: Place) -> Result<Parsed, ProblemKind> {
     if is_deeper(text, DEPTH_LIMIT) {
         return Err(ProblemKind::TooDeep { limit: DEPTH_LIMIT });
     }
-    let repaired = repair(text);
+    let repaired = repaired(text);
     if let Cow::Borrowed(_) = repaired.text {
         return Err(problem(&error));
     }
@@ -232,79 +233,4 @@ fn is_deeper(text: &str, limit: usize) -> bool {
         }
     }
     false
-}
-
-struct Repaired<'a> {
-    text: Cow<'a, str>,
-    numbers: usize,
-    surrogates: usize,
-}
-
-/// Replaces `NaN` and its like by null, and halves of surrogate pairs by U+FFFD.
-fn repair(text: &str) -> Repaired<'_> {
-    let mut repaired = Repaired { text: Cow::Borrowed(text), numbers: 0, surrogates: 0 };
-    let mut changed = String::new();
-    let (mut at, mut kept, mut in_text) = (0, 0, false);
-    let bytes = text.as_bytes();
-    while let Some(byte) = bytes.get(at) {
-        let (length, replacement) = match byte {
-            b'"' => {
-                in_text = !in_text;
-                (1, None)
-            }
-            b'\\' if in_text => match escape(&text.as_bytes()[at..]) {
-                Escape::Half => (6, Some("\\ufffd")),
-                Escape::Whole(length) => (length, None),
-            },
-            b'-' | b'N' | b'I' if !in_text => match not_a_number(&bytes[at..]) {
-                Some(length) => (length, Some("null")),
-                None => (1, None),
-            },
-            _ => (1, None),
-        };
-        if let Some(replacement) = replacement {
-            changed.push_str(&text[kept..at]);
-            changed.push_str(replacement);
-            kept = at + length;
-            *(if in_text { &mut repaired.surrogates } else { &mut repaired.numbers }) += 1;
-        }
-        at += length;
-    }
-    if kept > 0 {
-        changed.push_str(&text[kept..]);
-        repaired.text = Cow::Owned(changed);
-    }
-    repaired
-}
-
-enum Escape {
-    /// Half of a surrogate pair.
-    Half,
-    /// Anything else that begins with a backslash, by its length.
-    Whole(usize),
-}
-
-fn escape(bytes: &[u8]) -> Escape {
-    match unit(bytes) {
-        Some(0xd800..=0xdbff) => match bytes.get(6..).and_then(unit) {
-            Some(0xdc00..=0xdfff) => Escape::Whole(12),
-            _ => Escape::Half,
-        },
-        Some(0xdc00..=0xdfff) => Escape::Half,
-        _ => Escape::Whole(2),
-    }
-}
-
-/// The code unit of an escape `\uXXXX`.
-fn unit(bytes: &[u8]) -> Option<u16> {
-    let digits = bytes.get(..6)?.strip_prefix(b"\\u")?;
-    let is_hexadecimal = digits.iter().all(u8::is_ascii_hexdigit);
-    let digits = std::str::from_utf8(digits).ok().filter(|_| is_hexadecimal)?;
-    u16::from_str_radix(digits, 16).ok()
-}
-
-fn not_a_number(bytes: &[u8]) -> Option<usize> {
-    let token =
-        ["NaN", "Infinity", "-Infinity"].into_iter().find(|token| bytes.starts_with(token.as_bytes()))?;
-    Some(token.len())
 }

@@ -5,127 +5,45 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use aec_ledger::transcript::chat::{Message, Role};
+use aec_model::message::{Tool, ToolCall};
 use serde_json::Value;
 
 use crate::rollouts::json::parse_text;
 use crate::rollouts::problem::Note;
 use crate::rollouts::value::{Object, first_text, id, kind, take, text};
 
-/// One message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Message {
-    /// Who speaks.
-    pub role: Role,
-    /// What is said. A picture stands in it as `[image 1]`, `[image 2]` and so on.
-    pub text: String,
-    /// What the model thought, as far as the provider shows it.
-    pub reasoning: Option<String>,
-    /// The tools that the model calls.
-    pub tool_calls: Vec<ToolCall>,
-    /// Of a tool's result: the call that it answers.
-    pub tool_call_id: Option<String>,
-    /// Of a tool's result: whether it says of itself, beside its text, that the tool failed.
-    pub is_error: bool,
-    /// How many pictures there were.
-    pub images: usize,
+/// The arguments of a call as JSON, if that is what they are. They are read anew each time: as values they take many
+/// times the memory that they take as text.
+pub fn parsed(call: &ToolCall) -> Option<Value> {
+    parse_text(&call.arguments)
 }
 
-impl Message {
-    /// Whether there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.text.trim().is_empty()
-            && self.tool_calls.is_empty()
-            && self.images == 0
-            && self.reasoning.as_deref().is_none_or(|thought| thought.trim().is_empty())
+/// Whether this is a call of some tool. A server of tools puts its own name in front: `files_submit_answer`.
+pub fn is_of(call: &ToolCall, tool: &str) -> bool {
+    let front = call.name.strip_suffix(tool);
+    front.is_some_and(|front| front.is_empty() || front.ends_with(['_', '.', '/', ':']))
+}
+
+/// The arguments of a call as an object, if they are one. No arguments are an empty object.
+pub fn object(call: &ToolCall) -> Option<Object> {
+    if call.arguments.trim().is_empty() {
+        return Some(Object::new());
+    }
+    match parsed(call) {
+        Some(Value::Object(object)) => Some(object),
+        _ => None,
     }
 }
 
-/// Who speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Role {
-    /// Standing instructions.
-    System,
-    /// The prompt, or what the environment says.
-    #[default]
-    User,
-    /// The model.
-    Assistant,
-    /// What a tool returned.
-    Tool,
-}
-
-impl Role {
-    /// The name as it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-
-    fn read(name: &str) -> Option<Self> {
-        Some(match name {
-            "system" | "developer" => Self::System,
-            "user" => Self::User,
-            "assistant" | "model" => Self::Assistant,
-            "tool" | "function" => Self::Tool,
-            _ => return None,
-        })
-    }
-}
-
-/// A call of a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ToolCall {
-    /// Names the call; another turn may use the same name again.
-    pub id: String,
-    /// Which tool.
-    pub name: String,
-    /// The arguments as the model wrote them.
-    pub arguments: String,
-}
-
-impl ToolCall {
-    /// A call.
-    pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: impl Into<String>) -> Self {
-        Self { id: id.into(), name: name.into(), arguments: arguments.into() }
-    }
-
-    /// The arguments as JSON, if that is what they are. They are read anew each time: as values they take many times
-    /// the memory that they take as text.
-    pub fn parsed(&self) -> Option<Value> {
-        parse_text(&self.arguments)
-    }
-
-    /// Whether this is a call of some tool. A server of tools puts its own name in front: `files_submit_answer`.
-    pub fn is_of(&self, tool: &str) -> bool {
-        let front = self.name.strip_suffix(tool);
-        front.is_some_and(|front| front.is_empty() || front.ends_with(['_', '.', '/', ':']))
-    }
-
-    /// The arguments as an object, if they are one. No arguments are an empty object.
-    pub fn object(&self) -> Option<Object> {
-        if self.arguments.trim().is_empty() {
-            return Some(Object::new());
-        }
-        match self.parsed() {
-            Some(Value::Object(object)) => Some(object),
-            _ => None,
-        }
-    }
-}
-
-/// A tool that the model might call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
-    /// Its name.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// JSON Schema of its arguments.
-    pub parameters: Value,
+fn role_of(name: &str) -> Option<Role> {
+    Some(match name {
+        "system" | "developer" => Role::System,
+        "user" => Role::User,
+        "assistant" | "model" => Role::Assistant,
+        "tool" | "function" => Role::Tool,
+        _ => return None,
+    })
 }
 
 /// Reads a prompt or a completion: a list of messages, one message, a text, or JSON text of a list. `speaker` is who
@@ -172,7 +90,7 @@ pub(crate) fn read_message(value: Value, speaker: Role, notes: &mut Vec<Note>) -
     let named = text(&object, "role");
     let role = match named.as_deref() {
         None | Some("text") => speaker,
-        Some(name) => Role::read(name).unwrap_or_else(|| {
+        Some(name) => role_of(name).unwrap_or_else(|| {
             notes.push(Note::PassedOver { key: "role".to_owned(), found: format!("`{name}`") });
             speaker
         }),
@@ -289,7 +207,7 @@ fn read_tool_call(item: Value, notes: &mut Vec<Note>) -> Option<ToolCall> {
         Some(Value::String(text)) => text,
         Some(other) => other.to_string(),
     };
-    Some(ToolCall::new(id, name, arguments))
+    Some(ToolCall { id, name, arguments })
 }
 
 /// Reads the tools that a model might call: flat, nested under `function`, or as JSON text of either.

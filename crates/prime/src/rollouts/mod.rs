@@ -10,7 +10,6 @@
 //!
 //! Nothing here opens a connection, asks the clock, or holds more than one row at a time.
 
-pub mod chat;
 pub mod conversation;
 pub mod json;
 pub mod message;

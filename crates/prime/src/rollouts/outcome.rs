@@ -1,7 +1,7 @@
 //! What a record says of a rollout where reports look for it: the keys of `agent_result`, the frame in the agent's
 //! configuration, and the fault.
 
-use aec_ledger::record::{Boundary, Fault};
+use aec_judge::settle::outcome::{AGENT_ERROR, Boundary, Fault};
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -71,32 +71,24 @@ pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
 
 /// What went wrong in a rollout, if something did.
 pub fn fault(rollout: &Rollout) -> Option<Fault> {
-    let fault = |boundary, kind: Option<&str>, message: String| {
-        Some(Fault { boundary, kind: kind.map(str::to_owned), message, retryable: false })
-    };
+    let fault = |boundary, kind, message: &str| Some(Fault::lasting(boundary, Some(kind), message));
     if let Some(error) = &rollout.error {
         let boundary = boundary(error);
-        let found = fault(boundary, kind(error), one_line(error));
-        return found.map(|found| Fault { retryable: boundary == Boundary::Sandbox, ..found });
+        let found = Fault::lasting(boundary, kind(error), one_line(error));
+        return Some(Fault { retryable: boundary == Boundary::Sandbox, ..found });
     }
     if rollout.is_empty_response {
-        return fault(Boundary::Provider, Some("empty"), "the model answered with nothing".to_owned());
+        return fault(Boundary::Provider, "empty", "the model answered with nothing");
     }
-    let limit = |kind: &'static str| {
-        fault(Boundary::Harness, Some(kind), format!("a limit ended the agent's work: {kind}"))
-    };
+    let limit = |kind| fault(Boundary::Harness, kind, &format!("a limit ended the agent's work: {kind}"));
     match rollout.stop.kind {
         StopKind::TurnLimit => limit("turn_limit_reached"),
         StopKind::TokenLimit => limit("token_budget_reached"),
         StopKind::Timeout => limit("timeout"),
-        StopKind::PromptTooLong => fault(
-            Boundary::Provider,
-            Some("overlong"),
-            "the conversation did not fit into the model".to_owned(),
-        ),
-        StopKind::Error => {
-            fault(Boundary::Harness, Some("agent_error"), "the rollout ended with an error".to_owned())
+        StopKind::PromptTooLong => {
+            fault(Boundary::Provider, "overlong", "the conversation did not fit into the model")
         }
+        StopKind::Error => fault(Boundary::Harness, AGENT_ERROR, "the rollout ended with an error"),
         _ => None,
     }
 }
@@ -133,7 +125,7 @@ fn kind(error: &RolloutError) -> Option<&'static str> {
         return Some("protocol");
     }
     if boundary(error) != Boundary::Provider {
-        return (boundary(error) == Boundary::Harness).then_some("agent_error");
+        return (boundary(error) == Boundary::Harness).then_some(AGENT_ERROR);
     }
     match error.status_code? {
         401 | 403 => Some("auth"),

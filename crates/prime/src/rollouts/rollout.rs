@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::rollouts::message::{Message, Role, Tool};
+use aec_ledger::transcript::chat::{Message, Role};
+use aec_model::message::Tool;
+
 use crate::rollouts::problem::Note;
 use crate::rollouts::stop::Stop;
 pub use crate::rollouts::task::{IdSource, Package, Task};
-
-/// The tool that hands in an answer.
-pub const SUBMIT_TOOL: &str = "submit_answer";
 
 /// Where an answer goes when the call that hands it in does not say.
 pub const ANSWER_FILE: &str = "output.md";

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use aec_ledger::transcript::chat::Role;
 use serde_json::Value;
 
 use crate::rollouts::behaviour::describe;
-use crate::rollouts::message::{Role, pair_calls, passed_over, read_messages, read_tools};
+use crate::rollouts::message::{pair_calls, passed_over, read_messages, read_tools};
 use crate::rollouts::problem::Note;
 use crate::rollouts::rollout::{Rollout, RolloutError, Timing};
 use crate::rollouts::stop::Stop;

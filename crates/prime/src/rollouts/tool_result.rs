@@ -3,7 +3,10 @@
 //! Writers keep only the text that the model saw. A failure is counted only where that text leaves no doubt, so the
 //! number of failures is a lower bound.
 
-use crate::rollouts::message::{Message, ToolCall};
+use aec_ledger::transcript::chat::Message;
+use aec_model::message::ToolCall;
+
+use crate::rollouts::message::{is_of, object};
 use crate::rollouts::python;
 use crate::rollouts::value::Object;
 
@@ -27,7 +30,7 @@ impl ToolResult {
             Self { stdout: message.text.clone(), is_failed: message.is_error, ..Self::default() };
         let Some(call) = call else { return result };
         // Other tools return what is in files, which may say anything.
-        if ["run_command", "bash", "shell"].into_iter().any(|tool| call.is_of(tool)) {
+        if ["run_command", "bash", "shell"].into_iter().any(|tool| is_of(call, tool)) {
             match Ended::read(&message.text) {
                 Some(Ended { stdout, stderr, exit_code }) => {
                     result = Self { stdout, stderr, exit_code: Some(exit_code), ..result };
@@ -84,7 +87,7 @@ fn is_complaint(text: &str, call: &ToolCall) -> bool {
     // Arguments that are no object never reach the tool: the decoder or the environment says why.
     let is_about_arguments = text.starts_with("Expected tool arguments to be a dict")
         || (text.ends_with(')') && text.contains(": line ") && text.contains("(char "));
-    if is_about_arguments && call.object().is_none() {
+    if is_about_arguments && object(call).is_none() {
         return true;
     }
     // A function that was called with the wrong arguments; Python names it, with its class before it if it has one.
@@ -105,7 +108,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str, arguments: &str) -> ToolResult {
-        let call = ToolCall::new("c", "run_command", arguments);
+        let call = ToolCall { id: "c".into(), name: "run_command".into(), arguments: arguments.into() };
         let message = Message { text: text.to_owned(), ..Message::default() };
         ToolResult::read(&message, Some(&call))
     }
@@ -146,7 +149,7 @@ mod tests {
             );
         }
         for text in ["[exit code 2]", "{'exit_code': 2, 'stdout': '', 'stderr': ''}"] {
-            let call = ToolCall::new("c", "read_file", "{}");
+            let call = ToolCall { id: "c".into(), name: "read_file".into(), arguments: "{}".into() };
             let message = Message { text: text.to_owned(), ..Message::default() };
             assert!(!ToolResult::read(&message, Some(&call)).is_failed);
             assert!(!ToolResult::read(&message, None).is_failed);

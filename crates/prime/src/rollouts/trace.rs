@@ -3,10 +3,12 @@
 //! A trace keeps its messages as a tree, because a conversation may be begun anew from some point of it. The rollout
 //! is the path that ends at the last message.
 
+use aec_ledger::transcript::chat::{Message, Role};
+use aec_model::message::Tool;
 use serde_json::Value;
 
 use crate::rollouts::behaviour::describe;
-use crate::rollouts::message::{Message, Role, Tool, pair_calls, passed_over, read_message, read_tools};
+use crate::rollouts::message::{pair_calls, passed_over, read_message, read_tools};
 use crate::rollouts::problem::Note;
 use crate::rollouts::rollout::{Rollout, RolloutError, Timing};
 use crate::rollouts::sample::{read_metrics, seconds};

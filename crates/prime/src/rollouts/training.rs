@@ -7,12 +7,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use aec_ledger::transcript::chat::{ChatMessage, ChatTool, Message, Role, Thoughts};
+use aec_model::message::Tool;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::rollouts::chat::{ChatMessage, ChatTool, Thoughts};
 use crate::rollouts::conversation::lines;
-use crate::rollouts::message::{Message, Role, Tool};
 
 /// A conversation and what it earned. It may come from a rollout or from a trajectory of our own.
 #[derive(Clone, Copy, Debug)]

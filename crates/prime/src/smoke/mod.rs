@@ -10,14 +10,13 @@ use aec_base::content::ContentStore;
 use aec_judge::judge::Judge;
 use aec_judge::submission::Submission;
 use aec_model::script::{Script, ScriptedCall, ScriptedConversation, ScriptedReply};
+use aec_package::lane::{HarnessMode, Lane};
+use aec_package::manifest::{PackageManifest, PackagedTask};
+use aec_package::select::{Ask, select};
 use aec_run::harness::oracle::reference_files;
 use aec_task::task::Task;
 use serde::Serialize;
 use serde_json::json;
-
-use crate::package::lane::{HarnessMode, Lane};
-use crate::package::manifest::{PackageManifest, PackagedTask};
-use crate::package::select::{Ask, select};
 
 pub use play::{Loaded, Played, Player, Seat, play};
 pub use venv::{Venv, VenvError};

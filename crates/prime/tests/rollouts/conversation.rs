@@ -1,6 +1,7 @@
 //! A rollout as events and as lines of a conversation.
 
-use aec_prime::rollouts::conversation::{conversation_lines, event_lines, events};
+use aec_ledger::transcript::lines as event_lines;
+use aec_prime::rollouts::conversation::{conversation_lines, events};
 use aec_prime::rollouts::json;
 use aec_prime::rollouts::rollout::Rollout;
 use aec_prime::rollouts::rows::rollouts;
@@ -38,7 +39,7 @@ fn events_are_those_of_a_trajectory() {
         r#"{"step":1,"role":"tool_call","tool_name":"run_command","tool_call_id":"a","command":"ls","arguments":{"command":"ls"}}"#,
         r#"{"step":1,"role":"tool_call","tool_name":"read_file","tool_call_id":"b","arguments":"{oops"}"#,
         r#"{"step":1,"role":"tool_result","tool_name":"read_file","tool_call_id":"b","stdout":"Expecting value: line 1 column 1 (char 0)","stderr":"","metadata":{"is_error":true}}"#,
-        r#"{"step":1,"role":"tool_result","tool_name":"run_command","tool_call_id":"a","stdout":"x","stderr":"no","exit_code":2}"#,
+        r#"{"step":1,"role":"tool_result","content":"{'exit_code': 2, 'stdout': 'x', 'stderr': 'no'}","tool_name":"run_command","tool_call_id":"a","stdout":"x","stderr":"no","exit_code":2}"#,
         r#"{"step":1,"role":"user","content":"go on\n[image 1]","metadata":{"images":1}}"#,
         r#"{"step":2,"role":"assistant","content":"done"}"#,
         r#"{"step":2,"role":"note","content":"ModelError: gone"}"#,

@@ -3,8 +3,11 @@
 use std::io::BufReader;
 use std::path::Path;
 
-use aec_prime::rollouts::conversation::{conversation_lines, event_lines, events};
-use aec_prime::rollouts::message::{Message, Role, ToolCall, read_messages};
+use aec_ledger::transcript::chat::{Message, Role};
+use aec_ledger::transcript::lines as event_lines;
+use aec_model::message::ToolCall;
+use aec_prime::rollouts::conversation::{conversation_lines, events};
+use aec_prime::rollouts::message::read_messages;
 use aec_prime::rollouts::rows::Rows;
 use aec_prime::rollouts::run::Run;
 use aec_prime::rollouts::{json, outcome};
@@ -111,8 +114,11 @@ fn read_all(bytes: &[u8]) -> usize {
 
 fn any_message() -> impl Strategy<Value = Message> {
     let role = prop::sample::select(vec![Role::System, Role::User, Role::Assistant, Role::Tool]);
-    let call = ("[a-z]{1,4}", "[a-z_]{1,8}", ".{0,20}")
-        .prop_map(|(id, name, arguments)| ToolCall::new(id, name, arguments));
+    let call = ("[a-z]{1,4}", "[a-z_]{1,8}", ".{0,20}").prop_map(|(id, name, arguments)| ToolCall {
+        id,
+        name,
+        arguments,
+    });
     let calls = prop::collection::vec(call, 0..3);
     (role, ".{0,40}", prop::option::of(".{1,20}"), calls, "[a-z]{1,4}").prop_map(
         |(role, text, reasoning, calls, id)| Message {

@@ -1,7 +1,8 @@
 //! Every spelling of a message, a task, a reward, a time and a stop that some version writes.
 
+use aec_ledger::transcript::chat::Role;
 use aec_prime::rollouts::json;
-use aec_prime::rollouts::message::{Role, read_messages};
+use aec_prime::rollouts::message::{parsed, read_messages};
 use aec_prime::rollouts::outcome;
 use aec_prime::rollouts::problem::Note;
 use aec_prime::rollouts::rollout::{Rollout, Submission};
@@ -64,7 +65,7 @@ fn arguments_that_are_no_json_stay_text() {
         &json!({}),
     );
     let calls = &rollout.messages[1].tool_calls;
-    assert_eq!((calls[0].arguments.as_str(), calls[0].parsed()), ("{oops", None));
+    assert_eq!((calls[0].arguments.as_str(), parsed(&calls[0])), ("{oops", None));
     assert_eq!((calls[1].arguments.as_str(), calls[1].id.as_str()), ("", "call_2"));
     assert_eq!(rollout.tool_calls, 2);
 }
@@ -76,7 +77,7 @@ fn arguments_are_read_as_python_reads_them() {
     let rollout = sample(&json!([{"role": "assistant", "tool_calls": [call.to_string()]}]), &json!({}));
     let call = &rollout.messages[1].tool_calls[0];
     assert_eq!(call.arguments, arguments);
-    assert_eq!(call.parsed(), Some(json!({"content": "half \u{fffd}", "x": null, "trajectory": [1]})));
+    assert_eq!(parsed(&call), Some(json!({"content": "half \u{fffd}", "x": null, "trajectory": [1]})));
     assert_eq!(rollout.submitted().unwrap().text.as_deref(), Some("half \u{fffd}"));
 }
 

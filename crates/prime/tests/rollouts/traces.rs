@@ -1,6 +1,6 @@
 //! Episodes and traces of verifiers from 0.4 on.
 
-use aec_ledger::record::Boundary;
+use aec_judge::settle::outcome::Boundary;
 use aec_prime::rollouts::json;
 use aec_prime::rollouts::outcome;
 use aec_prime::rollouts::problem::Note;

@@ -1,7 +1,7 @@
 //! Rows to train on.
 
-use aec_prime::rollouts::chat::Thoughts;
-use aec_prime::rollouts::message::{Message, Role, Tool, ToolCall};
+use aec_ledger::transcript::chat::{Message, Role, Thoughts};
+use aec_model::message::{Tool, ToolCall};
 use aec_prime::rollouts::training::{Example, Pairing, preferences, sft};
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,8 @@ const PAIRING: Pairing = Pairing { min_gap: 0.5, max_pairs: 2, thoughts: Thought
 
 #[test]
 fn an_example_is_a_chat_with_tools_and_metadata() {
-    let call = ToolCall::new("c", "submit_answer", r#"{"content": "42"}"#);
+    let call =
+        ToolCall { id: "c".into(), name: "submit_answer".into(), arguments: r#"{"content": "42"}"#.into() };
     let messages = [
         said(Role::User, "q"),
         Message { tool_calls: vec![call], reasoning: Some("t".to_owned()), ..said(Role::Assistant, "") },

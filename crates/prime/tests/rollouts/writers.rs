@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use aec_ledger::record::Boundary;
-use aec_prime::rollouts::message::Role;
+use aec_judge::settle::outcome::Boundary;
+use aec_ledger::transcript::chat::Role;
+use aec_prime::rollouts::message::parsed;
 use aec_prime::rollouts::outcome;
 use aec_prime::rollouts::problem::Note;
 use aec_prime::rollouts::reader::{Source, open};
@@ -80,7 +81,7 @@ fn tool_calls_of_verifiers_0_1_14_are_json_texts() {
         assert_eq!(rollout.prompt_messages, 1);
         assert_eq!(rollout.turns, 3);
         assert_eq!(rollout.calls_by_name.iter().collect::<Vec<_>>().len(), 2);
-        assert_eq!(rollout.completion()[2].tool_calls[0].parsed().unwrap()["content"], "0");
+        assert_eq!(parsed(&rollout.completion()[2].tool_calls[0]).unwrap()["content"], "0");
         let tools: Vec<&str> = rollout.tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(tools, ["read_file", "write_file"]);
         assert_eq!(rollout.tokens_in, Some(840));

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use aec_base::env::Env;
+use aec_http::Proxies;
 use aec_prime::service::account::{models, whoami};
-use aec_prime::service::client::{ApiErrorKind, Client, ClientOptions, PlainHttp};
+use aec_prime::service::client::{ApiErrorKind, Client, ClientOptions};
 use aec_prime::service::evaluations::{self, HostedEvaluation};
 use aec_prime::service::settings::{ApiKey, Settings};
 use aec_test::prime::Failure;
@@ -214,13 +216,28 @@ async fn an_answer_that_breaks_off_is_told() {
 }
 
 #[tokio::test]
-async fn calls_go_through_the_proxy_that_is_given() {
-    let (stand_in, _) = start().await;
-    let settings = Settings { base_url: "http://prime.test".to_owned(), ..crate::settings(&stand_in) };
-    let options =
-        ClientOptions { plain_http: PlainHttp::Allowed, proxy: Some(stand_in.base_url()), ..quick() };
-    whoami(&Client::new(settings, options).unwrap()).await.unwrap();
-    assert_eq!(stand_in.requests()[0].header("host"), Some("prime.test"));
+async fn calls_go_through_the_proxy_of_the_environment() {
+    let proxy = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = format!("http://{}", proxy.local_addr().unwrap());
+    let heard = tokio::spawn(async move {
+        let (mut socket, _) = proxy.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(socket.read_u8().await.unwrap());
+        }
+        String::from_utf8(head).unwrap()
+    });
+    let settings = Settings {
+        api_key: Some(ApiKey::new("pit_test_key")),
+        base_url: "https://prime.test".to_owned(),
+        ..Settings::default()
+    };
+    let env = Env::from_shell([("HTTPS_PROXY".to_owned(), address)]);
+    let options = ClientOptions { proxies: Proxies::of(&env), attempts: 1, ..quick() };
+    let error = whoami(&Client::new(settings, options).unwrap()).await.unwrap_err();
+    assert!(matches!(error.kind, ApiErrorKind::Connection { .. }), "{error}");
+    let heard = heard.await.unwrap();
+    assert!(heard.starts_with("CONNECT prime.test:443 ") && !heard.contains("pit_test_key"), "{heard}");
 }
 
 #[test]

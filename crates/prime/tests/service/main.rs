@@ -12,6 +12,7 @@ mod training;
 use std::path::Path;
 use std::time::Duration;
 
+use aec_http::pause::Rule;
 use aec_prime::service::client::{Client, ClientOptions};
 use aec_prime::service::settings::Settings;
 use aec_prime::service::watch::WatchOptions;
@@ -19,7 +20,10 @@ use aec_test::prime::StandIn;
 
 /// Options that do not wait.
 fn quick() -> ClientOptions {
-    ClientOptions { first_pause: Duration::from_millis(1), ..ClientOptions::default() }
+    ClientOptions {
+        pauses: Rule::new(Duration::from_millis(1), Duration::from_mins(1)),
+        ..ClientOptions::default()
+    }
 }
 
 /// Watching without pauses.

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use aec_ledger::transcript::turns::Call;
 use serde_json::{Map, Value};
 
 use super::paths::{base_name, resolve};
 use super::program::asks_for_help;
 use super::shell::{self, Word};
-use super::trace::{Call, TaskFacts};
+use super::trace::TaskFacts;
 
 /// Programs that an agent wrote and that are remembered, and how long each may be.
 const MOST_SCRIPTS: usize = 256;

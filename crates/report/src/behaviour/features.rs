@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
 
+use aec_ledger::transcript::turns::{Call, CallResult, Turn};
 use indexmap::IndexMap;
 use serde::Serialize;
 use serde_json::Value;
@@ -13,7 +14,7 @@ pub use super::outcome::Fault;
 use super::action::{Act, Family};
 use super::outcome::Outcome;
 use super::reading::{Back, Fact, Reading, Step, read};
-use super::trace::{Call, CallResult, Trace, Turn};
+use super::trace::Trace;
 
 /// Longest excerpt of a complaint.
 const LONGEST_COMPLAINT: usize = 200;

@@ -1,10 +1,11 @@
 //! Features of small traces whose answers are plain.
 
+use aec_ledger::transcript::turns::{Call, CallResult, Turn};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::features::{Acceptance, Fault, Features, features};
-use super::trace::{Call, CallResult, DeclaredTool, TaskFacts, Trace, Turn};
+use super::trace::{DeclaredTool, TaskFacts, Trace};
 
 fn task() -> TaskFacts {
     TaskFacts {

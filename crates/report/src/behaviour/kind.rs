@@ -119,7 +119,8 @@ mod tests {
 
     #[test]
     fn labels_are_put_into_the_order_of_turns() {
-        let turns = [7, 9, 11].map(|index| super::super::trace::Turn { index, ..Default::default() });
+        let turns =
+            [7, 9, 11].map(|index| aec_ledger::transcript::turns::Turn { index, ..Default::default() });
         let trace = Trace { turns: turns.into(), ..Trace::default() };
         let label = |turn_index, kind| Label { turn_index, kind, confidence: 1.0, evidence: Vec::new() };
         let given = vec![label(11, Kind::Execution), label(7, Kind::Exploration), label(7, Kind::Execution)];

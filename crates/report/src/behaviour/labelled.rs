@@ -1,11 +1,12 @@
 //! Turns that were labelled by hand, and the share of them that the rules get right.
 
+use aec_ledger::transcript::turns::{Call, CallResult, Turn};
 use serde_json::json;
 
 use super::kind::Kind::{Deliberation as D, Execution as E, Exploration as X, Verification as V};
 use super::labelled_turns::{Case, SEEN};
 use super::rules::label;
-use super::trace::{Call, CallResult, DeclaredTool, TaskFacts, Trace, Turn};
+use super::trace::{DeclaredTool, TaskFacts, Trace};
 
 /// Written after the last adjustment of the rules by the same hand, and never used to adjust them.
 const FRESH: &[Case] = &[

@@ -1,11 +1,11 @@
 //! Whether a call worked. Exit codes decide where there are any; text is evidence only where programs complain in a
 //! form of their own, never because a file that was shown contains the word.
 
+use aec_ledger::transcript::turns::CallResult;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::action::Deed;
-use super::trace::CallResult;
 
 /// A longer result is not looked through for JSON.
 const LONGEST_JSON: usize = 1 << 20;
@@ -179,8 +179,10 @@ fn is_exception(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use aec_ledger::transcript::turns::Call;
+
     use super::super::action::Interpreter;
-    use super::super::trace::{Call, TaskFacts};
+    use super::super::trace::TaskFacts;
     use super::*;
 
     fn of(command: &str, stdout: &str, stderr: &str, exit_code: Option<i32>) -> Outcome {

@@ -1,11 +1,12 @@
 //! Questions to a model about the kinds of turns. Whatever comes from a trace is data behind a fence that it cannot
 //! close: one JSON value a line, between marks that do not occur in it.
 
+use aec_ledger::transcript::turns::{Call, CallResult, Turn};
 use serde_json::{Map, Value, json};
 
 use super::kind::Kind;
 use super::text::cut;
-use super::trace::{Call, CallResult, Trace, Turn};
+use super::trace::Trace;
 
 /// Changes whenever the same turn is asked about in other words.
 pub const PROMPT_VERSION: &str = "1";

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use aec_ledger::transcript::turns::{Call, CallResult};
+
 use super::action::{Act, Deed, Interpreter};
 use super::outcome::{Fault, Outcome, outcome};
 use super::paths::{base_name, matches};
-use super::trace::{Call, CallResult, Trace};
+use super::trace::Trace;
 
 /// Patterns that are compared with the assigned files, in one trace.
 const MOST_PATTERNS: usize = 200;

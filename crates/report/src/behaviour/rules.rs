@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
+use aec_ledger::transcript::turns::Turn;
+
 use super::action::Act;
 use super::cues::Cues;
 use super::kind::{Kind, Label};
 use super::reading::{Back, Fact, Reading, Step, read};
 use super::structure::as_f64;
-use super::trace::{Trace, Turn};
+use super::trace::Trace;
 
 /// Labels every turn.
 pub fn label(trace: &Trace) -> Vec<Label> {
@@ -191,7 +193,8 @@ fn confidence(top: f64, second: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::trace::Call;
+    use aec_ledger::transcript::turns::Call;
+
     use super::*;
 
     fn turn(text: &str, command: Option<&str>) -> Turn {

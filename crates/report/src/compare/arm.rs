@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
+use aec_judge::settle::order::AnswerOrder;
 use aec_judge::verdict::Outcome;
 use aec_ledger::record::TrialRecord;
 
@@ -22,6 +23,8 @@ pub struct Sample {
     pub difficulty: Option<String>,
     /// What was around it.
     pub framed: Framed,
+    /// Which of several answers counted.
+    pub answer_order: AnswerOrder,
 }
 
 impl Sample {
@@ -32,6 +35,7 @@ impl Sample {
             revision: record.task.task_revision,
             difficulty: record.task.difficulty.clone(),
             framed: Framed::of(record),
+            answer_order: record.outputs.answer_order,
         }
     }
 

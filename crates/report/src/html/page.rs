@@ -222,9 +222,5 @@ fn share(value: Option<f64>) -> String {
 }
 
 fn dollars(value: Option<f64>) -> String {
-    finite(value).map_or_else(unknown, |value| match value {
-        0.0 => "$0".to_owned(),
-        small if small.abs() < 1.0 => format!("${small:.4}"),
-        large => format!("${large:.2}"),
-    })
+    finite(value).map_or_else(unknown, aec_base::decimal::dollars)
 }

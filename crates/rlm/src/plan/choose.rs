@@ -1,8 +1,8 @@
 //! The cheapest tree that is accurate enough.
 
 use super::{CallShape, Infeasible, Shape, Suggestion, Totals};
-use crate::settings::{MOST_BRANCHES, MOST_WINDOW, PlannerSettings};
 use crate::split;
+use aec_task::long_documents::settings::{MOST_BRANCHES, MOST_WINDOW, PlannerSettings};
 
 /// More levels than any source needs, as each at least halves the parts.
 const MOST_LEVELS: u32 = 64;

@@ -30,8 +30,8 @@ use serde::{Deserialize, Serialize};
 pub use choose::choose;
 pub use tree::{Group, SourceTree};
 
-use crate::settings::PlannerSettings;
 use crate::split::Form;
+use aec_task::long_documents::settings::PlannerSettings;
 
 /// The version of [`Plan`] in records.
 pub const PLAN_VERSION: u32 = 1;

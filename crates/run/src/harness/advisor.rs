@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use aec_model::client::Model;
 use aec_model::message::{Message, Request, Role, Sampling};
-use aec_rlm::settings::Advisor as Settings;
+use aec_task::long_documents::settings::Advisor as Settings;
 use serde_json::{Map, Value, json};
 
 use super::guard::{Guard, Plane, refusal, told};

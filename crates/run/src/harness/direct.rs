@@ -1,5 +1,6 @@
 //! `direct`: one prompt, one answer, no tools. The answer is the content of the task's output file.
 
+use aec_judge::settle::order::last_word;
 use aec_model::message::{Message, Request, Role};
 
 use super::{End, Rollout, TrialContext};
@@ -18,7 +19,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
         Ok(reply) => {
             let text = reply.text();
             let mut rollout = Rollout::new(End::Done);
-            rollout.final_text = (!text.trim().is_empty()).then_some(text);
+            rollout.final_text = last_word(&text, false).map(str::to_owned);
             rollout.resolved_model = reply.model;
             rollout
         }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use aec_model::client::Model;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Reply, Request};
-use aec_model::meter::{Account, Budget, Spending};
+use aec_model::meter::{Account, AccountKind, Budget, Spending};
 use aec_model::money::MicroDollars;
-use aec_rlm::settings::Guardrails;
+use aec_task::long_documents::settings::Guardrails;
 use serde_json::{Map, Value, json};
 
 use super::tools::cut_text;
@@ -53,7 +53,7 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn new(rules: Guardrails, trial: &Account) -> Self {
         let money = rules.max_budget_usd.and_then(MicroDollars::from_dollars);
-        let account = trial.open("the harness", Budget { money, tokens: None });
+        let account = trial.open(AccountKind::Harness, Budget { money, tokens: None });
         let planes = Plane::ALL.map(|plane| account.open(plane.name(), Budget::UNLIMITED));
         Self {
             rules,

@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
+use aec_judge::settle::order::{Handed, Submitted};
+use aec_judge::settle::outcome::RoomFault;
 use aec_model::client::{Called, Model, Scope, Source};
 use aec_model::event::CallEvent;
 use aec_model::failure::{Failure, FailureKind};
@@ -142,6 +144,12 @@ impl Rollout {
         Self { end, submitted: None, final_text: None, resolved_model: None, result: IndexMap::new() }
     }
 
+    /// What it handed over beside its files.
+    pub fn handed(&self) -> Handed {
+        let submitted = self.submitted.clone().map(|text| Submitted::Content(text.into_bytes()));
+        Handed { submitted, said: self.final_text.clone() }
+    }
+
     /// With something to say.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
@@ -165,34 +173,6 @@ pub enum End {
     Room(RoomFault),
     /// The task lacks what the harness needs.
     Task(String),
-}
-
-/// Why a room failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RoomFault {
-    /// The kind, where whatever keeps rooms tells kinds apart.
-    pub kind: Option<&'static str>,
-    /// What happened.
-    pub message: String,
-    /// Whether another attempt may go better.
-    pub may_pass: bool,
-}
-
-impl From<String> for RoomFault {
-    fn from(message: String) -> Self {
-        Self { kind: None, message, may_pass: true }
-    }
-}
-
-impl From<SandboxError> for RoomFault {
-    fn from(error: SandboxError) -> Self {
-        match error {
-            SandboxError::Elsewhere { kind, may_pass, message } => {
-                Self { kind: Some(kind), message, may_pass }
-            }
-            other => other.to_string().into(),
-        }
-    }
 }
 
 /// A limit that was reached.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use aec_base::document::{Document, Shared, Syntax};
 use aec_base::problem::Problem;
+use aec_judge::settle::order::last_word;
 use aec_model::message::{Part, Reply, Stop, ToolCall};
 use aec_task::id::TaskId;
 use aec_task::selection::Pattern;
@@ -169,10 +170,12 @@ async fn play(context: &mut TrialContext, actions: &[Action], played: &mut Playe
             return End::Limit(Limit::Time);
         }
         played.actions += 1;
-        played.final_text.clone_from(&action.say);
         context.trajectory.next_step();
         context.trajectory.assistant(&said(action.say.as_deref()));
-        let Some(call) = call_of(action, played.actions) else { continue };
+        let call = call_of(action, played.actions);
+        let said = action.say.as_deref().and_then(|text| last_word(text, call.is_some()));
+        played.final_text = said.map(str::to_owned);
+        let Some(call) = call else { continue };
         played.tool_calls += 1;
         match execute(context, &mut toolbox, &call, None).await {
             Ok(ran) if ran.submitted.is_some() => {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use aec_base::document::{CONFIG_FILE_LIMIT, Shared};
 use aec_base::problem::{Problem, Severity};
-use aec_rlm::FAMILY;
-use aec_rlm::task_files::Texts;
 use aec_sandbox::Tree;
+use aec_task::long_documents::FAMILY;
+use aec_task::long_documents::files::Texts;
 
 /// The directory of a task; links are not followed.
 pub(super) struct TaskDirectory<'a>(pub(super) &'a Tree);

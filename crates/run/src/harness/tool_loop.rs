@@ -1,5 +1,6 @@
 //! `tool_loop`: the model calls tools, turn by turn, until it says that it is done or a limit is reached.
 
+use aec_judge::settle::order::last_word;
 use aec_model::client::Called;
 use aec_model::event::CallEvent;
 use aec_model::message::{Message, Part, Reply, Request, Role, Stop, ToolCall};
@@ -93,9 +94,8 @@ async fn turns(
 
 /// The model calls no tool: what it says is its last word.
 fn finish(context: &TrialContext, reply: &Reply, tally: &mut Tally) -> End {
-    let text = reply.text();
-    if !text.trim().is_empty() {
-        tally.final_text = Some(text);
+    if let Some(text) = last_word(&reply.text(), false) {
+        tally.final_text = Some(text.to_owned());
         if reply.stop == Stop::Length {
             context.trajectory.note("the last answer ended at the limit of output tokens", Map::new());
         }

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use aec_base::digest::Digest;
 use aec_base::timestamp::Timestamp;
-use aec_ledger::record::{AgentStatus, Artefact, Cost, OutputSource, TaskFacts, Timing};
+use aec_judge::settle::order::Source;
+use aec_judge::settle::outcome::{AgentStatus, Ending};
+use aec_ledger::record::{Artefact, Cost, TaskFacts, Timing};
 use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::known::KnownTasks;
 use super::rollouts::RolloutKey;
-use crate::elsewhere::{Bench, Ending};
+use crate::elsewhere::Bench;
 use crate::task::PreparedTask;
 
 /// What a reader found, before it is known whether it gets a record.
@@ -57,8 +59,8 @@ pub struct ForeignTrial {
     pub verifier: Option<Digest>,
     /// What the agent left.
     pub left: Left,
-    /// Where the answer came from, when that was measured.
-    pub source: Option<OutputSource>,
+    /// Where the answer came from, when that is known without its workspace.
+    pub source: Option<Source>,
     /// Where the task wants its answer.
     pub output_path: String,
     /// What it ran in.
@@ -90,6 +92,8 @@ pub struct ForeignAgent {
 pub enum Told {
     /// It is this.
     Reward(f64),
+    /// What the agent left was refused before anybody judged it, whatever else was said.
+    Refused,
     /// The verifier failed, whatever else was said.
     VerifierFailed(String),
     /// There should be one and there is none, for this reason.
@@ -134,7 +138,7 @@ pub struct Answer {
     /// The answer.
     pub text: String,
     /// Whether it was handed in, or is what the model said at the end.
-    pub source: OutputSource,
+    pub source: Source,
 }
 
 /// Keeps a text of a trial by its content, without secrets, under a path in the trial's directory of `jobs`.

@@ -24,6 +24,7 @@ use aec_base::secret::Redactor;
 use aec_base::text::count;
 use aec_base::timestamp::Timestamp;
 use aec_judge::judge::Judge;
+use aec_judge::settle::order::AnswerOrder;
 use aec_ledger::journal;
 use aec_ledger::layout::{ExperimentDirectory, Ledger};
 use aec_ledger::record::AgentFacts;
@@ -41,7 +42,7 @@ pub use rollouts::{RolloutKey, Row, refusal};
 use rollouts::{Rollouts, Taken};
 pub use verification::Verification;
 
-/// Problems of imports and of the Prime loop begin with this.
+/// Problems of imports begin with this, as those of packages and of the Prime loop.
 pub const FAMILY: Family = Family('H');
 
 /// Problems that are told one by one.
@@ -292,7 +293,7 @@ impl<'a> Importer<'a> {
         Maker {
             setup: &self.setup,
             plan: self.plan,
-            bench: Bench { judge, contents: &self.contents, redactor },
+            bench: Bench { judge, contents: &self.contents, redactor, order: AnswerOrder::PRESENT },
         }
     }
 

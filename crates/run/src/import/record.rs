@@ -5,21 +5,22 @@ use std::io;
 use aec_base::digest::{Digest, Hasher};
 use aec_base::name::Name;
 use aec_base::timestamp::Timestamp;
+use aec_judge::settle::outcome::{AgentStatus, Boundary, Ending, Fault};
 use aec_judge::verdict::{Judged, Outcome};
 use aec_ledger::record::{
-    AgentFacts, AgentOutput, AgentStatus, Artefact, Boundary, Completeness, EnvironmentFacts, Evaluation,
-    Fault, Inputs, Outputs, SCHEMA_VERSION, SubmissionFacts, Timing, TrialRecord, Validity,
+    AgentFacts, AgentOutput, Artefact, Completeness, EnvironmentFacts, Evaluation, Inputs, Outputs,
+    SCHEMA_VERSION, SubmissionFacts, Timing, TrialRecord, Validity,
 };
+use aec_ledger::transcript::TRAJECTORY_FILE;
+use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use serde_json::Value;
 
 use super::ImportSetup;
 use super::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
 use super::verification::{Verification, verify};
-use crate::conversation::CONVERSATION_FILE;
-use crate::elsewhere::{Bench, Ending, Judgement};
+use crate::elsewhere::{Bench, Judgement};
 use crate::plan::trial_key;
 use crate::recording::evaluation_of;
-use crate::trajectory::TRAJECTORY_FILE;
 
 /// The directory of a trial's files, as in records of runs.
 const WORKSPACE: &str = "workspace";
@@ -87,11 +88,7 @@ impl Maker<'_, '_> {
             let path = format!("{WORKSPACE}/{name}");
             timed.iter().any(|artefact| artefact.path == path).then_some(path)
         };
-        let answer = match &told.left {
-            Left::Conversation { answer, .. } => answer.as_ref().map(|answer| answer.source),
-            _ => judgement.as_ref().and_then(|judgement| judgement.source),
-        };
-        let source = told.source.or(answer);
+        let source = told.source.or_else(|| judgement.as_ref()?.source);
         let verdict = judgement.as_ref().and_then(|judgement| judgement.verdict.as_ref());
         let evaluation = match verdict.filter(|verdict| verdict.reward.is_some()) {
             Some(verdict) => Some(evaluation_of(verdict, source)),
@@ -135,6 +132,7 @@ impl Maker<'_, '_> {
             outputs: Outputs {
                 agent_output: Some(agent_output(told, outcome)),
                 output_source: source,
+                answer_order: self.bench.order,
                 raw_output_path,
                 conversation_path: kept(CONVERSATION_FILE),
                 trajectory_path: kept(TRAJECTORY_FILE),
@@ -206,20 +204,24 @@ fn outcome(told: &ForeignTrial, judgement: Option<&Judgement>) -> (Outcome, Opti
         Ending::Lost(outcome, fault) => return (*outcome, Some(fault.clone())),
         Ending::Judgeable(own) => own.clone(),
     };
-    if judgement.is_some_and(|judgement| judgement.outcome == Outcome::Scored) {
+    if judgement.is_some_and(|judgement| judgement.settled.outcome == Outcome::Scored) {
         return (Outcome::Scored, own);
     }
     let failed = |message: String, retryable| {
-        let fault = Fault { boundary: Boundary::Verifier, kind: None, message, retryable };
-        (Outcome::VerifierFault, Some(fault))
+        let fault = Fault::lasting(Boundary::Verifier, None, message);
+        (Outcome::VerifierFault, Some(Fault { retryable, ..fault }))
     };
     match (&told.told, judgement, own) {
         (Told::Reward(reward), _, own) if (0.0..=1.0).contains(reward) => (Outcome::Scored, own),
         (Told::Reward(reward), ..) => {
             failed(format!("the reward told is {reward}, which is not from 0 to 1"), false)
         }
+        (Told::Refused, ..) => {
+            let message = "what the agent left was refused where it was made";
+            (Outcome::AgentFault, Some(Fault::lasting(Boundary::Harness, None, message)))
+        }
         (Told::VerifierFailed(reason), ..) => failed(reason.clone(), true),
-        (_, Some(judgement), own) => (judgement.outcome, judgement.fault.clone().or(own)),
+        (_, Some(Judgement { settled, .. }), _) => (settled.outcome, settled.fault.clone()),
         (_, None, Some(own)) if is_agents_doing(&own) => (Outcome::AgentFault, Some(own)),
         (_, None, Some(own)) => (Outcome::InfraFault, Some(own)),
         (Told::Missing(reason), None, None) => failed(reason.clone(), false),

@@ -1,15 +1,16 @@
 //! Judging again what was judged elsewhere, if everything that the verifier read there is here.
 
 use aec_base::problem::Problem;
-use aec_judge::submission::Submission;
+use aec_judge::settle::freeze::{Frozen, Unfrozen};
+use aec_judge::settle::order::{Files, Handed, Source, Submitted};
+use aec_judge::settle::outcome::Ending;
 use aec_judge::verifier::VerifierFiles;
-use aec_ledger::record::OutputSource;
 use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::FAMILY;
-use super::foreign::{Answer, ForeignTrial, Left};
-use crate::elsewhere::{Bench, Ending, Judgement, judge, judge_frozen};
+use super::foreign::{Answer, ForeignTrial, Left, Told};
+use crate::elsewhere::{Bench, Judgement, Workspace, judge, judge_frozen};
 use crate::task::PreparedTask;
 
 /// How far two rewards may lie apart and be the same: one of them went through text.
@@ -72,30 +73,36 @@ pub(super) fn verify(bench: Bench<'_>, trial: &ForeignTrial) -> (Option<Judgemen
         Ok(task) => task,
         Err(reason) => return unverified(reason),
     };
-    if let Ending::Lost(..) = trial.ending {
-        return unverified("it failed where it was made, before there was an answer");
-    }
+    let own = match &trial.ending {
+        Ending::Judgeable(_) if trial.told == Told::Refused => {
+            return unverified("what the agent left was refused where it was made");
+        }
+        Ending::Judgeable(own) => own.clone(),
+        Ending::Lost(..) => return unverified("it failed where it was made, before there was an answer"),
+    };
     let judgement = match &trial.left {
         Left::Unknown(reason) => return unverified(reason),
-        Left::Workspace(workspace) => judge(bench, task, workspace, &[]),
+        Left::Workspace(path) => judge(bench, task, Workspace { path, ours: &[], published: None }, own),
         Left::Conversation { answer, is_touched, is_one_file } => {
             if bench.judge.is_none() {
                 return unverified("nobody asked for it");
             }
             let is_standard = task.verifier.as_ref().is_some_and(VerifierFiles::is_standard);
             let answer = answer.as_ref();
+            if answer.is_none() && trial.source == Some(Source::Submitted) {
+                return unverified(
+                    "the submitted answer is a file of the workspace or no text, and did not come along",
+                );
+            }
             // What an agent left in the workspace and did not hand in was judged where the workspace was.
-            let handed_in = answer.is_some_and(|answer| answer.source == OutputSource::Submitted);
-            if *is_touched && !handed_in {
+            let handed_in = answer.is_some_and(|answer| answer.source == Source::Submitted);
+            if (*is_touched || trial.source == Some(Source::File)) && !handed_in {
                 return unverified("the answer may be a file of the workspace, which did not come along");
             }
             if *is_touched && !is_standard && !is_one_file {
                 return unverified("the verifier may read files of the workspace, which did not come along");
             }
-            match submission(bench, task, answer, is_standard) {
-                Ok(submission) => judge_frozen(bench, task, submission, answer.map(|answer| answer.source)),
-                Err(error) => return unverified(&format!("the answer cannot be kept: {error}")),
-            }
+            judge_frozen(bench, task, frozen(bench, task, answer, is_standard), own)
         }
     };
     let local = judgement.verdict.as_ref().and_then(|verdict| verdict.reward);
@@ -103,7 +110,8 @@ pub(super) fn verify(bench: Bench<'_>, trial: &ForeignTrial) -> (Option<Judgemen
         Some(local) => Verification::compare(local, trial.told.reward()),
         None if bench.judge.is_none() => Verification::Unverified("nobody asked for it".to_owned()),
         None => {
-            let reason = judgement.fault.as_ref().map(|fault| fault.message.as_str()).unwrap_or_default();
+            let reason =
+                judgement.settled.fault.as_ref().map(|fault| fault.message.as_str()).unwrap_or_default();
             Verification::Unverified(format!("it could not be judged here: {reason}"))
         }
     };
@@ -112,15 +120,22 @@ pub(super) fn verify(bench: Bench<'_>, trial: &ForeignTrial) -> (Option<Judgemen
 
 /// The workspace as it was left by an agent that changed nothing in it but its answer. The standard verifier reads
 /// nothing else.
-fn submission(
+fn frozen(
     bench: Bench<'_>,
     task: &PreparedTask,
     answer: Option<&Answer>,
     is_standard: bool,
-) -> Result<Submission, String> {
-    let place = task.output_place();
-    let given = task.files.iter().filter(|file| !is_standard && (answer.is_none() || file.place != place));
-    let given = given.map(|file| (file.place.clone(), file.content.to_vec()));
-    let answer = answer.map(|answer| (place.to_owned(), answer.text.clone().into_bytes()));
-    Submission::from_contents(given.chain(answer), bench.contents).map_err(|error| error.to_string())
+) -> Result<Frozen, Unfrozen> {
+    let mut handed = Handed::default();
+    match answer {
+        Some(Answer { text, source: Source::Submitted, .. }) => {
+            handed.submitted = Some(Submitted::Content(text.clone().into_bytes()));
+        }
+        Some(answer) => handed.said = Some(answer.text.clone()),
+        None => {}
+    }
+    task.freezing(bench.order, bench.contents, bench.redactor, |freezer| {
+        let files = if is_standard { Files::new() } else { freezer.given_files() };
+        freezer.files(files, &handed)
+    })
 }

@@ -69,7 +69,7 @@ fn board(
         }
         for name in names {
             if let Ok(Some(plan)) = current_plan(&site.ledger.experiment(name)) {
-                selection.note_missing(&[plan], &filter);
+                selection.note_missing(&plan.expected(), &filter);
             }
         }
         selection.merge_revisions();

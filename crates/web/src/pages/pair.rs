@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use aec_judge::settle::order::Source;
 use aec_ledger::index::FindError;
 use aec_ledger::read::RecordFile;
-use aec_ledger::record::{OutputSource, TrialRecord};
+use aec_ledger::record::TrialRecord;
 use aec_report::html::Field;
 use aec_report::trace::TraceFacts;
 use similar::{ChangeTag, TextDiff};
@@ -40,7 +41,7 @@ const COMPARED: [Fact; 15] = [
     ("stopped by", |facts| facts.stop_condition.clone()),
     ("turns", |facts| words::maybe(Some(facts.turns_used))),
     ("tool calls (errors)", |facts| format!("{} ({})", facts.tool_calls, facts.tool_errors)),
-    ("answer from", |facts| facts.output_source.map(OutputSource::name).unwrap_or_default().to_owned()),
+    ("answer from", |facts| facts.output_source.map(Source::name).unwrap_or_default().to_owned()),
     ("tokens in / out", |facts| {
         format!("{} / {}", words::maybe(facts.tokens_in), words::maybe(facts.tokens_out))
     }),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use aec_base::content::ContentStore;
 use aec_base::name::Name;
+use aec_judge::settle::order::Source;
 use aec_ledger::layout::stem;
 use aec_ledger::read::RecordFile;
-use aec_ledger::record::{OutputSource, TrialRecord};
+use aec_ledger::record::TrialRecord;
 use aec_report::trace::TraceFacts;
 
 use super::marks::marks;
@@ -206,7 +207,7 @@ fn summary(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord
             ("tool calls", traced(done.tool_calls).into()),
             ("tool errors", traced(done.tool_errors).into()),
             ("handed in", if done.submit_reached { "yes" } else { "no" }.into()),
-            ("answer from", optional(done.output_source.map(OutputSource::name)).into()),
+            ("answer from", optional(done.output_source.map(Source::name)).into()),
             (
                 "tokens in / out",
                 format!("{} / {}", words::maybe(record.cost.tokens_in), words::maybe(record.cost.tokens_out))

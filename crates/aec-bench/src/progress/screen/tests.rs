@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aec_judge::verdict::Outcome;
+use aec_ledger::transcript::{Event, EventRole};
 use aec_model::money::MicroDollars;
 use aec_run::control::{Control, Wish};
 use aec_run::event::{RunEvent, Stage, StopReason, Tick, TrialRef};
-use aec_run::trajectory::{Event, EventRole};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aec_run::trajectory::Event;
+use aec_ledger::transcript::Event;
 
 use super::super::samples::{self, Play};
 use super::*;

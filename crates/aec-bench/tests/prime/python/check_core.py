@@ -13,11 +13,13 @@ import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import checks
 from checks import expect, modules, refuses, rows, section
 
 SURVEY = "civil/culvert-survey"
+CASES = Path(__file__).resolve().parents[4] / "judge/src/settle/cases.json"
 
 
 def check_selection(single, mixed):
@@ -112,12 +114,17 @@ def check_manifest(single, temp):
         ("another schema", lambda m: m.update(schema_version=2), "schema_version is 2"),
         ("a missing key", lambda m: m["tasks"][0].pop("limits"), "'limits'"),
         ("a wrong type", lambda m: m.update(tasks=[7]), "type"),
+        ("an unknown order", lambda m: m.update(answer_order="newest_first"), "answer_order"),
     ]:
         changed = copy.deepcopy(manifest)
         change(changed)
         (broken / "tasks.json").write_text(json.dumps(changed))
         core.load_package.cache_clear()
         refuses(what, lambda: core.load_package(broken), word, "tasks.json")
+    del manifest["answer_order"]
+    (broken / "tasks.json").write_text(json.dumps(manifest))
+    core.load_package.cache_clear()
+    expect("a package of before has its order", core.load_package(broken).answer_order == "submitted_first")
     (broken / "tasks.json").write_bytes(b'{"schema_version": 1, \xff')
     core.load_package.cache_clear()
     refuses("a broken manifest", lambda: core.load_package(broken), "tasks.json", "JSON")
@@ -186,6 +193,52 @@ def check_rewards(single, temp):
     refuses("a directory", lambda: read({"reward.txt": lambda path: path.mkdir()}), "")
 
 
+def check_answers(single, temp):
+    """The table that the crate `judge` is tested with too."""
+    core, judge = modules(single)[0], modules(single)[3]
+    cases = json.loads(CASES.read_text(encoding="utf-8"))
+    for number, case in enumerate(cases):
+        directory = Path(temp, f"case-{number}")
+        files = directory / "workspace"
+        files.mkdir(parents=True)
+        for path, text in (case["files"] or {}).items():
+            (files / path).parent.mkdir(parents=True, exist_ok=True)
+            (files / path).write_bytes(text.encode())
+        for path, target in case["links"].items():
+            (files / path).symlink_to(target)
+        given = {path: text.encode() for path, text in case["given"].items()}
+        package = SimpleNamespace(answer_order=case["order"], content=lambda file: given[file.path])
+        task = SimpleNamespace(
+            workspace=[core.File(path, "", False) for path in given],
+            output_path=case["place"],
+            outputs=tuple(case["outputs"]) or None,
+        )
+        submitted = case["submitted"] or {}
+        content = submitted.get("content")
+        workspace = SimpleNamespace(
+            files=str(files),
+            submitted=submitted.get("path", case["place"]) if submitted else None,
+            content=None if content is None else content.encode(),
+            package=package,
+            settle=lambda: None,
+        )
+        scratch = judge.Scratch(str(directory))
+        verdict = judge.Verdict()
+        said = judge.last_word(case["said"], case["calls_tools"])
+        held = None if case["files"] is None else workspace
+        target = judge._freeze(scratch, package, task, held, said, verdict)
+        output = Path(target, case["place"])
+        answer = output.read_bytes().decode() if output.is_file() else None
+        expect(
+            f"answer: {case['name']}",
+            (verdict.source, answer) == (case["source"], case["answer"]),
+            (verdict.source, answer),
+        )
+        scratch.close()
+        shutil.rmtree(directory)
+    expect("the table has cases", len(cases) > 50)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("packages", nargs=2)
@@ -198,6 +251,8 @@ def main():
             check_manifest(single, temp)
         with section("rewards"):
             check_rewards(single, temp)
+        with section("answers"):
+            check_answers(single, temp)
     finally:
         shutil.rmtree(temp, ignore_errors=True)
     checks.finish()

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::connections::excerpt;
+use aec_http::excerpt;
+use aec_http::pause::Outlook;
 use serde_json::Value;
 
 /// A call that did not work.
@@ -37,6 +38,12 @@ pub enum ApiErrorKind {
         what: String,
         /// The start of the name.
         name: String,
+    },
+    /// The environment names a proxy that cannot be used.
+    #[error("{reason}; correct or remove it")]
+    Proxy {
+        /// Which variable.
+        reason: String,
     },
     /// No connection, or one that broke.
     #[error("no answer from the service: {reason}")]
@@ -185,6 +192,11 @@ impl ApiError {
         matches!(self.kind, Connection { .. } | RateLimited { .. } | Server { .. } | Timeout { .. })
     }
 
+    /// Whether another attempt makes sense.
+    pub(super) fn outlook(&self) -> Outlook {
+        if self.is_passing() { Outlook::Passing(self.retry_after()) } else { Outlook::Final }
+    }
+
     /// Whether the thing asked for is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind, ApiErrorKind::NotFound { .. })
@@ -219,6 +231,20 @@ impl ApiError {
             | Server { detail, .. }
             | Refused { detail, .. } => detail,
             _ => "",
+        }
+    }
+}
+
+impl From<aec_http::Failure> for ApiErrorKind {
+    fn from(failure: aec_http::Failure) -> Self {
+        use aec_http::Failure as F;
+        match failure {
+            F::Connection { reason } => Self::Connection { reason },
+            F::Timeout { after } => Self::Timeout { after },
+            F::TooLong { limit } => Self::TooLong { limit },
+            F::Redirect { to, .. } => Self::Redirect { to },
+            F::NoAddress { .. } => Self::Malformed { reason: failure.to_string() },
+            F::Proxy { .. } => Self::Proxy { reason: failure.to_string() },
         }
     }
 }
@@ -312,6 +338,17 @@ mod tests {
         assert!(shown(405, "").contains("does not know this call"));
         assert!(shown(503, "<html>oops</html>").ends_with("try again later"));
         assert!(shown(409, r#"{"error":{"message":"taken"}}"#).contains("taken"));
+    }
+
+    #[test]
+    fn refusals_are_final() {
+        let outlook = |status, after| ApiError::of_status("GET /x", status, after, b"").outlook();
+        for status in [400, 401, 402, 403, 404, 405, 409, 422] {
+            assert_eq!(outlook(status, None), Outlook::Final, "{status}");
+        }
+        let asked = Some(Duration::from_secs(7));
+        assert_eq!(outlook(429, asked), Outlook::Passing(asked));
+        assert_eq!(outlook(503, None), Outlook::Passing(None));
     }
 
     #[test]

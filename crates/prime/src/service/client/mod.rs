@@ -5,34 +5,20 @@
 //! calls that create something are sent once, because an unclear failure must not create it twice.
 
 mod error;
-mod http;
-mod pause;
 
 use std::time::Duration;
 
+use aec_http::pause::{Rule, attempts};
+use aec_http::{Answer, Call, Options, Proxies, Redirects};
 use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method};
 use serde_json::Value;
 use url::Url;
 
-pub use crate::connections::is_loopback;
 pub use error::{ApiError, ApiErrorKind, FieldProblem};
-use http::{Http, Message};
-pub(crate) use pause::Pause;
 
 use crate::service::settings::{ApiKey, Settings};
-
-/// Who is asking.
-const USER_AGENT: &str = concat!("aec-bench/", env!("CARGO_PKG_VERSION"));
-
-/// Whether addresses without encryption may be used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PlainHttp {
-    /// Only on this machine.
-    #[default]
-    LoopbackOnly,
-    /// Everywhere. The key then travels readable.
-    Allowed,
-}
 
 /// How calls are made.
 #[derive(Clone, Debug)]
@@ -47,16 +33,12 @@ pub struct ClientOptions {
     pub upload_timeout: Duration,
     /// How often a repeatable call is sent at most.
     pub attempts: u32,
-    /// Pause before the first repetition; it doubles each time.
-    pub first_pause: Duration,
-    /// Longest pause. A service that asks for a longer one is not asked again.
-    pub longest_pause: Duration,
+    /// Pauses before repetitions.
+    pub pauses: Rule,
     /// Longest answer in bytes.
     pub longest_answer: usize,
-    /// Whether plain HTTP may leave this machine.
-    pub plain_http: PlainHttp,
-    /// Address of a proxy for all calls but those to this machine.
-    pub proxy: Option<String>,
+    /// Proxies for all calls but those to this machine.
+    pub proxies: Proxies,
 }
 
 impl Default for ClientOptions {
@@ -67,11 +49,9 @@ impl Default for ClientOptions {
             create_timeout: Duration::from_mins(2),
             upload_timeout: Duration::from_mins(5),
             attempts: 4,
-            first_pause: Duration::from_secs(1),
-            longest_pause: Duration::from_mins(1),
+            pauses: Rule::new(Duration::from_secs(1), Duration::from_mins(1)),
             longest_answer: 64 * 1024 * 1024,
-            plain_http: PlainHttp::LoopbackOnly,
-            proxy: None,
+            proxies: Proxies::default(),
         }
     }
 }
@@ -79,7 +59,7 @@ impl Default for ClientOptions {
 /// A connection to Prime with one account.
 #[derive(Debug)]
 pub struct Client {
-    http: Http,
+    http: aec_http::Client,
     settings: Settings,
     base: Url,
     inference: Url,
@@ -92,9 +72,16 @@ pub type Query<'a> = [(&'a str, String)];
 impl Client {
     /// Checks the addresses; connects to nothing yet.
     pub fn new(settings: Settings, options: ClientOptions) -> Result<Self, ApiError> {
-        let base = http::checked_address(&settings.base_url, options.plain_http)?;
-        let inference = http::checked_address(&settings.inference_url, options.plain_http)?;
-        Ok(Self { http: Http::new(&options)?, settings, base, inference, options })
+        let base = address(&settings.base_url)?;
+        let inference = address(&settings.inference_url)?;
+        let http = aec_http::Client::new(Options {
+            connect_timeout: options.connect_timeout,
+            longest_answer: options.longest_answer,
+            redirects: Redirects::SameOrigin,
+            proxies: options.proxies.clone(),
+        });
+        let http = http.map_err(|failure| ApiError::new("client", failure.into()))?;
+        Ok(Self { http, settings, base, inference, options })
     }
 
     /// The settings in use.
@@ -104,62 +91,66 @@ impl Client {
 
     /// Reads something. Repeated if the service is busy.
     pub async fn get(&self, path: &[&str], query: &Query<'_>) -> Result<Value, ApiError> {
-        let message = self.message("GET", path, query, None)?;
+        let message = self.message(Method::GET, path, query, None)?;
         self.repeatable(&message, self.options.answer_timeout).await
     }
 
     /// Reads something as it was sent, for callers that read it themselves. Repeated if the service is busy.
     pub(crate) async fn get_bytes(&self, path: &[&str], query: &Query<'_>) -> Result<Bytes, ApiError> {
-        let message = self.message("GET", path, query, None)?;
+        let message = self.message(Method::GET, path, query, None)?;
         self.repeated(&message, self.options.answer_timeout).await
     }
 
     /// Reads something once, for callers that ask again anyway.
     pub async fn get_once(&self, path: &[&str], query: &Query<'_>) -> Result<Value, ApiError> {
-        let message = self.message("GET", path, query, None)?;
+        let message = self.message(Method::GET, path, query, None)?;
         self.once(&message, self.options.answer_timeout).await
     }
 
     /// Creates or changes something. Sent once.
     pub async fn post(&self, path: &[&str], body: Option<&Value>) -> Result<Value, ApiError> {
-        let message = self.message("POST", path, &[], body)?;
+        let message = self.message(Method::POST, path, &[], body)?;
         self.once(&message, self.options.answer_timeout).await
     }
 
     /// Creates something that takes the service long. Sent once.
     pub async fn post_slow(&self, path: &[&str], body: &Value) -> Result<Value, ApiError> {
-        let message = self.message("POST", path, &[], Some(body))?;
+        let message = self.message(Method::POST, path, &[], Some(body))?;
         self.once(&message, self.options.create_timeout).await
     }
 
     /// Brings something into a state. Repeated if the service is busy.
     pub async fn put(&self, path: &[&str]) -> Result<Value, ApiError> {
-        let message = self.message("PUT", path, &[], None)?;
+        let message = self.message(Method::PUT, path, &[], None)?;
         self.repeatable(&message, self.options.answer_timeout).await
     }
 
     /// Changes something. Sent once.
     pub async fn patch(&self, path: &[&str]) -> Result<Value, ApiError> {
-        let message = self.message("PATCH", path, &[], None)?;
+        let message = self.message(Method::PATCH, path, &[], None)?;
         self.once(&message, self.options.answer_timeout).await
     }
 
     /// Reads from the model API. Repeated if the service is busy.
     pub async fn get_inference(&self, path: &[&str]) -> Result<Value, ApiError> {
-        let url = http::below(&self.inference, path, &[])?;
-        let mut message = Message::new("GET", url, shown_path("", path), Some(self.key()?));
-        message.team_id.clone_from(&self.settings.team_id);
+        let url = aec_http::below(&self.inference, path);
+        let mut message = Message::new(Method::GET, url, &shown_path("", path), Some(self.key()?))?;
+        if let Some(team) = &self.settings.team_id {
+            let bad = || ApiErrorKind::BadName { what: "team id".to_owned(), name: aec_http::excerpt(team) };
+            let value = HeaderValue::from_str(team).map_err(|_| message.fail(bad()))?;
+            message.headers.insert("x-prime-team-id", value);
+        }
         self.repeatable(&message, self.options.answer_timeout).await
     }
 
     /// Stores bytes at an address that the service handed out. The key is not sent there. Repeated if it is busy.
     pub async fn upload(&self, address: &str, bytes: &Bytes) -> Result<(), ApiError> {
-        let url = http::checked_address(address, self.options.plain_http)?;
+        let url = self::address(address)?;
         // The query of such an address is a signature and is not shown.
         let shown = format!("{}{}", url.host_str().unwrap_or_default(), url.path());
-        let mut message = Message::new("PUT", url, shown, None);
+        let mut message = Message::new(Method::PUT, url, &shown, None)?;
         message.body = bytes.clone();
-        message.content_type = "application/octet-stream";
+        message.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
         self.repeatable(&message, self.options.upload_timeout).await.map(|_| ())
     }
 
@@ -168,47 +159,104 @@ impl Client {
         self.settings.api_key.as_ref().ok_or_else(missing)
     }
 
-    fn message<'a>(
-        &'a self,
-        method: &'static str,
+    fn message(
+        &self,
+        method: Method,
         path: &[&str],
         query: &Query<'_>,
         body: Option<&Value>,
-    ) -> Result<Message<'a>, ApiError> {
+    ) -> Result<Message, ApiError> {
         let full: Vec<&str> = ["api", "v1"].iter().chain(path).copied().collect();
-        let url = http::below(&self.base, &full, query)?;
-        let mut message = Message::new(method, url, shown_path("/api/v1", path), Some(self.key()?));
+        let mut url = aec_http::below(&self.base, &full);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut message = Message::new(method, url, &shown_path("/api/v1", path), Some(self.key()?))?;
         if let Some(body) = body {
             message.body = body.to_string().into();
         }
         Ok(message)
     }
 
-    async fn once(&self, message: &Message<'_>, timeout: Duration) -> Result<Value, ApiError> {
-        parsed(message, &self.http.send(message, timeout).await?)
+    async fn once(&self, message: &Message, timeout: Duration) -> Result<Value, ApiError> {
+        message.value(&self.sent(message, timeout).await?)
     }
 
-    async fn repeatable(&self, message: &Message<'_>, timeout: Duration) -> Result<Value, ApiError> {
-        parsed(message, &self.repeated(message, timeout).await?)
+    async fn repeatable(&self, message: &Message, timeout: Duration) -> Result<Value, ApiError> {
+        message.value(&self.repeated(message, timeout).await?)
     }
 
-    async fn repeated(&self, message: &Message<'_>, timeout: Duration) -> Result<Bytes, ApiError> {
-        let mut pause = Pause::new(&self.options);
-        loop {
-            let error = match self.http.send(message, timeout).await {
-                Ok(body) => return Ok(body),
-                Err(error) => error,
-            };
-            let Some(wait) = pause.after(&error) else { return Err(error) };
-            tokio::time::sleep(wait).await;
-        }
+    async fn repeated(&self, message: &Message, timeout: Duration) -> Result<Bytes, ApiError> {
+        let attempt = || self.sent(message, timeout);
+        attempts(&self.options.pauses, self.options.attempts, attempt, ApiError::outlook).await
+    }
+
+    /// Sends a request and gives what came back; no content counts as an empty object.
+    async fn sent(&self, message: &Message, timeout: Duration) -> Result<Bytes, ApiError> {
+        let Message { method, url, headers, body, .. } = message;
+        let call = Call { method, url, headers, content: body, timeout };
+        let answer = self.http.send(&call).await.map_err(|failure| message.fail(failure.into()))?;
+        message.content(answer)
     }
 }
 
-fn parsed(message: &Message<'_>, body: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(body).map(unwrapped).map_err(|error| {
-        let reason = format!("not JSON (line {}, column {})", error.line(), error.column());
-        message.fail(ApiErrorKind::Malformed { reason })
+/// A request, ready to be sent any number of times.
+#[derive(Debug)]
+struct Message {
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+    call: String,
+}
+
+impl Message {
+    /// A request without a body. `shown` stands for the address in errors.
+    fn new(method: Method, url: Url, shown: &str, key: Option<&ApiKey>) -> Result<Self, ApiError> {
+        let call = format!("{method} {shown}");
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = key {
+            let value = HeaderValue::from_str(&format!("Bearer {}", key.reveal()));
+            let mut value = value.map_err(|_| ApiError::new(&call, ApiErrorKind::NoKey))?;
+            value.set_sensitive(true);
+            headers.insert(AUTHORIZATION, value);
+        }
+        Ok(Self { method, url, headers, body: Bytes::new(), call })
+    }
+
+    fn fail(&self, kind: ApiErrorKind) -> ApiError {
+        ApiError::new(&self.call, kind)
+    }
+
+    /// The content of an answer, if it is a good one.
+    fn content(&self, answer: Answer) -> Result<Bytes, ApiError> {
+        let Answer { status, body, .. } = &answer;
+        if !status.is_success() {
+            return Err(ApiError::of_status(&self.call, status.as_u16(), answer.retry_after(), body));
+        }
+        // Storage answers uploads in its own words, and nobody reads them.
+        if !self.headers.contains_key(AUTHORIZATION) || body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Bytes::from_static(b"{}"));
+        }
+        Ok(answer.body)
+    }
+
+    /// What content says.
+    fn value(&self, content: &[u8]) -> Result<Value, ApiError> {
+        serde_json::from_slice(content).map(unwrapped).map_err(|error| {
+            let reason = format!("not JSON (line {}, column {})", error.line(), error.column());
+            self.fail(ApiErrorKind::Malformed { reason })
+        })
+    }
+}
+
+/// An address that the key may go to.
+fn address(text: &str) -> Result<Url, ApiError> {
+    aec_http::checked(text).map_err(|bad| {
+        let kind = ApiErrorKind::BadAddress { address: bad.address, reason: bad.reason };
+        ApiError::new("settings", kind)
     })
 }
 
@@ -234,4 +282,17 @@ pub(crate) fn segment<'a>(what: &str, id: &'a str) -> Result<&'a str, ApiError> 
         return Err(ApiError::new("request", kind));
     }
     Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_lead_to_another_resource() {
+        for bad in ["", ".", "..", "...", "a/b", "a b", "a?b", "ä", "a\n"] {
+            assert!(segment("id", bad).is_err(), "{bad:?}");
+        }
+        segment("id", "@latest").unwrap();
+    }
 }

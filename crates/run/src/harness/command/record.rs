@@ -88,8 +88,9 @@ impl Record {
                     name: tools.get(call_id).cloned().unwrap_or_default(),
                     arguments: String::new(),
                 };
-                let stdout = cut_text(&join_text(parts), LONGEST);
-                self.trajectory.tool_result(&call, &ToolOutcome { stdout, ..ToolOutcome::default() });
+                let told = cut_text(&join_text(parts), LONGEST);
+                let outcome = ToolOutcome { stdout: told.clone(), told, ..ToolOutcome::default() };
+                self.trajectory.tool_result(&call, &outcome);
             }
         }
     }

@@ -6,8 +6,8 @@ use aec_model::client::Model;
 use aec_model::message::Usage;
 use aec_model::money::MicroDollars;
 use aec_rlm::plan::{CallShape, Plan, Request};
-use aec_rlm::settings::Overrides;
-use aec_rlm::template::{GenerationMode, Section};
+use aec_task::long_documents::settings::Overrides;
+use aec_task::long_documents::template::{GenerationMode, Section};
 use serde::Serialize;
 
 use super::given::Given;

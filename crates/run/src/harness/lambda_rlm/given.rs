@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use aec_rlm::settings::LambdaSettings;
 use aec_rlm::split::Form;
-use aec_rlm::task_files::LambdaFiles;
-use aec_rlm::template::{ReportTemplate, Section};
 use aec_sandbox::Tree;
+use aec_task::long_documents::files::LambdaFiles;
+use aec_task::long_documents::settings::LambdaSettings;
+use aec_task::long_documents::template::{ReportTemplate, Section};
 
 use crate::harness::settings_file::{TaskDirectory, checked};
 use crate::task::PreparedTask;

@@ -11,8 +11,8 @@ mod section;
 use std::sync::{Arc, OnceLock};
 
 use aec_model::client::Model;
-use aec_rlm::settings::Guardrails;
-use aec_rlm::template::ReportState;
+use aec_rlm::report::ReportState;
+use aec_task::long_documents::settings::Guardrails;
 use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;

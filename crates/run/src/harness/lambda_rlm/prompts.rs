@@ -2,7 +2,7 @@
 
 use aec_model::message::{Message, Request, Role, Sampling};
 use aec_rlm::merge::{Fact, MergedFact};
-use aec_rlm::template::{GenerationMode, Meta, Section};
+use aec_task::long_documents::template::{GenerationMode, Meta, Section};
 use serde_json::{Value, json};
 
 const LEAF: &str = "You read one part of a source and give back what it states for one section of a report. Reply with one JSON \

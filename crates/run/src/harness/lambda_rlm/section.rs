@@ -5,11 +5,12 @@ use std::sync::OnceLock;
 use aec_model::client::Model;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Reply, Request, Sampling};
+use aec_model::meter::AccountKind;
 use aec_rlm::merge::{Authority, Fact, MergedFact, merge};
 use aec_rlm::plan::{Plan, SourceTree};
 use aec_rlm::reply::Reply as Found;
-use aec_rlm::template::{GenerationMode, Section};
 use aec_rlm::trace::{Trace, trace};
+use aec_task::long_documents::template::{GenerationMode, Section};
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -17,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use super::given::{Given, Source};
 use super::prompts::{self, Manner};
+use crate::campaign::faults::{Meaning, meaning};
 use crate::harness::advisor::Advisor;
 use crate::harness::guard::{Guard, Plane};
 use crate::harness::{End, Limit, TrialContext};
@@ -300,7 +302,7 @@ impl Shared<'_> {
     }
 
     fn ended(&self, failure: Failure) -> End {
-        if failure.kind == FailureKind::Budget && failure.message.contains("the harness") {
+        if failure.account == Some(AccountKind::Harness) {
             End::Limit(Limit::Cost)
         } else {
             self.context.failed(failure)
@@ -309,10 +311,7 @@ impl Shared<'_> {
 }
 
 fn ends_all(failure: &Failure) -> bool {
-    matches!(
-        failure.kind,
-        FailureKind::Auth | FailureKind::Budget | FailureKind::Replay | FailureKind::Cancelled
-    )
+    failure.kind == FailureKind::Cancelled || meaning(failure) == Meaning::Fatal
 }
 
 fn merged(found: &[(&Source, Vec<Fact>)], authority: &Authority) -> Vec<MergedFact> {

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use aec_model::client::Model;
 use aec_model::failure::Failure;
 use aec_model::message::{Reply, Request, Sampling};
-use aec_rlm::settings::RlmSettings;
-use aec_rlm::template::ReportState;
+use aec_rlm::report::ReportState;
+use aec_task::long_documents::settings::RlmSettings;
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 

@@ -6,10 +6,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use aec_rlm::settings::{InputType, RlmSettings};
-use aec_rlm::task_files::{RLM_FILE, RlmFiles};
-use aec_rlm::template::ReportState;
+use aec_rlm::report::ReportState;
 use aec_sandbox::Tree;
+use aec_task::long_documents::files::{RLM_FILE, RlmFiles};
+use aec_task::long_documents::settings::{InputType, RlmSettings};
 
 use super::session::{Custom, Input};
 use crate::harness::settings_file::{TaskDirectory, checked};

@@ -14,10 +14,12 @@ mod wire;
 
 use std::time::Duration;
 
+use aec_judge::settle::order::last_word;
 use aec_model::client::Model;
 use aec_model::failure::FailureKind;
 use aec_model::message::{Message, Part, Reply, Request, Role, Tool, ToolCall, Tools};
-use aec_rlm::settings::Overrides;
+use aec_model::meter::AccountKind;
+use aec_task::long_documents::settings::Overrides;
 use serde_json::{Map, Value, json};
 
 use self::desk::{Desk, Models, State, lock};
@@ -185,7 +187,8 @@ impl Work {
         rollout
     }
 
-    /// What is handed in beside the output file: the report, else the value of `FINAL`, else what was said with it.
+    /// What is handed over beside the output file: the report is submitted; the value of `FINAL`, or else what was said
+    /// with it, is the last word.
     fn handed_in(&self, output_path: &str) -> (Option<String>, Option<String>) {
         if let Some(report) = &self.state.report
             && *lock(&self.state.submitted)
@@ -201,7 +204,8 @@ impl Work {
             }
             other => serde_json::to_string_pretty(other).ok(),
         };
-        (value, (!finale.text.trim().is_empty()).then(|| finale.text.clone()))
+        let text = Some(finale.text.clone());
+        (None, [value, text].into_iter().flatten().find(|text| last_word(text, false).is_some()))
     }
 
     async fn turns(&mut self, context: &mut TrialContext) -> End {
@@ -218,9 +222,7 @@ impl Work {
             self.request.sampling.max_tokens = Some(self.guard.output_limit(wanted));
             let mut reply = match context.call(&self.request).await {
                 Ok(reply) => reply,
-                Err(failure)
-                    if failure.kind == FailureKind::Budget && failure.message.contains("the harness") =>
-                {
+                Err(failure) if failure.account == Some(AccountKind::Harness) => {
                     return End::Limit(Limit::Cost);
                 }
                 // The provider knows the window best. A conversation that was just shortened gets no shorter.
@@ -321,7 +323,8 @@ impl Work {
             Some(code) if call.name == REPL => code,
             _ => {
                 let complaint = format!("there is one tool, `{REPL}`, and its argument `code` is a text");
-                let outcome = ToolOutcome { stderr: complaint.clone(), ..ToolOutcome::default() };
+                let (stderr, told) = (complaint.clone(), complaint.clone());
+                let outcome = ToolOutcome { stderr, told, ..ToolOutcome::default() };
                 context.trajectory.tool_result(call, &outcome);
                 return Ok((complaint, false));
             }
@@ -346,6 +349,7 @@ impl Work {
             stderr: cell.error.as_ref().map(|error| error.kind.clone()).unwrap_or_default(),
             exit_code: Some(i32::from(cell.error.is_some())),
             duration: cell.duration,
+            told: observed.clone(),
             ..ToolOutcome::default()
         };
         context.trajectory.tool_result(call, &outcome);

@@ -1,7 +1,7 @@
 //! What the model is told: made from what is really there, so that no text speaks of a function that does not exist.
 
-use aec_rlm::settings::RlmSettings;
-use aec_rlm::template::Status;
+use aec_rlm::report::Status;
+use aec_task::long_documents::settings::RlmSettings;
 
 use super::given::Given;
 use super::session::{Cell, Setup, Variable};

@@ -87,6 +87,7 @@ impl Ran {
             duration: self.duration,
             media: self.media.clone(),
             snapshot,
+            told: self.text(),
         }
     }
 }

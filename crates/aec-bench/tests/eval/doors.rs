@@ -1,0 +1,318 @@
+//! Every way to run an agent gives the same answer: a table of scripted behaviours goes through `run`, the native lane, the
+//! exported package under two generations of `verifiers`, and an import of the package's results. Where they cannot agree,
+//! the table says so, and `docs/judge.md` says why.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use aec_judge::scorer::STANDARD_VERIFY_PY;
+use aec_ledger::record::TrialRecord;
+use aec_model::script::{Script, ScriptedCall, ScriptedConversation, ScriptedReply};
+use aec_model_server::{Answers, Options, TestServer};
+use aec_test::TestEnv;
+use aec_test::venv::with_verifiers;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::world::ok;
+
+const RIGHT: &str = r#"{"flow_m3_s": 3.217, "depth_m": 1.254}"#;
+const WRONG: &str = r#"{"flow_m3_s": 1, "depth_m": 1}"#;
+const HALF: &str = r#"{"flow_m3_s": 3.217, "depth_m": 0}"#;
+/// What the tasks with a given output begin with.
+const GIVEN: &str = r#"{"flow_m3_s": 0, "depth_m": 0}"#;
+const SECRET: &str = "sk-canary-7f3a9c51d2";
+/// Turns that an agent has in every door.
+const TURNS: u32 = 4;
+
+const TASK: &str = "version = \"1.0\"\n\n[metadata]\ndifficulty = \"easy\"\nvisibility = \"public\"\n\n\
+                    [agent]\ntimeout_sec = 120\n\n[verifier]\ntimeout_sec = 60\n\n[environment]\nmemory_mb = 512\n\
+                    storage_mb = 1024\nallow_internet = false\n";
+const ANSWERS: &str = r#"{"version": 1, "output": "output.json", "fields": {
+  "flow_m3_s": {"type": "number", "value": 3.217, "rel_tol": 0.001},
+  "depth_m": {"type": "number", "value": 1.254, "rel_tol": 0.001}
+}}"#;
+
+/// What a model does, and what must become of it.
+#[derive(Debug, Deserialize)]
+struct Behaviour {
+    name: String,
+    replies: Vec<ScriptedReply>,
+    /// Whether the task gives the output file.
+    #[serde(default)]
+    given: bool,
+    #[serde(flatten)]
+    expected: Expected,
+    /// What becomes of it in doors that cannot agree.
+    #[serde(default)]
+    unless: BTreeMap<String, Expected>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+struct Expected {
+    outcome: String,
+    /// Only of what is scored.
+    #[serde(default)]
+    reward: Option<f64>,
+    #[serde(default)]
+    source: Option<String>,
+}
+
+/// The table; words in capitals stand for texts.
+fn behaviours() -> Vec<Behaviour> {
+    let words = [("RIGHT", RIGHT), ("WRONG", WRONG), ("HALF", HALF), ("GIVEN", GIVEN), ("SECRET", SECRET)];
+    let mut text = include_str!("doors.json").to_owned();
+    for (word, stands_for) in words {
+        text = text.replace(word, &stands_for.replace('"', "\\\""));
+    }
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A call as the tools of a door name it; absent for what its tools cannot do.
+fn translate(door: &str, call: &ScriptedCall) -> Option<ScriptedCall> {
+    let mut call = call.clone();
+    let in_run = door == "run";
+    match call.name.as_str() {
+        "bash" if !in_run => "run_command".clone_into(&mut call.name),
+        "edit_file" if !in_run => return None,
+        "submit_answer" => {
+            let given = call.arguments.as_object_mut();
+            if let Some(given) = given {
+                if !given.contains_key("content") && given.contains_key("path") {
+                    return None;
+                }
+                if in_run && given.remove("path").is_some() {
+                    return None;
+                }
+                if in_run && let Some(content) = given.remove("content") {
+                    let text = content.as_str().map_or_else(|| content.to_string(), ToOwned::to_owned);
+                    given.insert("answer".to_owned(), text.into());
+                }
+            }
+        }
+        _ => {}
+    }
+    Some(call)
+}
+
+/// A project with a task for each behaviour that a door's tools can do, and a model that behaves so.
+struct World {
+    env: TestEnv,
+    _server: TestServer,
+    runtime: Runtime,
+    behaviours: Vec<Behaviour>,
+}
+
+impl World {
+    fn new(door: &str) -> Self {
+        let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
+        ok(&env, "init --quiet --no-example");
+        let mut behaviours = behaviours();
+        let mut conversations = Vec::new();
+        behaviours.retain_mut(|behaviour| {
+            for reply in &mut behaviour.replies {
+                let calls: Option<Vec<ScriptedCall>> =
+                    reply.tool_calls.iter().map(|call| translate(door, call)).collect();
+                let Some(calls) = calls else { return false };
+                reply.tool_calls = calls;
+            }
+            true
+        });
+        for (number, behaviour) in behaviours.iter().enumerate() {
+            write_task(&env, &task_name(number), behaviour.given);
+            let when = format!("# {}\n", task_name(number));
+            conversations.push(ScriptedConversation { when, replies: behaviour.replies.clone() });
+        }
+        let script = Script { replies: Vec::new(), conversations };
+        let options = Options { answers: Answers::Script(Arc::new(script)), ..Options::default() };
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let server = runtime.block_on(TestServer::start(options)).unwrap();
+        env.write(
+            "configs/endpoints.toml",
+            format!(
+                "[[endpoint]]\nendpoint_id = \"gpt-4.1-mini\"\nmodel = \"gpt-4.1-mini\"\nurl = \"{}/v1\"\nkey = \"OPENAI_API_KEY\"\n",
+                server.url()
+            ),
+        );
+        env.write(".env", "OPENAI_API_KEY=sk-local-test-key\n");
+        env.set("SOME_API_KEY", SECRET);
+        Self { env, _server: server, runtime, behaviours }
+    }
+
+    fn json(&self, words: &[&str]) -> Value {
+        let run = self.env.run(["--json"].iter().chain(words));
+        assert!(matches!(run.code, Some(0 | 1)), "{words:?}: {run:?}");
+        run.envelope()
+    }
+
+    /// What became of each behaviour by the records of an experiment.
+    fn recorded(&self, experiment: &str) -> BTreeMap<String, Expected> {
+        let directory = self.env.path("artefacts/ledger").join(experiment);
+        let names = aec_test::files::names_in(&directory).into_iter();
+        let names = names.filter(|name| name.ends_with(".json") && !name.starts_with('.'));
+        let read = |name: String| -> TrialRecord {
+            serde_json::from_str(&std::fs::read_to_string(directory.join(name)).unwrap()).unwrap()
+        };
+        let told = |record: TrialRecord| {
+            let expected = Expected {
+                outcome: record.outcome.name().to_owned(),
+                reward: record.reward(),
+                source: record.outputs.output_source.map(|source| source.name().to_owned()),
+            };
+            (record.task.task_id.trim_start_matches("civil/").to_owned(), expected)
+        };
+        names.map(read).map(told).collect()
+    }
+
+    /// What became of each behaviour by the rows of a directory.
+    fn in_rows(&self, directory: &Path) -> BTreeMap<String, Expected> {
+        let rows = crate::world::rows(directory);
+        rows.iter()
+            .map(|row| {
+                let measured = |name: &str| row["metrics"][name].as_f64().is_some_and(|value| value > 0.0);
+                let class = row["error"]["error"].as_str().unwrap_or_default();
+                let outcome = match () {
+                    () if measured("agent_fault") => "agent_fault",
+                    () if measured("verifier_fault") => "verifier_fault",
+                    () if class.is_empty() || class == "EmptyModelResponseError" => "scored",
+                    () => "infra_fault",
+                };
+                let source = [
+                    ("submitted", "submitted"),
+                    ("source_workspace", "file"),
+                    ("source_message", "final_text"),
+                ];
+                let source = source.into_iter().find(|(metric, _)| measured(metric));
+                let expected = Expected {
+                    outcome: outcome.to_owned(),
+                    reward: row["reward"].as_f64().filter(|_| outcome == "scored"),
+                    source: source.map(|(_, word)| word.to_owned()),
+                };
+                let task = row["info"]["task_id"].as_str().unwrap().trim_start_matches("civil/").to_owned();
+                (task, expected)
+            })
+            .collect()
+    }
+
+    /// Holds what became of behaviours against the table.
+    fn check(&self, door: &str, found: &BTreeMap<String, Expected>) {
+        let wrong: Vec<String> = self
+            .behaviours
+            .iter()
+            .enumerate()
+            .filter_map(|(number, behaviour)| {
+                let expected = behaviour.unless.get(door).unwrap_or(&behaviour.expected);
+                let found = found.get(&task_name(number));
+                (found != Some(expected))
+                    .then(|| format!("{}: {found:?} instead of {expected:?}", behaviour.name))
+            })
+            .collect();
+        assert!(
+            wrong.is_empty(),
+            "{door}, {} of {}:\n{}",
+            wrong.len(),
+            self.behaviours.len(),
+            wrong.join("\n")
+        );
+    }
+
+    /// The directory of the only evaluation below an output directory.
+    fn saved(&self, base: &str) -> std::path::PathBuf {
+        let group = self.env.path(format!("{base}/evals/doors--gpt-4.1-mini"));
+        std::fs::read_dir(group).unwrap().next().unwrap().unwrap().path()
+    }
+
+    fn export(&self) {
+        ok(
+            &self.env,
+            "prime export --quiet --name doors --output-dir environments --harness-mode stateful --task civil",
+        );
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // The server ends inside its runtime.
+        let _entered = self.runtime.enter();
+    }
+}
+
+fn task_name(number: usize) -> String {
+    format!("behaviour-{number:03}")
+}
+
+fn write_task(env: &TestEnv, name: &str, given: bool) {
+    let instruction =
+        format!("# {name}\n\nWrite `flow_m3_s` and `depth_m` as JSON to `/workspace/output.json`.\n");
+    let mut files = vec![
+        ("task.toml", TASK),
+        ("instruction.md", instruction.as_str()),
+        ("environment/Dockerfile", "FROM scratch\n"),
+        ("environment/survey.csv", "x,z\n0,1\n"),
+        ("tests/test.sh", "#!/usr/bin/env bash\nexec python3 -I \"$(dirname \"$0\")/verify.py\"\n"),
+        ("tests/verify.py", STANDARD_VERIFY_PY),
+        ("tests/answers.json", ANSWERS),
+    ];
+    if given {
+        files.push(("environment/output.json", GIVEN));
+    }
+    for (path, text) in files {
+        env.write(format!("tasks/civil/{name}/{path}"), text);
+    }
+}
+
+#[test]
+fn the_table_is_told_in_names_that_differ() {
+    let behaviours = behaviours();
+    let names: std::collections::BTreeSet<&str> =
+        behaviours.iter().map(|behaviour| behaviour.name.as_str()).collect();
+    assert_eq!(names.len(), behaviours.len());
+    assert!(names.len() >= 60, "{}", names.len());
+}
+
+#[test]
+fn run_does_as_the_table_says() {
+    let world = World::new("run");
+    let turns = format!("max_turns={TURNS}");
+    let model = ["--model", "gpt-4.1-mini", "--harness", "tool_loop", "-e", "x", "--max-attempts", "1"];
+    world.json(&[&["run", "civil", "--parameter", &turns], model.as_slice()].concat());
+    world.check("run", &world.recorded("x"));
+}
+
+#[test]
+fn the_native_lane_does_as_the_table_says() {
+    let world = World::new("native");
+    world.export();
+    let turns = json!({"max_turns": TURNS, "split": "all"}).to_string();
+    world.json(&["eval", "run", "doors", "-n", "-1", "-r", "1", "-s", "-o", "native", "-a", &turns]);
+    world.check("native", &world.in_rows(&world.saved("native")));
+    let saved = world.saved("native");
+    world.json(&["import", saved.to_str().unwrap(), "-e", "imported"]);
+    world.check("import", &world.recorded("imported"));
+}
+
+fn check_package(version: &str, door: &str) {
+    let Some(python) = with_verifiers(version) else { return };
+    let world = World::new(door);
+    world.export();
+    let turns = json!({"max_turns": TURNS, "split": "all"}).to_string();
+    let python = python.to_str().unwrap();
+    let words = ["eval", "run", "doors", "-n", "-1", "-r", "1", "-s", "-o", "python", "-a", &turns];
+    world.json(&[words.as_slice(), &["--python", python]].concat());
+    world.check(door, &world.in_rows(&world.saved("python")));
+    let saved = world.saved("python");
+    world.json(&["import", saved.to_str().unwrap(), "-e", "imported"]);
+    world.check(&format!("import of {door}"), &world.recorded("imported"));
+}
+
+#[test]
+fn the_package_under_verifiers_0_1_14_does_as_the_table_says() {
+    check_package("0.1.14", "v0");
+}
+
+#[test]
+fn the_package_under_verifiers_0_4_0_does_as_the_table_says() {
+    check_package("0.4.0", "v1");
+}

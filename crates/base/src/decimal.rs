@@ -1,0 +1,216 @@
+//! Decimal numbers, exactly as they are written.
+
+/// A number: its digits without zeros at either end, and the power of ten behind them. Equal numbers of any size are
+/// equal values, however they were written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Decimal {
+    negative: bool,
+    digits: String,
+    exponent: i64,
+}
+
+impl Decimal {
+    /// The number of some ASCII digits times a power of ten.
+    pub fn new(negative: bool, digits: &str, exponent: i64) -> Self {
+        let kept = digits.trim_end_matches('0');
+        let dropped = i64::try_from(digits.len() - kept.len()).unwrap_or_default();
+        let kept = kept.trim_start_matches('0');
+        if kept.is_empty() {
+            return Self { negative: false, digits: String::new(), exponent: 0 };
+        }
+        Self { negative, digits: kept.to_owned(), exponent: exponent.saturating_add(dropped) }
+    }
+
+    /// The number of some units of so many places behind the point.
+    pub fn of_units(units: i128, places: u32) -> Self {
+        Self::new(units < 0, &units.unsigned_abs().to_string(), -i64::from(places))
+    }
+
+    /// Reads a plain number: sign, digits, fraction, exponent, and nothing else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (negative, text) = match text.strip_prefix(['-', '−']) {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
+            return None;
+        }
+        let exponent = i64::from(exponent) - i64::try_from(fraction.len()).ok()?;
+        Some(Self::new(negative, &format!("{whole}{fraction}"), exponent))
+    }
+
+    /// The shortest decimal that is this number, which is the one that somebody wrote who wrote at most fifteen digits;
+    /// nothing for what is no number.
+    pub fn of(number: f64) -> Option<Self> {
+        number.is_finite().then(|| Self::parse(&format!("{number:e}"))).flatten()
+    }
+
+    /// The nearest number; infinite if it is too large for one.
+    pub fn to_f64(&self) -> f64 {
+        let digits = if self.is_zero() { "0" } else { &self.digits };
+        let sign = if self.negative { "-" } else { "" };
+        format!("{sign}{digits}e{}", self.exponent).parse().unwrap_or(f64::INFINITY)
+    }
+
+    /// The same number without its sign.
+    #[must_use]
+    pub fn absolute(&self) -> Self {
+        Self { negative: false, ..self.clone() }
+    }
+
+    /// The same number with the other sign.
+    #[must_use]
+    pub fn negated(&self) -> Self {
+        Self { negative: !self.negative && !self.is_zero(), ..self.clone() }
+    }
+
+    /// Whether it is 0.
+    pub fn is_zero(&self) -> bool {
+        self.digits.is_empty()
+    }
+
+    /// A whole number written out, if it is one and ends with no more than so many zeros.
+    pub fn whole_text(&self, most_zeros: usize) -> Option<String> {
+        let zeros = usize::try_from(self.exponent).ok().filter(|zeros| *zeros <= most_zeros)?;
+        let digits = if self.is_zero() { "0" } else { &self.digits };
+        Some(format!("{}{digits}{}", if self.negative { "-" } else { "" }, "0".repeat(zeros)))
+    }
+
+    /// How many digits stand behind the point.
+    pub fn places(&self) -> u32 {
+        u32::try_from(self.exponent.saturating_neg()).unwrap_or(if self.exponent < 0 { u32::MAX } else { 0 })
+    }
+
+    /// The number in units of so many places behind the point; nothing if it has more of them, or is too large.
+    pub fn in_units(&self, places: u32) -> Option<i128> {
+        (self.places() <= places).then(|| self.units_towards_zero(places)).flatten()
+    }
+
+    /// The number in units of so many places behind the point, without what is less than one; nothing if it is too large.
+    pub fn units_towards_zero(&self, places: u32) -> Option<i128> {
+        let shift = self.exponent.checked_add(i64::from(places))?;
+        let units = match u32::try_from(shift) {
+            Ok(zeros) => {
+                self.digits_as_number(self.digits.len())?.checked_mul(10_i128.checked_pow(zeros)?)?
+            }
+            Err(_) => {
+                let dropped = usize::try_from(shift.unsigned_abs()).unwrap_or(usize::MAX);
+                self.digits_as_number(self.digits.len().saturating_sub(dropped))?
+            }
+        };
+        Some(if self.negative { -units } else { units })
+    }
+
+    fn digits_as_number(&self, count: usize) -> Option<i128> {
+        if count == 0 { Some(0) } else { self.digits.get(..count)?.parse().ok() }
+    }
+
+    /// A text that is equal exactly for equal numbers.
+    pub fn canonical(&self) -> String {
+        format!("{}{}e{}", if self.negative { "-" } else { "" }, self.digits, self.exponent)
+    }
+}
+
+/// Dollars as people read them: cents, or four decimals of less than a dollar.
+pub fn dollars(amount: f64) -> String {
+    match amount {
+        0.0 => "$0".to_owned(),
+        small if small.abs() < 1.0 => format!("${small:.4}"),
+        large => format!("${large:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn equal_numbers_are_equal() {
+        for (left, right) in [
+            ("1250", "1.25e3"),
+            ("0", "-0.000"),
+            ("+007.50", "7.5"),
+            ("−3", "-3"),
+            (".5", "5e-1"),
+            ("1.", "1"),
+            ("123456789012345678901234567890", "1.2345678901234567890123456789e29"),
+        ] {
+            assert_eq!(Decimal::parse(left).unwrap(), Decimal::parse(right).unwrap(), "{left} {right}");
+        }
+        for text in [
+            "",
+            ".",
+            "-",
+            "e5",
+            "1e",
+            "1e99999999999",
+            "1,5",
+            "0x1",
+            "NaN",
+            "inf",
+            "1_0",
+            "1.2.3",
+            " 1",
+            "--1",
+        ] {
+            assert_eq!(Decimal::parse(text), None, "{text}");
+        }
+        assert_ne!(Decimal::parse("10000000000000000000001"), Decimal::parse("10000000000000000000002"));
+    }
+
+    #[test]
+    fn units_are_whole_or_none() {
+        let units = |text: &str, places| Decimal::parse(text).unwrap().in_units(places);
+        assert_eq!(units("0.075", 6), Some(75_000));
+        assert_eq!(units("-2.5", 1), Some(-25));
+        assert_eq!(units("0.0000001", 6), None);
+        assert_eq!(units("1e30", 6), Some(10_i128.pow(36)));
+        assert_eq!(units("1e39", 0), None);
+        assert_eq!(units("0", 0), Some(0));
+        let cut = |text: &str, places| Decimal::parse(text).unwrap().units_towards_zero(places);
+        assert_eq!((cut("8.2", 6), cut("-1.29", 1), cut("0.009", 2)), (Some(8_200_000), Some(-12), Some(0)));
+        let whole = |text: &str| Decimal::parse(text).unwrap().whole_text(3);
+        assert_eq!((whole("-1.2e4").as_deref(), whole("-0").as_deref()), (Some("-12000"), Some("0")));
+        assert_eq!((whole("1e4"), whole("0.5")), (None, None));
+        assert_eq!(Decimal::parse("-5").unwrap().negated(), Decimal::parse("5").unwrap());
+        assert!(Decimal::parse("0").unwrap().negated().is_zero());
+        assert_eq!(Decimal::parse("0.0250").unwrap().places(), 3);
+        assert_eq!(Decimal::parse("2500").unwrap().places(), 0);
+    }
+
+    #[test]
+    fn dollars_are_short() {
+        assert_eq!([0.0, 0.25, -0.5, 12.345].map(dollars), ["$0", "$0.2500", "$-0.5000", "$12.35"]);
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_survive(number in any::<f64>()) {
+            match Decimal::of(number) {
+                Some(decimal) => prop_assert!(decimal.to_f64() == number),
+                None => prop_assert!(!number.is_finite()),
+            }
+        }
+
+        #[test]
+        fn units_are_exact(units in any::<i64>(), places in 0..12_u32) {
+            let text = format!("{units}e-{places}");
+            let decimal = Decimal::parse(&text).unwrap();
+            prop_assert_eq!(decimal.in_units(places), Some(units.into()));
+            prop_assert_eq!(&Decimal::of_units(units.into(), places), &decimal);
+            prop_assert!(decimal.places() <= places);
+            prop_assert!(decimal.in_units(decimal.places()).is_some());
+            prop_assert_eq!(Decimal::parse(&decimal.canonical()), (units != 0).then_some(decimal));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! From what an agent left to a frozen submission with the answer in its place.
+
+use std::io;
+use std::path::Path;
+
+use aec_base::content::ContentStore;
+use aec_base::digest::Digest;
+use aec_base::secret::Redactor;
+use aec_sandbox::{Sandbox, SandboxError, Tree};
+
+use super::order::{AnswerOrder, Files, Handed, InMemory, Source, Submitted};
+use super::outcome::RoomFault;
+use crate::submission::{FreezeError, Submission, SubmissionLimits};
+
+/// What an agent did that took more memory than its room has.
+pub const TOO_MUCH_MEMORY: &str = "the agent's commands took more memory than the room has";
+
+/// A submission, and where its answer came from.
+#[derive(Debug)]
+pub struct Frozen {
+    /// What is judged.
+    pub submission: Submission,
+    /// Where the answer came from; absent when there is none.
+    pub source: Option<Source>,
+}
+
+/// Why nothing was frozen.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfrozen {
+    /// What the agent left cannot be a submission.
+    #[error("{0}")]
+    Unfit(String),
+    /// The room or the disk failed.
+    #[error("{}", .0.message)]
+    Machine(RoomFault),
+}
+
+impl From<FreezeError> for Unfrozen {
+    fn from(error: FreezeError) -> Self {
+        match error {
+            FreezeError::TooLarge(_) => Self::Unfit(error.to_string()),
+            FreezeError::Io(error) => error.into(),
+        }
+    }
+}
+
+impl From<io::Error> for Unfrozen {
+    fn from(error: io::Error) -> Self {
+        Self::Machine(error.to_string().into())
+    }
+}
+
+impl From<SandboxError> for Unfrozen {
+    fn from(error: SandboxError) -> Self {
+        Self::Machine(error.into())
+    }
+}
+
+/// A file that the agent was given.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// Its path below the workspace.
+    pub path: &'a str,
+    /// Its content.
+    pub content: &'a [u8],
+}
+
+/// What freezing must know of a task and of this machine.
+#[derive(Clone, Copy)]
+pub struct Freezer<'a> {
+    /// Which of several answers counts.
+    pub order: AnswerOrder,
+    /// Where the answer belongs, below the workspace.
+    pub place: &'a str,
+    /// Files that make up a submission; all when empty.
+    pub outputs: &'a [String],
+    /// Files that the agent was given.
+    pub given: &'a [Given<'a>],
+    /// Where contents are kept.
+    pub contents: &'a ContentStore,
+    /// Knows the secrets of this machine.
+    pub redactor: &'a Redactor,
+}
+
+impl Freezer<'_> {
+    /// Ends everything in a room and freezes what is below `root` there.
+    pub fn room(&self, room: &mut dyn Sandbox, root: &str, handed: &Handed) -> Result<Frozen, Unfrozen> {
+        // Whoever brings a room down with its own memory has nothing left to be judged. It is not an accident to be
+        // tried again.
+        if room.out_of_memory() && room.lost().is_some() {
+            let what = format!("{TOO_MUCH_MEMORY}, and its room with everything in it was ended");
+            return Err(Unfrozen::Unfit(what));
+        }
+        let frozen = room.freeze().map_err(Unfrozen::from).and_then(|()| {
+            let tree = room.directory(root).ok_or(SandboxError::Gone)?;
+            self.tree(tree, &[], handed)
+        });
+        frozen.map_err(|error| match (error, room.lost()) {
+            (Unfrozen::Machine(_), Some(why)) => why.into(),
+            (error, _) => error,
+        })
+    }
+
+    /// Freezes a directory that nobody changes meanwhile. Files called `ours` were written there by this program.
+    pub fn tree(&self, tree: &Tree, ours: &[&str], handed: &Handed) -> Result<Frozen, Unfrozen> {
+        let limits = SubmissionLimits::default();
+        let written = self.is_written(tree);
+        let source = self.order.choose(handed.submitted.is_some(), written, handed.said.is_some());
+        let mut submission = Submission::freeze(tree, self.outputs, &limits, self.contents)?;
+        submission.leave_out(ours);
+        match (source, &handed.submitted, &handed.said) {
+            (Some(Source::Submitted), Some(Submitted::Content(content)), _) => {
+                submission.put(self.place, content)?;
+            }
+            (Some(Source::Submitted), Some(Submitted::File(path)), _) if path != self.place => {
+                match tree.read(Path::new(path), limits.file_bytes) {
+                    Ok(content) => submission.put(self.place, &content)?,
+                    Err(error) => submission.withhold(self.place, path, &error.to_string()),
+                }
+            }
+            // Not through the workspace, which the agent may have filled to the brim.
+            (Some(Source::FinalText), _, Some(text)) => submission.put(self.place, text.as_bytes())?,
+            _ => {}
+        }
+        self.checked(Frozen { submission, source })
+    }
+
+    /// Freezes files that lie in memory.
+    pub fn files(&self, mut files: Files, handed: &Handed) -> Result<Frozen, Unfrozen> {
+        let given = self.given.iter().find(|given| given.path == self.place).map(|given| given.content);
+        let settling = InMemory { order: self.order, place: self.place, outputs: self.outputs, given };
+        let source = settling.settle(&mut files, handed);
+        let files = files.into_iter().map(|(path, content)| (path, content.to_vec()));
+        let submission = Submission::from_contents(files, self.contents)?;
+        self.checked(Frozen { submission, source })
+    }
+
+    /// The files that the agent was given, in memory.
+    pub fn given_files(&self) -> Files {
+        self.given.iter().map(|given| (given.path.to_owned(), given.content.into())).collect()
+    }
+
+    /// Whether the agent wrote the task's output: a file that is there and is not one that it was given.
+    fn is_written(&self, tree: &Tree) -> bool {
+        let mut file = match tree.open_file(Path::new(self.place)) {
+            Ok(file) => file,
+            // A link or a directory in its place is what the agent left; it will be refused by name.
+            Err(error) => return error.kind() != io::ErrorKind::NotFound,
+        };
+        let Some(given) = self.given.iter().find(|given| given.path == self.place) else { return true };
+        let limit = SubmissionLimits::default().file_bytes;
+        let found = aec_base::digest::copy(&mut file, limit, |_| Ok(()));
+        found.map_or(true, |(digest, _)| digest != Digest::of(given.content))
+    }
+
+    /// Refuses a submission that holds a secret. An agent is never told one, but what one got hold of must not be kept.
+    fn checked(&self, frozen: Frozen) -> Result<Frozen, Unfrozen> {
+        let is_given = |digest: Digest, size: u64| {
+            let alike = |given: &&Given<'_>| given.content.len() as u64 == size;
+            self.given.iter().filter(alike).any(|given| Digest::of(given.content) == digest)
+        };
+        let mut refused = None;
+        for (path, file) in &frozen.submission.files {
+            if is_given(file.digest, file.size) {
+                continue;
+            }
+            let kept = self.contents.path(file.digest);
+            let mut search = self.redactor.search();
+            match fs_err::File::open(&kept) {
+                Ok(content) => {
+                    aec_base::digest::copy(content, file.size, |piece| {
+                        search.feed(piece);
+                        Ok(())
+                    })?;
+                    if !search.found() {
+                        continue;
+                    }
+                    // All of them go, also when one is reason enough.
+                    fs_err::remove_file(&kept).or_else(gone_is_fine)?;
+                }
+                // It was frozen a moment ago. Only another trial that left the same, and was refused for it, takes it
+                // away.
+                Err(error) => gone_is_fine(error)?,
+            }
+            refused.get_or_insert(path);
+        }
+        match refused {
+            Some(path) => Err(secret_in(path)),
+            None => Ok(frozen),
+        }
+    }
+}
+
+fn gone_is_fine(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+}
+
+/// Why a submission with a secret in it is not taken.
+pub fn secret_in(path: &str) -> Unfrozen {
+    Unfrozen::Unfit(format!("the file `{path}` holds the value of a secret of this machine"))
+}

@@ -1,0 +1,127 @@
+//! Writing a package: whole or not at all, and never over something that is not one.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aec_base::digest::{Digest, Hasher};
+use aec_base::staging::{Staging, sync_all};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::assemble::Assembled;
+use crate::project::{PackageName, pyproject, readme};
+use crate::runtime;
+
+/// A package that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its directory.
+    pub place: PathBuf,
+    /// Digest of all its files.
+    pub digest: Digest,
+    /// How many files it has.
+    pub files: usize,
+    /// How many bytes.
+    pub bytes: u64,
+    /// Whether an older one was replaced.
+    pub replaced: bool,
+}
+
+/// Why a package was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Something else is in its place.
+    #[error("{} is there and is no environment package", .0.display())]
+    NotAPackage(PathBuf),
+    /// The disk did not take it.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Where evaluations of a package are kept, beside its files.
+const OUTPUTS: &str = "outputs";
+
+/// Writes a package below a directory. An older package of the same name is replaced at once.
+pub fn write(name: &PackageName, assembled: &Assembled, below: &Path) -> Result<Written, WriteError> {
+    let place = below.join(name.module());
+    let there = place.symlink_metadata().is_ok();
+    if there && !is_package(&place, &name.module()) {
+        return Err(WriteError::NotAPackage(place));
+    }
+    let staging = Staging::begin(below)?;
+    let made = staging.path().join(name.module());
+    let files = files(name, assembled)?;
+    let mut hasher = Hasher::default();
+    let mut bytes = 0;
+    for (path, content) in &files {
+        let target = made.join(path);
+        target.parent().map_or(Ok(()), fs_err::create_dir_all)?;
+        fs_err::write(&target, content)?;
+        hasher.part(path.as_bytes());
+        hasher.part(content);
+        bytes += content.len() as u64;
+    }
+    if there {
+        // Evaluations are kept beside the package, and outlive it.
+        link_tree(&place.join(OUTPUTS), &made.join(OUTPUTS))?;
+    }
+    sync_all(&made)?;
+    if there {
+        // The old one is then the staged one, and goes with it.
+        renameat_with(CWD, &made, CWD, &place, RenameFlags::EXCHANGE).map_err(io::Error::from)?;
+    } else {
+        staging.publish(&made, &place)?;
+    }
+    Ok(Written { place, digest: hasher.finish(), files: files.len(), bytes, replaced: there })
+}
+
+/// Gives every file of a directory a second name in another one: whoever writes to it goes on doing so, and nothing is
+/// lost at whatever moment this ends.
+fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
+    let entries = match std::fs::read_dir(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    fs_err::create_dir_all(to)?;
+    for entry in entries {
+        let (entry, target) = entry.map(|entry| (entry.path(), to.join(entry.file_name())))?;
+        if entry.symlink_metadata()?.is_dir() {
+            link_tree(&entry, &target)?;
+        } else {
+            fs_err::hard_link(&entry, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a directory is a package that this program wrote.
+fn is_package(place: &Path, module: &str) -> bool {
+    place.symlink_metadata().is_ok_and(|found| found.is_dir())
+        && place.join(module).join("tasks.json").is_file()
+        && place.join("pyproject.toml").is_file()
+}
+
+/// Every file of the package, sorted.
+fn files(name: &PackageName, assembled: &Assembled) -> io::Result<Vec<(String, Vec<u8>)>> {
+    let module = name.module();
+    let manifest = &assembled.manifest;
+    let mut tasks = serde_json::to_vec_pretty(manifest)?;
+    tasks.push(b'\n');
+    let project = pyproject(name, manifest);
+    let mut files = vec![
+        ("README.md".to_owned(), readme(name, manifest).into_bytes()),
+        ("pyproject.toml".to_owned(), project.clone().into_bytes()),
+        (format!("{module}/pyproject.toml"), project.into_bytes()),
+        (format!("{module}/tasks.json"), tasks),
+    ];
+    files.extend(
+        runtime::FILES.iter().map(|(path, text)| (format!("{module}/{path}"), text.as_bytes().to_vec())),
+    );
+    files.extend(
+        assembled
+            .contents
+            .iter()
+            .map(|(digest, content)| (format!("{module}/files/{}", digest.hex()), content.to_vec())),
+    );
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,361 @@
+//! The loop that carries out trials: it alone knows what waits, what was recorded and why nothing more is started. Whoever
+//! makes the attempts tells it what happened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aec_base::problem::Problem;
+use aec_judge::settle::outcome::Fault;
+use aec_judge::verdict::Outcome;
+use aec_ledger::record::TrialRecord;
+use aec_ledger::writer::CommitError;
+use aec_model::money::MicroDollars;
+use tokio::time::Instant;
+
+use super::faults::{FaultsInARow, may_pass};
+use super::queue::Queue;
+use super::tasks::TaskCache;
+use super::{Campaign, Options, Waiting, Work};
+use crate::control::Wish;
+use crate::event::{RunEnded, RunEvent, RunStarted, StopReason, Tick, TrialEnded, TrialRef};
+use crate::forecast::forecasts;
+use crate::plan::PlannedTrial;
+use crate::session::PastTrial;
+use crate::tally::tallies;
+use crate::trial::Shared;
+
+/// Time between ticks.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Makes attempts. It takes what waits in a course, and hands back attempts that have ended.
+pub trait Executor {
+    /// Whether model calls are made elsewhere, so that only records say what was spent.
+    const CALLS_ELSEWHERE: bool;
+
+    /// Records what killed sessions left, before the course begins.
+    fn recover(&mut self, course: &mut Course<'_>) -> impl Future<Output = Result<(), Vec<Problem>>> + Send;
+
+    /// Starts as many attempts as there is room for. An error ends the run at once.
+    fn start(&mut self, course: &mut Course<'_>) -> Result<(), Vec<Problem>>;
+
+    /// Whether nothing is under way, records on their way to the disk included.
+    fn is_idle(&self) -> bool;
+
+    /// Attempts at work.
+    fn at_work(&self) -> usize;
+
+    /// Waits until something happens and tells the course about it. Nothing is lost if nobody waits to the end.
+    fn next(&mut self, course: &mut Course<'_>) -> impl Future<Output = ()> + Send;
+
+    /// Called a few times a second.
+    fn look(&mut self, _course: &mut Course<'_>) {}
+}
+
+/// An attempt that has ended, or what kept its record from being written.
+pub struct Finished {
+    /// Which.
+    pub waiting: Waiting,
+    /// The same in the words of events.
+    pub reference: Arc<TrialRef>,
+    /// How long it took.
+    pub duration: Duration,
+    /// Its record, which is durable.
+    pub result: Result<TrialRecord, Lost>,
+}
+
+/// Why there is no record of an attempt.
+pub enum Lost {
+    /// The ledger or the disk did not take it.
+    Storage(String),
+    /// Its task cannot be used any more.
+    Task(Box<Problem>),
+}
+
+impl From<CommitError> for Lost {
+    fn from(error: CommitError) -> Self {
+        Self::Storage(error.to_string())
+    }
+}
+
+/// Trials on their way.
+pub struct Course<'a> {
+    /// The campaign that it is a part of.
+    pub campaign: &'a Campaign,
+    /// What all attempts share.
+    pub shared: Arc<Shared>,
+    /// The trials.
+    pub trials: Vec<PlannedTrial>,
+    /// Their tasks.
+    pub tasks: Arc<TaskCache>,
+    /// How they are carried out.
+    pub options: Options,
+    pub(super) queue: Queue,
+    /// What else is to be told at the end.
+    pub problems: Vec<Problem>,
+    /// The latest attempt of each trial.
+    latest: &'a mut [Option<PastTrial>],
+    /// The last attempt of each trial before this course.
+    before: Vec<u32>,
+    stop: Option<StopReason>,
+    faults: FaultsInARow,
+    begun: Instant,
+    /// Whether it was told that it began. What is recorded before was done by earlier sessions.
+    is_told: bool,
+    recorded: usize,
+    pub(super) interrupted: usize,
+    pub(super) unsettled_calls: u64,
+    /// What recorded attempts took: money, tokens and calls.
+    taken: (MicroDollars, u64, u64),
+    observe: &'a mut (dyn FnMut(&RunEvent) + Send),
+}
+
+impl<'a> Course<'a> {
+    pub(super) fn new(
+        campaign: &'a Campaign,
+        work: Work,
+        latest: &'a mut [Option<PastTrial>],
+        observe: &'a mut (dyn FnMut(&RunEvent) + Send),
+    ) -> Self {
+        let Work { shared, tasks, trials, options } = work;
+        let models = shared.plan.agents.iter().map(|agent| agent.model.clone()).collect();
+        Self {
+            campaign,
+            tasks: Arc::new(TaskCache::new(Arc::clone(&shared.plan), tasks)),
+            queue: Queue::new(models, options.terms.model_concurrency()),
+            problems: Vec::new(),
+            latest,
+            before: Vec::new(),
+            stop: None,
+            faults: FaultsInARow::new(options.terms.max_faults()),
+            begun: Instant::now(),
+            is_told: false,
+            recorded: 0,
+            interrupted: 0,
+            unsettled_calls: 0,
+            taken: (MicroDollars::ZERO, 0, 0),
+            observe,
+            shared,
+            trials,
+            options,
+        }
+    }
+
+    fn to_do(&self) -> Vec<Waiting> {
+        self.options.rerun.choose(&self.trials, |trial, _| self.latest[trial])
+    }
+
+    /// Queues what is to be done, repetition by repetition, so that a run that is stopped early is balanced.
+    pub(super) fn begin(&mut self) {
+        self.before = self.latest.iter().map(|past| past.map_or(0, |past| past.attempt)).collect();
+        let mut wanted = self.to_do();
+        wanted.sort_by_key(|one| {
+            let trial = &self.trials[one.trial];
+            (trial.repetition, trial.task, trial.agent)
+        });
+        for one in wanted {
+            self.queue.push(self.trials[one.trial].agent, one);
+        }
+        self.is_told = true;
+    }
+
+    /// What is about to be done.
+    pub(super) fn started(&self) -> RunStarted {
+        let (plan, wanted) = (&self.shared.plan, self.to_do());
+        let planned: Vec<&PlannedTrial> = wanted.iter().map(|one| &self.trials[one.trial]).collect();
+        RunStarted {
+            experiment_id: plan.experiment_id.clone(),
+            session: self.campaign.session().to_owned(),
+            planned: self.trials.len(),
+            done_before: self.trials.len() - wanted.len(),
+            interrupted: self.interrupted,
+            to_run: wanted.len(),
+            agents: plan.agents.iter().map(|agent| agent.name.clone()).collect(),
+            concurrency: self.options.terms.concurrency(),
+            max_cost: self.shared.account.totals().remaining,
+            forecasts: forecasts(plan, self.tasks.tasks(), &self.shared.agents, &planned),
+        }
+    }
+
+    /// Runs until nothing is left or nothing more may be started, and everything that was started has ended.
+    pub(super) async fn run(&mut self, executor: &mut impl Executor) -> Result<(), Vec<Problem>> {
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let control = self.shared.control.clone();
+        let mut heard = Wish::GoOn;
+        loop {
+            executor.start(self)?;
+            if executor.is_idle() && (self.queue.len() == 0 || self.stop.is_some()) {
+                return Ok(());
+            }
+            let next_wish = if heard == Wish::GoOn { Wish::Finish } else { Wish::GiveUp };
+            tokio::select! {
+                biased;
+                () = executor.next(self) => {}
+                () = control.reached(next_wish), if heard < Wish::GiveUp => {
+                    heard = control.wish();
+                    self.stop_for(if heard == Wish::GiveUp { StopReason::Insisted } else { StopReason::Asked });
+                }
+                _ = ticks.tick() => {
+                    let tick = self.tick(executor);
+                    self.tell(&RunEvent::Tick(tick));
+                    if self.options.terms.max_time().is_some_and(|limit| self.begun.elapsed() >= limit) {
+                        self.stop_for(StopReason::Time);
+                    }
+                    match self.campaign.wish() {
+                        Wish::GoOn => {}
+                        wish => control.wish_for(wish),
+                    }
+                    executor.look(self);
+                }
+            }
+        }
+    }
+
+    /// Tells those who look on. What happens before the beginning is not theirs.
+    pub fn tell(&mut self, event: &RunEvent) {
+        if self.is_told {
+            (self.observe)(event);
+        }
+    }
+
+    /// Starts no further trial.
+    pub fn stop_for(&mut self, reason: StopReason) {
+        if self.stop.is_none() || reason == StopReason::Insisted {
+            self.tell(&RunEvent::Stopping(reason.clone()));
+            self.stop = Some(reason);
+        }
+    }
+
+    /// Whether there is a reason to start no further trial.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    /// Whether trials may be started. A wish may be there before it is heard: places that cancelled attempts give back
+    /// are not taken again.
+    pub(super) fn goes_on(&self) -> bool {
+        self.stop.is_none() && self.shared.control.wish() == Wish::GoOn
+    }
+
+    /// What was asked for, by somebody or by a rule.
+    pub fn wish(&self) -> Wish {
+        let least = if self.stop.is_some() { Wish::Finish } else { Wish::GoOn };
+        self.shared.control.wish().max(least)
+    }
+
+    /// All attempts that wait.
+    pub fn take_waiting(&mut self) -> Vec<Waiting> {
+        self.queue.drain()
+    }
+
+    /// The last recorded attempt of a trial; 0 if there is none.
+    pub fn last_attempt(&self, trial: usize) -> u32 {
+        self.latest[trial].map_or(0, |past| past.attempt)
+    }
+
+    /// Which try of this session an attempt is.
+    pub(super) fn tries(&self, waiting: Waiting) -> u32 {
+        waiting.attempt - self.before[waiting.trial]
+    }
+
+    /// An attempt in the words of events.
+    pub fn reference(&self, waiting: Waiting) -> Arc<TrialRef> {
+        let (plan, trial) = (&self.shared.plan, &self.trials[waiting.trial]);
+        Arc::new(TrialRef {
+            trial_id: trial.id.clone(),
+            task_id: plan.tasks[trial.task].task_id.clone(),
+            agent: plan.agents[trial.agent].name.clone(),
+            repetition: trial.repetition,
+            attempt: waiting.attempt,
+        })
+    }
+
+    /// Takes note of a record that is in its place.
+    pub(super) fn note(&mut self, waiting: Waiting, record: &TrialRecord) {
+        let past = PastTrial { attempt: waiting.attempt, outcome: record.outcome, reward: record.reward() };
+        self.latest[waiting.trial] = Some(past);
+    }
+
+    /// Takes in an attempt that has ended: it is counted, and tried again if that may help.
+    pub fn finished(&mut self, finished: Finished) {
+        let Finished { waiting, reference, duration, result } = finished;
+        let record = match result {
+            Ok(record) => record,
+            Err(Lost::Storage(reason)) => return self.stop_for(StopReason::Storage(reason)),
+            Err(Lost::Task(problem)) => {
+                let reason = problem.what.clone();
+                self.problems.push(*problem);
+                return self.stop_for(StopReason::Faults(reason));
+            }
+        };
+        self.note(waiting, &record);
+        self.recorded += 1;
+        let mut ended = TrialEnded::of(&record, reference, duration);
+        let (spent, tokens, calls) = &mut self.taken;
+        *spent = spent.plus(ended.cost.unwrap_or_default());
+        *tokens += ended.tokens;
+        *calls += record.cost.model_calls;
+        ended.retried = self.is_told
+            && self.stop.is_none()
+            && may_pass(record.outcome, record.fault.as_ref())
+            && self.tries(waiting) < self.options.terms.max_attempts();
+        if ended.retried {
+            let again = Waiting { attempt: waiting.attempt + 1, ..waiting };
+            self.queue.push_first(self.trials[waiting.trial].agent, again);
+        }
+        self.tell(&RunEvent::TrialEnded(Box::new(ended)));
+    }
+
+    /// Stops if the end of an attempt says that going on makes no sense.
+    pub fn consider(&mut self, outcome: Outcome, fault: Option<&Fault>) {
+        if self.is_told
+            && let Some(reason) = self.faults.after(outcome, fault)
+        {
+            self.stop_for(reason);
+        }
+    }
+
+    fn tick<E: Executor>(&self, executor: &E) -> Tick {
+        let totals = self.shared.account.totals();
+        let mut tick = Tick {
+            spent: totals.all.spent,
+            reserved: totals.reserved,
+            tokens: totals.all.tokens(),
+            open_calls: totals.open_calls,
+            running: executor.at_work(),
+        };
+        if E::CALLS_ELSEWHERE {
+            (tick.spent, tick.tokens, _) = self.taken;
+        }
+        tick
+    }
+
+    /// Why it stopped. A reason that came when nothing was left to do stopped nothing; a record that was not kept is lost.
+    pub(super) fn stopped(&self, is_done: impl Fn(Outcome) -> bool) -> Option<StopReason> {
+        let unfinished = !self.latest.iter().all(|past| past.is_some_and(|past| is_done(past.outcome)));
+        self.stop.clone().filter(|reason| unfinished || matches!(reason, StopReason::Storage(_)))
+    }
+
+    /// What was done.
+    pub(super) fn end<E: Executor>(self, executor: &E) -> (RunEnded, Vec<Problem>) {
+        let Tick { spent, tokens, .. } = self.tick(executor);
+        let calls = if E::CALLS_ELSEWHERE { self.taken.2 } else { self.shared.account.totals().all.calls };
+        let plan = &self.shared.plan;
+        let latest = self.latest.iter().map(|past| past.map(|past| (past.outcome, past.reward)));
+        let (agents, all) = tallies(plan, self.trials.iter().zip(latest));
+        let ended = RunEnded {
+            experiment_id: plan.experiment_id.clone(),
+            agents,
+            all,
+            recorded: self.recorded,
+            spent,
+            tokens,
+            calls,
+            unsettled_calls: self.unsettled_calls,
+            stopped: self.stopped(Outcome::is_settled),
+            head: None,
+            duration: self.begun.elapsed(),
+        };
+        (ended, self.problems)
+    }
+}

@@ -1,0 +1,54 @@
+//! Which trials of a run are still to be done.
+
+use std::collections::BTreeSet;
+
+use aec_base::name::Name;
+use aec_judge::verdict::Outcome;
+
+use super::Waiting;
+use super::faults::is_infra;
+use crate::plan::PlannedTrial;
+use crate::session::{Past, PastTrial};
+
+/// Trials that are run again although they have a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rerun {
+    /// Those that ended in a fault of any kind.
+    pub failed: bool,
+    /// Those that ended in a fault that is not the agent's.
+    pub infra: bool,
+    /// These.
+    pub trials: BTreeSet<Name>,
+}
+
+impl Rerun {
+    fn takes(&self, id: &Name, past: &PastTrial) -> bool {
+        let infra = is_infra(past.outcome);
+        let failed = infra || past.outcome == Outcome::AgentFault;
+        // What was cancelled never had its chance.
+        past.outcome == Outcome::Cancelled
+            || self.infra && infra
+            || self.failed && failed
+            || self.trials.contains(id)
+    }
+
+    /// Which of these trials are to be done, and from which attempt on, by the latest attempt of each.
+    pub(super) fn choose<'a>(
+        &self,
+        trials: &'a [PlannedTrial],
+        latest: impl Fn(usize, &'a PlannedTrial) -> Option<PastTrial>,
+    ) -> Vec<Waiting> {
+        let next = |(trial, planned): (usize, &'a PlannedTrial)| match latest(trial, planned) {
+            None => Some(Waiting { trial, attempt: 1 }),
+            Some(past) => {
+                self.takes(&planned.id, &past).then_some(Waiting { trial, attempt: past.attempt + 1 })
+            }
+        };
+        trials.iter().enumerate().filter_map(next).collect()
+    }
+}
+
+/// Which trials of a run are still to be done, and from which attempt on.
+pub fn to_do(trials: &[PlannedTrial], past: &Past, rerun: &Rerun) -> Vec<Waiting> {
+    rerun.choose(trials, |_, trial| past.trials.get(&trial.id).copied())
+}
