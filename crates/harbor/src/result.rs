@@ -66,6 +66,9 @@ pub struct Trial {
     pub work: Work,
     /// What the verifier gave, by name.
     pub rewards: BTreeMap<String, f64>,
+    /// The reward: the one that is called so, else the only one. Absent when there is none; an error when it is
+    /// not a number.
+    pub reward: Option<Result<f64, String>>,
     /// What ended it, if something did.
     pub exception: Option<Exception>,
     /// When it began and ended, and its phases.
@@ -201,6 +204,7 @@ impl Trial {
         let config = object(&result, "config");
         let task = object(&config, "task");
         let lock = read_object(&path.join(LOCK)).unwrap_or_default();
+        let told = object(&object(&result, "verifier_result"), "rewards");
         Ok(Self {
             id: text(&result, "id"),
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -213,7 +217,8 @@ impl Trial {
             environment: environment(&config),
             job_id: text(&config, "job_id"),
             work: work(&object(&result, "agent_result")),
-            rewards: rewards(&result),
+            reward: reward(&told),
+            rewards: numbers(told),
             exception: exception(&object(&result, "exception_info")),
             times: times(&result),
             has_steps: result.get("step_results").is_some_and(|steps| !steps.is_null()),
@@ -222,12 +227,9 @@ impl Trial {
         })
     }
 
-    /// The reward, if there is exactly one or one is called so.
+    /// The reward, if there is one.
     pub fn reward(&self) -> Option<f64> {
-        match self.rewards.len() {
-            1 => self.rewards.values().next().copied(),
-            _ => self.rewards.get("reward").copied(),
-        }
+        self.reward.as_ref()?.as_ref().ok().copied()
     }
 
     /// What the agent left in `/workspace`, if that was brought back.
@@ -322,9 +324,15 @@ fn work(result: &Map<String, Value>) -> Work {
     }
 }
 
-fn rewards(result: &Map<String, Value>) -> BTreeMap<String, f64> {
-    let rewards = object(&object(result, "verifier_result"), "rewards");
+fn numbers(rewards: Map<String, Value>) -> BTreeMap<String, f64> {
     rewards.into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).take(1000).collect()
+}
+
+/// Nothing but a number is a reward, and nothing else takes its place.
+fn reward(rewards: &Map<String, Value>) -> Option<Result<f64, String>> {
+    let only = || rewards.values().next().filter(|_| rewards.len() == 1);
+    let told = rewards.get("reward").or_else(only)?;
+    Some(told.as_f64().ok_or_else(|| "its reward is not a number".to_owned()))
 }
 
 fn exception(info: &Map<String, Value>) -> Option<Exception> {

@@ -15,7 +15,7 @@ pub use write::{WriteError, Written, write};
 use aec_base::document::Family;
 
 /// Problems of packages are `H…`, and so are those of the loop that packages go through.
-pub const FAMILY: Family = Family('H');
+pub const FAMILY: Family = aec_run::import::FAMILY;
 
 /// What a package is to be.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
 use aec_base::timestamp::Timestamp;
 use aec_judge::judge::{Judge, JudgeLimits};
-use aec_judge::settle::freeze::Unfrozen;
+use aec_judge::settle::freeze::{Frozen, Unfrozen};
 use aec_judge::settle::order::{AnswerOrder, Handed, Source};
 use aec_judge::settle::outcome::{Boundary, Ending, Fault, Settled};
 use aec_judge::submission::Submission;
@@ -120,18 +120,33 @@ pub fn judge(
             freezer.tree(&tree, workspace.ours, &Handed::default())
         })
     });
-    let frozen = match frozen {
+    let published = |source| workspace.published.unwrap_or(source);
+    judge_frozen(
+        bench,
+        task,
+        frozen.map(|frozen| Frozen { source: frozen.source.map(published), ..frozen }),
+        own,
+    )
+}
+
+/// Judges what was frozen of an agent's work, if it could be; `own` is what ended the work.
+pub(crate) fn judge_frozen(
+    bench: Bench<'_>,
+    task: &PreparedTask,
+    frozen: Result<Frozen, Unfrozen>,
+    own: Option<Fault>,
+) -> Judgement {
+    let Frozen { submission, source } = match frozen {
         Ok(frozen) => frozen,
         Err(error) => return Judgement::without_verdict(Settled::unfrozen(&error)),
     };
     let verdict = bench.judge.map(|judge| match &task.verifier {
-        Some(files) => judge.verdict_by(files, &JudgeLimits::from(&task.task), &frozen.submission),
-        None => judge.verdict(&task.task, &frozen.submission),
+        Some(files) => judge.verdict_by(files, &JudgeLimits::from(&task.task), &submission),
+        None => judge.verdict(&task.task, &submission),
     });
-    let source = frozen.source.map(|source| workspace.published.unwrap_or(source));
     Judgement {
         settled: Settled::judged(own, source.is_some(), verdict.as_ref()),
-        submission: Some(frozen.submission),
+        submission: Some(submission),
         source,
         verdict,
     }

@@ -13,6 +13,7 @@ pub mod experiment;
 pub mod forecast;
 pub mod harness;
 mod images;
+pub mod import;
 mod leaks;
 pub mod overrides;
 pub mod parameters;

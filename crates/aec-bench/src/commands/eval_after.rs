@@ -11,10 +11,9 @@ use aec_eval::evaluation::Ended;
 use aec_eval::hub::{Account, HubOptions, Publication, Published, Visibility, publish};
 use aec_eval::results::{METADATA_FILE, RESULTS_FILE};
 use aec_http::Proxies;
-use aec_prime::import::Origin;
 use tokio::runtime::Runtime;
 
-use super::import::{ImportDesk, open_source, run_id};
+use super::import::{ImportDesk, failed, open_source, saved, take};
 use crate::arguments::{EvalRunArguments, ImportInto};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -75,14 +74,14 @@ impl After {
                 sandbox: arguments.sandbox.clone(),
             };
             let desk = ImportDesk::open(context, &into)?;
-            let origin = Origin { adapter: "verifiers", id: run_id(directory) };
-            let taken = desk.take(context, &origin, open_source(directory)?)?;
-            let what = format!(
-                "{} records in the ledger as `{experiment}`",
-                taken.imported.recorded + taken.imported.known
-            );
+            let redactor = context.redactor();
+            let mut importer = desk.importer(&redactor, saved(directory))?;
+            take(&mut importer, open_source(directory)?)?;
+            let (imported, told) = importer.finish().map_err(failed)?;
+            let here = imported.imported + imported.attempts + imported.skipped;
+            let what = format!("{here} records in the ledger as `{experiment}`");
             problems.push(Problem::note(what).id(FAMILY.number(108)));
-            problems.extend(taken.problems);
+            problems.extend(told);
         }
         Ok(problems)
     }

@@ -1,6 +1,5 @@
 //! `aec-bench import-prime-eval`.
 
-use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -8,14 +7,15 @@ use aec_base::file::{Links, read_text};
 use aec_base::name::Name;
 use aec_base::problem::Problem;
 use aec_prime::FAMILY;
-use aec_prime::import::{Importer, Origin};
-use aec_prime::rollouts::rows::Rows;
+use aec_prime::import::Rollouts;
+use aec_prime::rollouts::rows::sample;
 use aec_prime::rollouts::run::Run;
 use aec_prime::service::evaluations::{self, SamplePage, SamplesError, SamplesOptions};
+use aec_run::import::Origin;
 use serde_json::Value;
 
-use super::import::{ImportDesk, failed as import_failed, open_source, take_rows};
-use super::prime::{Narrator, Service, failed, unusable};
+use super::import::{About, ImportDesk, failed as import_failed, open_source, outcome, take};
+use super::prime::{Narrator, Service, failed};
 use crate::arguments::ImportPrimeEvalArguments;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -49,7 +49,10 @@ fn from_file(
         path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
     });
     source.run = Some(run);
-    desk.bring(context, &origin(&id), source)
+    let redactor = context.redactor();
+    let mut importer = desk.importer(&redactor, origin(&id))?;
+    let run = take(&mut importer, source)?;
+    outcome(context, importer, About::run(&run))
 }
 
 fn described(context: &Context, file: &Path) -> Result<Run, Failure> {
@@ -72,66 +75,60 @@ fn from_service(context: &Context, id: &str, desk: &ImportDesk) -> Result<Outcom
     let evaluation =
         service.runtime.block_on(evaluations::get(&service.client, id)).map_err(|error| failed(&error))?;
     let run = Run::from_evaluation(&evaluation.raw);
-    let origin = origin(id);
     let redactor = context.redactor();
-    let mut importer = desk.importer(&redactor, origin.clone(), run.clone())?;
-    let (mut problems, mut unreadable, mut broken) = (Vec::new(), 0, None);
+    let mut importer = desk.importer(&redactor, origin(id))?;
+    let mut rollouts = Rollouts::new(&mut importer, &run);
+    let mut broken = None;
     let read = service.runtime.block_on(evaluations::samples(
         &service.client,
         id,
         &SamplesOptions::default(),
         |page: SamplePage| {
-            let received = page.received;
-            match take_page(&mut importer, id, &page.samples, &mut problems, &mut unreadable) {
+            let mut samples = page.samples.into_iter().map(|raw| sample(raw, Path::new(id)));
+            match samples.try_for_each(|row| rollouts.take(row)) {
                 Ok(()) => {
-                    narrator.say(&format!("{received} samples"));
+                    narrator.say(&format!("{} samples", page.received));
                     ControlFlow::Continue(())
                 }
-                Err(failure) => {
-                    broken = Some(failure);
+                Err(error) => {
+                    broken = Some(error);
                     ControlFlow::Break(())
                 }
             }
         },
     ));
-    if let Some(failure) = broken {
-        return Err(failure);
+    if let Some(error) = broken {
+        return Err(import_failed(error));
     }
-    let (imported, disagreements) = importer.finish().map_err(import_failed)?;
     // Samples that came before the service failed are kept; asking again goes on with the others.
-    let count = read.map_err(|error| samples_failed(&error))?;
-    problems.extend(disagreements);
+    rollouts.finish().map_err(import_failed)?;
+    let count = match read {
+        Ok(count) => count,
+        Err(error) => {
+            importer.finish().map_err(import_failed)?;
+            return Err(samples_failed(&error));
+        }
+    };
     if let Some(total) = count.total.filter(|total| *total > count.received) {
-        problems.push(
+        importer.tell(
             Problem::warning(format!("{} of {total} samples were given", count.received))
                 .id(FAMILY.number(25))
                 .fix("import again when the evaluation has ended"),
         );
     }
     if !evaluation.status.is_final() {
-        problems.push(
+        importer.tell(
             Problem::warning(format!("the evaluation is {}: more samples may come", evaluation.status))
                 .id(FAMILY.number(26))
                 .fix("import again when it has ended; what is here already is passed over"),
         );
     }
-    desk.outcome(context, &origin, &run, &imported, problems, unreadable)
-}
-
-fn take_page(
-    importer: &mut Importer<'_>,
-    id: &str,
-    samples: &[Value],
-    problems: &mut Vec<Problem>,
-    unreadable: &mut usize,
-) -> Result<(), Failure> {
-    let page = serde_json::to_vec(samples)
-        .map_err(|error| unusable(&error, "import again; report it if it happens again"))?;
-    take_rows(importer, Rows::document(Cursor::new(page), Path::new(id)), problems, unreadable)
+    outcome(context, importer, About::run(&run))
 }
 
 fn origin(id: &str) -> Origin {
-    Origin { adapter: ADAPTER, id: Name::nearest(id).as_str().to_owned() }
+    let id = Name::nearest(id).as_str().to_owned();
+    Origin { adapter: ADAPTER, name: id.clone(), id }
 }
 
 fn samples_failed(error: &SamplesError) -> Failure {

@@ -40,7 +40,6 @@ pub(crate) mod generate_suite;
 pub(crate) mod generate_task;
 pub(crate) mod harbor;
 pub(crate) mod import;
-pub(crate) mod import_harbor;
 pub(crate) mod import_prime_eval;
 pub(crate) mod init;
 pub(crate) mod ledger;

@@ -108,7 +108,11 @@ fn a_job_of_exported_tasks_comes_back_and_is_judged_again() {
     assert!(ran.status.success(), "{ran:?}");
     let data = project.data("import theirs/elsewhere");
     assert_eq!(data["experiment_id"], "harbor-elsewhere");
-    assert_eq!((&data["imported"], &data["verified"]), (&Value::from(4), &Value::from(4)), "{data}");
+    assert_eq!(
+        (&data["imported"], &data["verification"]["agree"]),
+        (&Value::from(4), &Value::from(4)),
+        "{data}"
+    );
     for record in project.records("harbor-elsewhere").values() {
         assert!(record.task.task_id.starts_with("civil/channel-"));
         assert_eq!((record.reward(), record.agent.adapter.as_str()), (Some(1.0), "harbor"));
@@ -125,10 +129,14 @@ fn a_job_of_exported_tasks_comes_back_and_is_judged_again() {
     project.env.write(&result, told.to_string());
     let run = project.json("import theirs/elsewhere -e altered");
     assert_eq!(run.code, Some(1), "{run:?}");
-    assert_eq!(run.errors().iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["Y033"]);
+    assert_eq!(run.errors().iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["H021"]);
     assert!(project.records("altered").values().all(|record| record.reward() == Some(1.0)));
     // A task that is another now is not what was judged there.
     project.env.write("tasks/civil/channel-000/instruction.md", "Something else in /workspace/output.json\n");
     let data = project.data("import theirs/elsewhere -e later");
-    assert_eq!((&data["verified"], &data["unverified"]), (&Value::from(2), &Value::from(2)), "{data}");
+    assert_eq!(
+        (&data["verification"]["agree"], &data["verification"]["unverified"]),
+        (&Value::from(2), &Value::from(2)),
+        "{data}"
+    );
 }

@@ -8,6 +8,12 @@ use crate::world::World;
 const TASK: &str = "electrical/voltage-drop";
 const EVALUATION: &str = "eval1";
 
+/// What an import found, and what became of it.
+pub(crate) fn counts(data: &Value) -> [u64; 7] {
+    ["found", "imported", "attempts", "skipped", "doubled", "refused", "unfinished"]
+        .map(|key| data[key].as_u64().unwrap())
+}
+
 /// A sample that hands in an answer.
 fn sample(number: usize, info: &Value, answer: Option<(&str, Value)>, reward: f64) -> Value {
     let mut completion = vec![json!({"role": "assistant", "content": "I look at it."})];
@@ -78,14 +84,11 @@ fn samples_become_records_that_reports_read() {
     });
     let line = format!("import-prime-eval {EVALUATION} --experiment prime-eval-medium-stateful");
     let imported = world.data(&line);
-    assert_eq!(
-        (&imported["recorded"], &imported["known"], &imported["unreadable"]),
-        (&json!(4), &json!(0), &json!(0))
-    );
-    assert_eq!(imported["disagreeing"], 0, "{imported}");
-    assert!(imported["verified"].as_u64().unwrap() >= 3, "{imported}");
+    assert_eq!(counts(&imported), [4, 4, 0, 0, 0, 0, 0]);
+    assert_eq!(imported["verification"]["disagree"], 0, "{imported}");
+    assert!(imported["verification"]["agree"].as_u64().unwrap() >= 3, "{imported}");
     let again = world.data(&line);
-    assert_eq!((&again["recorded"], &again["known"]), (&json!(0), &json!(4)));
+    assert_eq!(counts(&again), [4, 0, 0, 4, 0, 0, 0]);
     let jobs = world.env.path("jobs/prime-eval-medium-stateful/prime-eval1-s0/workspace");
     for file in ["conversation.jsonl", "prime_sample.json", "trajectory.jsonl"] {
         assert!(jobs.join(file).is_file(), "{file}");
@@ -126,8 +129,8 @@ fn forged_rewards_are_found_and_what_cannot_be_judged_is_marked() {
     let run = world.run(&format!("import-prime-eval {EVALUATION} --json"));
     assert_eq!(run.code, Some(1), "{run:?}");
     let data = &run.envelope()["data"];
-    let counts = ["recorded", "verified", "disagreeing", "unverified"].map(|key| data[key].as_u64().unwrap());
-    assert_eq!(counts, [6, 1, 1, 4]);
+    assert_eq!(counts(data), [6, 6, 0, 0, 0, 0, 0]);
+    assert_eq!(data["verification"], json!({"agree": 1, "disagree": 1, "unverified": 4}));
     assert_eq!(run.errors()[0].0, "H021");
     let rows = world.data("ledger list -e prime-eval-eval1");
     let row = |number: usize| {
@@ -155,7 +158,7 @@ fn an_import_that_breaks_off_goes_on() {
     let run = world.run(&line);
     assert_eq!(run.code, Some(4), "{run:?}");
     let data = world.data(&line);
-    assert_eq!((&data["recorded"], &data["known"]), (&json!(500), &json!(1000)));
+    assert_eq!(counts(&data), [1500, 500, 0, 1000, 0, 0, 0]);
 }
 
 #[test]
@@ -166,7 +169,7 @@ fn saved_samples_and_bad_ones_are_read_without_the_service() {
     let run = world.run("import-prime-eval --file samples.json -e saved --json");
     assert_eq!(run.code, Some(1), "{run:?}");
     let data = &run.envelope()["data"];
-    assert_eq!(data["recorded"].as_u64().unwrap() + data["unreadable"].as_u64().unwrap(), 3, "{data}");
+    assert_eq!(counts(data), [3, 2, 0, 0, 0, 1, 0], "{data}");
     for (file, content) in
         [("empty.json", ""), ("text.json", "not json at all"), ("binary.json", "\u{0}\u{1}")]
     {
@@ -217,11 +220,14 @@ fn evaluations_on_somebodys_machine_become_records() {
         let experiment = name.replace('/', "-");
         let line = format!("import {} -e {experiment}", saved(name));
         let data = world.data(&line);
-        let recorded = data["recorded"].as_u64().unwrap();
-        assert!(recorded > 0 && data["unreadable"] == 0, "{name}: {data}");
-        assert_eq!(data["unverified"].as_u64(), Some(recorded), "nobody here knows these tasks: {data}");
-        let again = world.data(&line);
-        assert_eq!((&again["recorded"], again["known"].as_u64()), (&json!(0), Some(recorded)), "{name}");
+        let found = data["found"].as_u64().unwrap();
+        assert!(found > 0 && counts(&data) == [found, found, 0, 0, 0, 0, 0], "{name}: {data}");
+        assert_eq!(
+            data["verification"]["unverified"].as_u64(),
+            Some(found),
+            "nobody here knows these tasks: {data}"
+        );
+        assert_eq!(counts(&world.data(&line)), [found, 0, 0, found, 0, 0, 0], "{name}");
         let verified = world.run(&format!("ledger verify -e {experiment}"));
         assert_eq!(verified.code, Some(0), "{name}: {verified:?}");
     }

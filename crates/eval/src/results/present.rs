@@ -3,28 +3,20 @@
 use std::collections::HashMap;
 
 use aec_base::problem::Problem;
+use aec_run::import::{Row, refusal};
 
 use crate::results::facts::RowFacts;
 use crate::results::problems;
 
-/// The row of a rollout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PresentRow {
-    /// The last attempt.
-    pub attempt: u32,
-    /// Whether that has an error.
-    pub has_error: bool,
-}
-
 /// Which rollouts of a run have a row, by example and rollout number.
 #[derive(Clone, Debug, Default)]
 pub struct Present {
-    rows: HashMap<(i64, u32), PresentRow>,
+    rows: HashMap<(i64, u32), Row>,
 }
 
 impl Present {
     /// The row of a rollout.
-    pub fn get(&self, example_id: i64, rollout_number: u32) -> Option<PresentRow> {
+    pub fn get(&self, example_id: i64, rollout_number: u32) -> Option<Row> {
         self.rows.get(&(example_id, rollout_number)).copied()
     }
 
@@ -64,17 +56,9 @@ impl Present {
 
     /// Takes a row with a number. A second one of the same rollout must be a later attempt after an error.
     pub(crate) fn take(&mut self, facts: &RowFacts, rollout_number: u32) -> Result<(), Problem> {
-        let row = PresentRow { attempt: facts.attempt, has_error: facts.error.is_some() };
+        let row = Row { attempt: facts.attempt, has_error: facts.error.is_some() };
         let Some(earlier) = self.rows.insert((facts.example_id, rollout_number), row) else { return Ok(()) };
-        if row.attempt > earlier.attempt && earlier.has_error {
-            return Ok(());
-        }
-        let which = format!("rollout {rollout_number} of example {}", facts.example_id);
-        let what = if row.attempt > earlier.attempt {
-            format!("{which} was run again although attempt {} of it has no error", earlier.attempt)
-        } else {
-            format!("{which} has two rows for attempt {}", row.attempt)
-        };
+        let Some(what) = refusal(facts.example_id, rollout_number, earlier, row) else { return Ok(()) };
         Err(problems::error(22, what)
             .why("two processes wrote to the file, or lines were copied")
             .fix("remove one of the two lines"))

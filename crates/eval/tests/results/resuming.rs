@@ -4,10 +4,10 @@ use std::path::Path;
 
 use aec_base::problem::Problem;
 use aec_eval::results::facts::RowFacts;
-use aec_eval::results::present::PresentRow;
 use aec_eval::results::resume::{OpenRun, open};
 use aec_eval::results::row::RolloutRow;
 use aec_eval::results::writer::ResultsWriter;
+use aec_run::import::Row;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -56,7 +56,7 @@ fn only_what_is_missing_is_left_to_do() {
     let run = open(directory.path(), None).unwrap();
     assert_eq!(missing(&run), [(0, 0), (1, 1)]);
     assert_eq!(run.present.errored(), [(0, 1, 1)]);
-    assert_eq!(run.present.get(1, 0), Some(PresentRow { attempt: 1, has_error: false }));
+    assert_eq!(run.present.get(1, 0), Some(Row { attempt: 1, has_error: false }));
     assert_eq!(run.present.get(1, 1), None);
     assert_eq!(run.complete([0, 1], 2), None);
     assert_eq!(run.complete([1], 1).unwrap().id.as_deref(), Some("R035"));
@@ -88,7 +88,7 @@ fn the_last_attempt_counts() {
     assert_eq!((metadata.rollouts, metadata.avg_error, metadata.reward), (Some(2), Some(0.0), Some(0.75)));
     let run = open(directory.path(), None).unwrap();
     assert_eq!(run.present.errored(), []);
-    assert_eq!(run.present.get(0, 0), Some(PresentRow { attempt: 3, has_error: false }));
+    assert_eq!(run.present.get(0, 0), Some(Row { attempt: 3, has_error: false }));
     let facts = [again(row(0, 0, 0.5), 3), row(0, 1, 1.0)].map(|row| RowFacts::of(&row));
     let mut alone = aec_eval::results::aggregate::Aggregate::new(2, 0.5);
     for facts in &facts {
@@ -271,7 +271,7 @@ proptest! {
         let mut alone = aec_eval::results::aggregate::Aggregate::new(2, 0.5);
         for row in &last {
             alone.add(&RowFacts::of(row));
-            let there = PresentRow { attempt: row.attempt, has_error: row.error.is_some() };
+            let there = Row { attempt: row.attempt, has_error: row.error.is_some() };
             prop_assert_eq!(run.present.get(row.example_id, 0), Some(there));
         }
         prop_assert_eq!(run.present.len(), last.len());

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use aec_base::parallel;
-use aec_run::plan::Conditions;
+use aec_run::import::KnownTasks;
 use aec_run::task::PreparedTask;
-use aec_task::dataset::tree::{Memory, hash};
 use aec_task::task::Task;
 
 use crate::result::Trial;
@@ -15,11 +14,8 @@ use crate::task::export::{Purpose, RunChanges, checksums_of, translate};
 
 /// Tasks by the digests that Harbor gives them: as they are, as `task export` writes them, and as jobs of this program
 /// have them.
-pub(super) struct KnownTasks<'a> {
-    tasks: &'a [Task],
-    by_digest: OnceLock<HashMap<String, usize>>,
-    prepared: Vec<OnceLock<Option<Arc<PreparedTask>>>>,
-}
+#[derive(Default)]
+pub(super) struct Digests(OnceLock<HashMap<String, usize>>);
 
 /// What is known of a trial's task.
 pub(super) enum Found {
@@ -31,67 +27,53 @@ pub(super) enum Found {
     Nothing,
 }
 
-impl<'a> KnownTasks<'a> {
-    pub(super) fn new(tasks: &'a [Task]) -> Self {
-        Self { tasks, by_digest: OnceLock::new(), prepared: tasks.iter().map(|_| OnceLock::new()).collect() }
-    }
-
-    pub(super) fn find(&self, trial: &Trial) -> Found {
-        let digests = self.by_digest.get_or_init(|| self.digests());
+impl Digests {
+    pub(super) fn find(&self, trial: &Trial, tasks: &KnownTasks<'_>) -> Found {
+        let digests = self.0.get_or_init(|| digests(tasks.all()));
         let told = [&trial.checksum, &trial.contract];
         if let Some(at) = told.into_iter().flatten().find_map(|digest| digests.get(digest)) {
-            return self.prepare(*at).map_or(Found::Nothing, Found::Same);
+            return tasks.read(*at).map_or(Found::Nothing, Found::Same);
         }
-        match self.by_name(trial).and_then(|at| self.prepare(at)) {
+        match by_name(trial, tasks.all()).and_then(|at| tasks.read(at)) {
             Some(task) => Found::Named(task),
             None => Found::Nothing,
         }
     }
+}
 
-    fn digests(&self) -> HashMap<String, usize> {
-        let run = |solution| Purpose::Run(Box::new(RunChanges { solution, ..RunChanges::default() }));
-        let all = parallel::map(self.tasks, 4, |task| {
-            let mut found = Vec::new();
-            found.extend(checksums_of(&task.path).ok());
-            for purpose in [Purpose::Share, run(true), run(false)] {
-                found.extend(translate(task, &purpose).ok().map(|translated| translated.checksums()));
-            }
-            found
-        });
-        let mut digests = HashMap::new();
-        for (at, found) in all.into_iter().enumerate() {
-            for sums in found {
-                digests.insert(sums.whole, at);
-                digests.insert(sums.contract, at);
-            }
+fn digests(tasks: &[Task]) -> HashMap<String, usize> {
+    let run = |solution| Purpose::Run(Box::new(RunChanges { solution, ..RunChanges::default() }));
+    let all = parallel::map(tasks, 4, |task| {
+        let mut found = Vec::new();
+        found.extend(checksums_of(&task.path).ok());
+        for purpose in [Purpose::Share, run(true), run(false)] {
+            found.extend(translate(task, &purpose).ok().map(|translated| translated.checksums()));
         }
-        digests
+        found
+    });
+    let mut digests = HashMap::new();
+    for (at, found) in all.into_iter().enumerate() {
+        for sums in found {
+            digests.insert(sums.whole, at);
+            digests.insert(sums.contract, at);
+        }
     }
+    digests
+}
 
-    /// A task whose id ends as the path of the trial's task does; only if there is one of them.
-    fn by_name(&self, trial: &Trial) -> Option<usize> {
-        let path = trial.task_path.as_deref().map(|path| path.trim_end_matches('/'));
-        let names = [path, trial.task_name.as_deref()];
-        names.into_iter().flatten().find_map(|name| {
-            let fits = |task: &&(usize, &Task)| {
-                let id = task.1.id.as_str();
-                name == id || name.ends_with(&format!("/{id}")) || last(id) == last(name)
-            };
-            let all: Vec<(usize, &Task)> = self.tasks.iter().enumerate().collect();
-            let mut fitting = all.iter().filter(fits);
-            let first = fitting.next()?;
-            fitting.next().is_none().then_some(first.0)
-        })
-    }
-
-    fn prepare(&self, at: usize) -> Option<Arc<PreparedTask>> {
-        let read = || {
-            let task = &self.tasks[at];
-            let revision = hash(&task.path, &Memory::default()).ok()?;
-            PreparedTask::read(task.clone(), revision, &Conditions::default()).ok().map(Arc::new)
+/// A task whose id ends as the path of the trial's task does; only if there is one of them.
+fn by_name(trial: &Trial, tasks: &[Task]) -> Option<usize> {
+    let path = trial.task_path.as_deref().map(|path| path.trim_end_matches('/'));
+    let names = [path, trial.task_name.as_deref()];
+    names.into_iter().flatten().find_map(|name| {
+        let fits = |task: &(usize, &Task)| {
+            let id = task.1.id.as_str();
+            name == id || name.ends_with(&format!("/{id}")) || last(id) == last(name)
         };
-        self.prepared[at].get_or_init(read).clone()
-    }
+        let mut fitting = tasks.iter().enumerate().filter(fits);
+        let first = fitting.next()?;
+        fitting.next().is_none().then_some(first.0)
+    })
 }
 
 fn last(name: &str) -> &str {

@@ -1,185 +1,184 @@
-//! Bringing job directories into the ledger: one record for each trial that has a result, with what Harbor wrote about it.
-//! Where its task is known here, what the agent left is judged again.
+//! Job directories of Harbor as trials of others: one for each trial that has a result, in the form in which every
+//! import is recorded.
 
 mod known;
 pub(crate) mod planned;
-mod record;
 
 use std::io;
-use std::path::PathBuf;
+use std::sync::Arc;
 
-use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
-use aec_base::name::Name;
+use aec_base::parallel;
 use aec_base::problem::Problem;
-use aec_base::secret::Redactor;
 use aec_base::text::printable;
-use aec_base::timestamp::Timestamp;
-use aec_judge::judge::Judge;
-use aec_ledger::journal;
-use aec_ledger::layout::Ledger;
-use aec_ledger::writer::{CommitError, Writer, WriterSetup};
-use aec_run::session;
-use aec_task::task::Task;
-use serde::Serialize;
+use aec_judge::settle::outcome::AgentStatus;
+use aec_ledger::record::{Artefact, TaskFacts};
+use aec_run::elsewhere::Bench;
+use aec_run::import::foreign::{Foreign, ForeignAgent, ForeignTrial, Left, Told};
+use aec_run::import::{FAMILY, ImportError, Importer, KnownTasks, Origin};
+use aec_run::task::PreparedTask;
+use indexmap::IndexMap;
+use serde_json::{Map, Value, json};
 
-use crate::FAMILY;
-use crate::result::{Job, Trial, TrialError};
-use known::KnownTasks;
+use crate::fault::ending;
+use crate::keep::evidence;
+use crate::result::{AgentInfo, Job, Trial, TrialError};
+use known::{Digests, Found};
+use planned::{agent_result, cost, timing};
 
-/// How far two rewards may lie apart and be the same: one of them went through text.
-pub(crate) const SAME: f64 = 1e-9;
+/// Trials that are brought in together.
+const GROUP: usize = 64;
 
-/// Where trials go, and what is known here.
-pub struct ImportSetup<'a> {
-    /// The ledger.
-    pub ledger: Ledger,
-    /// The root of `jobs`.
-    pub jobs: PathBuf,
-    /// The experiment.
-    pub experiment: Name,
-    /// The tasks of this project.
-    pub tasks: &'a [Task],
-    /// Judges again; absent when nobody wants that.
-    pub judge: Option<&'a Judge>,
-    /// Keeps secrets out of records.
-    pub redactor: &'a Redactor,
-    /// The version of this program.
-    pub tool_version: &'a str,
+/// What tells a job from others.
+pub fn origin(job: &Job) -> Origin {
+    Origin { adapter: "harbor", id: job.id.clone().unwrap_or_else(|| job.name()), name: job.name() }
 }
 
-/// What was brought in.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Imported {
-    /// Directories of trials.
-    pub discovered: usize,
-    /// New records.
-    pub imported: usize,
-    /// Trials whose records were here already.
-    pub duplicate: usize,
-    /// Trials whose results cannot be read.
-    pub invalid: usize,
-    /// Trials that have no result: they did not come to their end.
-    pub missing: usize,
-    /// Judged again, with the same reward.
-    pub verified: usize,
-    /// Judged again, with another reward.
-    pub disagreeing: usize,
-    /// Not judged again.
-    pub unverified: usize,
+/// Brings the trials of a job in, group by group.
+pub fn take(importer: &mut Importer<'_>, job: &Job) -> Result<(), ImportError> {
+    let digests = Digests::default();
+    for paths in job.trials.chunks(GROUP) {
+        let mut group = Vec::with_capacity(paths.len());
+        for (path, read) in paths.iter().zip(parallel::map(paths, 4, |path| Trial::read(path))) {
+            match read {
+                Ok(trial) => group.push(JobTrial { trial, job, digests: &digests }),
+                Err(TrialError::Missing) => importer.unfinished(),
+                Err(error) => {
+                    let shown = path.file_name().unwrap_or_default().to_string_lossy();
+                    let what = format!("{}: {error}", printable(&shown));
+                    let problem = Problem::warning(what).id(FAMILY.number(23));
+                    importer.refuse(problem.fix("the other trials were taken"));
+                }
+            }
+        }
+        importer.take(&group)?;
+    }
+    Ok(())
 }
 
-/// Why nothing was brought in.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// The experiment cannot be written to.
-    #[error("the experiment cannot be written to")]
-    Refused(Vec<Problem>),
-    /// The disk did not take it.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
-
-/// Everything that making one record needs.
-pub(crate) struct Maker<'a> {
-    setup: &'a ImportSetup<'a>,
+/// A trial of a job that has a result.
+struct JobTrial<'a> {
+    trial: Trial,
     job: &'a Job,
-    tasks: &'a KnownTasks<'a>,
-    plan: Digest,
-    contents: ContentStore,
+    digests: &'a Digests,
 }
 
-/// Brings the trials of a job in. Those whose records are here already are passed over.
-pub fn import(setup: &ImportSetup<'_>, job: &Job) -> Result<(Imported, Vec<Problem>), ImportError> {
-    let directory = setup.ledger.experiment(&setup.experiment);
-    fs_err::create_dir_all(directory.run())?;
-    let _locks = session::lock_whole(&directory).map_err(ImportError::Refused)?;
-    if session::current_plan(&directory).map_err(ImportError::Refused)?.is_some() {
-        let problem = Problem::error(format!("`{}` was run here", setup.experiment))
-            .id(FAMILY.number(34))
-            .why("an experiment is either run or imported: its plan says which trials belong to it")
-            .fix("import under another --experiment");
-        return Err(ImportError::Refused(vec![problem]));
+impl Foreign for JobTrial<'_> {
+    fn trial(&self, tasks: &KnownTasks<'_>) -> ForeignTrial {
+        let (trial, job) = (&self.trial, self.job);
+        let found = self.digests.find(trial, tasks);
+        let task = task_facts(trial, &found);
+        let here = match found {
+            Found::Same(task) => Ok(task),
+            Found::Named(_) => Err("the task here has other files"),
+            Found::Nothing => Err("the task is not here"),
+        };
+        let left = match trial.workspace() {
+            _ if trial.has_steps => Left::Unknown("it has several steps"),
+            Some(workspace) => Left::Workspace(workspace),
+            None => Left::Unknown("what the agent left in /workspace is not among the artifacts"),
+        };
+        let own = trial.id.clone().unwrap_or_else(|| {
+            let job = trial.job_id.clone().or_else(|| job.id.clone()).unwrap_or_else(|| job.name());
+            format!("{job}-{}", trial.name)
+        });
+        let is_same =
+            |text: fn(&PreparedTask) -> &String| here.as_deref().map(text).cloned().unwrap_or_default();
+        ForeignTrial {
+            id: format!("harbor-{own}"),
+            rollout: None,
+            task,
+            agent: agent(&trial.agent),
+            dataset: None,
+            started: trial.times.started.clone(),
+            instruction: is_same(|task| &task.instruction),
+            ending: ending(trial, false),
+            status: match &trial.exception {
+                Some(exception) if exception.kind == "AgentTimeoutError" => AgentStatus::Partial,
+                Some(_) => AgentStatus::Failed,
+                None => AgentStatus::Completed,
+            },
+            error: trial.exception.as_ref().map(|exception| exception.kind.clone()),
+            told: match &trial.reward {
+                Some(Ok(reward)) => Told::Reward(*reward),
+                Some(Err(reason)) => Told::Missing(reason.clone()),
+                None => Told::Unjudged,
+            },
+            measured: Some(json!({ "rewards": trial.rewards })),
+            verifier: None,
+            left,
+            source: None,
+            output_path: is_same(|task| &task.output_path),
+            runtime_image: format!("harbor:{}", trial.environment),
+            tool_versions: job.version.iter().map(|version| ("harbor".to_owned(), version.clone())).collect(),
+            agent_result: agent_result(trial, &Map::new()),
+            cost: cost(trial),
+            timing: timing(trial, Vec::new()),
+            here,
+        }
     }
-    journal::recover(&setup.ledger, &setup.experiment, &setup.jobs)?;
-    let id = job.id.clone().unwrap_or_else(|| job.name());
-    let plan = Digest::of(format!("import\nharbor\n{id}").as_bytes());
-    let writer = Writer::open(
-        WriterSetup {
-            ledger: setup.ledger.clone(),
-            jobs: setup.jobs.clone(),
-            experiment: setup.experiment.clone(),
-            session: session::new_id(&Timestamp::now_in_milliseconds()),
-            plan,
+
+    fn evidence(&self, bench: Bench<'_>) -> io::Result<Vec<Artefact>> {
+        evidence(&self.trial.path, bench.contents, bench.redactor)
+    }
+}
+
+fn task_facts(trial: &Trial, found: &Found) -> TaskFacts {
+    // Without the task, two trials whose tasks had the same files were asked the same.
+    let told = |task_id: &str| {
+        let told = trial.checksum.as_deref().or(trial.contract.as_deref()).unwrap_or_default();
+        Digest::of(format!("harbor\n{task_id}\n{told}").as_bytes())
+    };
+    let known = |task: &Arc<PreparedTask>, task_revision| TaskFacts {
+        task_revision,
+        domain: task.domain().to_owned(),
+        difficulty: task.difficulty().map(str::to_owned),
+        visibility: task.visibility().map(str::to_owned),
+        family: task.family.clone(),
+        task_id: task.id().to_owned(),
+    };
+    match found {
+        Found::Same(task) => known(task, task.revision),
+        Found::Named(task) => known(task, told(task.id())),
+        Found::Nothing => {
+            let name = trial.task_name.as_deref().or(trial.task_path.as_deref()).unwrap_or("unknown");
+            let name: String = name.chars().take(200).collect();
+            let task_id = format!("harbor/{}", printable(&name));
+            TaskFacts {
+                task_revision: told(&task_id),
+                domain: "harbor".to_owned(),
+                difficulty: None,
+                visibility: None,
+                family: format!("task:{task_id}"),
+                task_id,
+            }
+        }
+    }
+}
+
+fn agent(info: &AgentInfo) -> ForeignAgent {
+    let name = info.name.clone().or_else(|| info.import_path.clone()).unwrap_or_else(|| "unknown".to_owned());
+    let mut configuration = IndexMap::from([("agent".to_owned(), Value::from(name.as_str()))]);
+    if let Some(path) = &info.import_path {
+        configuration.insert("import_path".to_owned(), path.as_str().into());
+    }
+    // The name that this program gave an agent says nothing about what it does.
+    let arguments: Map<String, Value> = info
+        .kwargs
+        .iter()
+        .filter(|(key, _)| *key != "aec_agent")
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if !arguments.is_empty() {
+        configuration.insert("kwargs".to_owned(), Value::Object(arguments));
+    }
+    ForeignAgent {
+        name: match &info.model {
+            Some(model) => format!("{name}-{model}"),
+            None => name,
         },
-        None,
-    )?;
-    let tasks = KnownTasks::new(setup.tasks);
-    let maker = Maker { setup, job, tasks: &tasks, plan, contents: setup.ledger.contents() };
-    let mut imported = Imported { discovered: job.trials.len(), ..Imported::default() };
-    let mut problems = Vec::new();
-    let mut repetitions = record::Repetitions::default();
-    for path in &job.trials {
-        let shown = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let trial = match Trial::read(path) {
-            Ok(trial) => trial,
-            Err(TrialError::Missing) => {
-                imported.missing += 1;
-                continue;
-            }
-            Err(error) => {
-                imported.invalid += 1;
-                let what = format!("{}: {error}", printable(&shown));
-                problems
-                    .push(Problem::warning(what).id(FAMILY.number(32)).fix("the other trials were taken"));
-                continue;
-            }
-        };
-        let name = record::trial_name(job, &trial);
-        let repetition = repetitions.next(&maker, &trial);
-        if directory.record(&name, 1).symlink_metadata().is_ok() {
-            imported.duplicate += 1;
-            continue;
-        }
-        let made = maker.record(&trial, &name, repetition)?;
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let verification = made.verification;
-        writer.commit(made.record, Box::new(move |done| drop(sender.send(done))));
-        match receiver.recv().map_err(io::Error::other)? {
-            Ok(_) => imported.imported += 1,
-            Err(CommitError::Exists { .. }) => {
-                imported.duplicate += 1;
-                continue;
-            }
-            Err(error) => return Err(io::Error::other(error.to_string()).into()),
-        }
-        match verification {
-            record::Verification::Agrees => imported.verified += 1,
-            record::Verification::Disagrees { local, hosted } => {
-                imported.disagreeing += 1;
-                problems.push(disagreement(name.as_str(), local, hosted));
-            }
-            record::Verification::Unverified(_) => imported.unverified += 1,
-        }
+        revision: info.version.clone(),
+        model: info.model.clone(),
+        configuration,
     }
-    writer.close()?;
-    if imported.missing > 0 {
-        let what = format!("{} without a result", aec_base::text::count(imported.missing, "trial"));
-        let problem = Problem::warning(what).id(FAMILY.number(31));
-        let why = if job.is_finished {
-            "the job ended, but these did not"
-        } else {
-            "the job did not come to its end"
-        };
-        problems.push(problem.why(why).fix("finish the job with `harbor job resume`, then import it again"));
-    }
-    Ok((imported, problems))
-}
-
-pub(crate) fn disagreement(trial: &str, local: f64, hosted: Option<f64>) -> Problem {
-    let hosted = hosted.map_or_else(|| "no reward".to_owned(), |reward| format!("a reward of {reward}"));
-    Problem::warning(format!("{trial}: Harbor says {hosted}, the verifier here says {local}"))
-        .id(FAMILY.number(33))
-        .why("the record has the reward of the verifier here, and the other one beside it")
-        .fix("find out what differs: another verifier, or one that ran beside what the agent left running")
 }

@@ -14,13 +14,13 @@ use aec_ledger::transcript::{self, Event, TRAJECTORY_FILE};
 use aec_run::agent_entry::{RESULT_FILE, source_of_word};
 use aec_run::elsewhere::{Returned, loop_ending, record};
 use aec_run::experiment::Harness;
+use aec_run::import::Verification;
 use aec_run::plan::PlannedTrial;
 use aec_run::task::PreparedTask;
 use aec_run::trial::Shared;
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use super::{SAME, disagreement};
 use crate::fault::ending;
 use crate::keep::evidence;
 use crate::result::Trial;
@@ -91,16 +91,12 @@ pub(crate) fn record_of(
 
 /// Compares the verdict here with the reward there. Harbor's is kept as evidence; this one counts.
 fn compare(record: &mut TrialRecord, trial: &Trial) -> Option<Problem> {
-    let (local, hosted) = (record.reward(), trial.reward());
-    let (word, problem) = match (local, hosted) {
-        (Some(local), Some(hosted)) if (local - hosted).abs() <= SAME => ("agrees", None),
-        (Some(local), Some(hosted)) => {
-            ("disagrees", Some(disagreement(record.trial_id.as_str(), local, Some(hosted))))
-        }
-        _ => ("unverified", None),
+    let verification = match (record.reward(), trial.reward()) {
+        (Some(local), told @ Some(_)) => Verification::compare(local, told),
+        _ => Verification::Unverified("one of the two verifiers gave no reward".to_owned()),
     };
-    record.outputs.agent_result.insert("verification".to_owned(), word.into());
-    problem
+    verification.note(&mut record.outputs.agent_result);
+    verification.problem(record.trial_id.as_str())
 }
 
 /// A loop that left no report did not run.

@@ -1,6 +1,6 @@
-//! Lines of a file of any length, each at most so long, with their numbers.
+//! Lines of a file of any length, each at most so long.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,30 +14,14 @@ pub(crate) enum Line {
 /// Reads the next line; `None` at the end.
 pub(crate) fn next_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
-    let mut is_too_long = false;
-    let mut is_begun = false;
-    loop {
-        let chunk = match input.fill_buf() {
-            Ok(chunk) => chunk,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if chunk.is_empty() {
-            return Ok(is_begun.then_some(if is_too_long { Line::TooLong } else { Line::Whole(line) }));
-        }
-        is_begun = true;
-        let end = chunk.iter().position(|byte| *byte == b'\n');
-        let part = &chunk[..end.unwrap_or(chunk.len())];
-        if line.len() + part.len() > limit {
-            is_too_long = true;
-            line = Vec::new();
-        } else if !is_too_long {
-            line.extend_from_slice(part);
-        }
-        let used = end.map_or(chunk.len(), |end| end + 1);
-        input.consume(used);
-        if end.is_some() {
-            return Ok(Some(if is_too_long { Line::TooLong } else { Line::Whole(line) }));
-        }
+    if input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
     }
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    } else if line.len() > limit {
+        input.skip_until(b'\n')?;
+        return Ok(Some(Line::TooLong));
+    }
+    Ok(Some(Line::Whole(line)))
 }

@@ -1,6 +1,7 @@
 //! What a record says of a rollout where reports look for it: the keys of `agent_result`, the frame in the agent's
 //! configuration, and the fault.
 
+use aec_judge::settle::outcome::{AGENT_ERROR, Boundary, Fault};
 use indexmap::IndexMap;
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ fn stop_reason(rollout: &Rollout) -> &'static str {
         StopKind::PromptTooLong => "provider_error",
         StopKind::Timeout => "timeout",
         StopKind::Error => match rollout.error.as_ref().map(boundary) {
-            Some("provider") => "provider_error",
+            Some(Boundary::Provider) => "provider_error",
             _ => "failed",
         },
         StopKind::Other => "other",
@@ -51,7 +52,7 @@ pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
     let task = &rollout.task;
     let text = |text: Option<&str>| text.map(Value::from);
     let number = |number: Option<u64>| number.map(Value::from);
-    [
+    let told = [
         ("environment", text(run.environment.as_deref().or(task.package.name.as_deref()))),
         ("split", text(run.split().or(task.split.as_deref()))),
         ("seed", run.seed().or(task.seed.as_ref()).cloned()),
@@ -59,56 +60,42 @@ pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
         ("max_tokens", number(run.max_tokens())),
         ("max_turns", number(task.max_turns.or(run.max_turns))),
         ("max_total_tokens", number(task.max_total_tokens.or(run.max_total_tokens))),
-    ]
-    .into_iter()
-    .filter_map(|(key, value)| Some((key.to_owned(), value?)))
-    .collect()
-}
-
-/// What went wrong, on whose side.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// On whose side: the name of a boundary as records write it.
-    pub boundary: &'static str,
-    /// The kind: a model failure or a limit, as records write it.
-    pub kind: Option<&'static str>,
-    /// In one line.
-    pub message: String,
-    /// Whether another attempt may go better.
-    pub is_retryable: bool,
+    ];
+    let told = told.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    let mut configuration: IndexMap<String, Value> = told.collect();
+    for (key, value) in &run.sampling {
+        configuration.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    configuration
 }
 
 /// What went wrong in a rollout, if something did.
 pub fn fault(rollout: &Rollout) -> Option<Fault> {
-    let fault =
-        |boundary, kind, message: String| Some(Fault { boundary, kind, message, is_retryable: false });
+    let fault = |boundary, kind, message: &str| Some(Fault::lasting(boundary, Some(kind), message));
     if let Some(error) = &rollout.error {
         let boundary = boundary(error);
-        let is_retryable = matches!(boundary, "sandbox" | "internal");
-        return Some(Fault { boundary, kind: kind(error), message: one_line(error), is_retryable });
+        let found = Fault::lasting(boundary, kind(error), one_line(error));
+        return Some(Fault { retryable: boundary == Boundary::Sandbox, ..found });
     }
     if rollout.is_empty_response {
-        return fault("provider", Some("empty"), "the model answered with nothing".to_owned());
+        return fault(Boundary::Provider, "empty", "the model answered with nothing");
     }
-    let limit =
-        |kind: &'static str| fault("harness", Some(kind), format!("a limit ended the agent's work: {kind}"));
+    let limit = |kind| fault(Boundary::Harness, kind, &format!("a limit ended the agent's work: {kind}"));
     match rollout.stop.kind {
         StopKind::TurnLimit => limit("turn_limit_reached"),
         StopKind::TokenLimit => limit("token_budget_reached"),
         StopKind::Timeout => limit("timeout"),
         StopKind::PromptTooLong => {
-            fault("provider", Some("overlong"), "the conversation did not fit into the model".to_owned())
+            fault(Boundary::Provider, "overlong", "the conversation did not fit into the model")
         }
-        StopKind::Error => {
-            fault("harness", Some("agent_error"), "the rollout ended with an error".to_owned())
-        }
+        StopKind::Error => fault(Boundary::Harness, AGENT_ERROR, "the rollout ended with an error"),
         _ => None,
     }
 }
 
 /// On whose side an error lies. Writers name theirs by class; one that is unknown lies with the environment's
 /// program.
-fn boundary(error: &RolloutError) -> &'static str {
+fn boundary(error: &RolloutError) -> Boundary {
     let is = |kinds: &[&str]| kinds.iter().any(|kind| error.is(kind));
     if is(&[
         "EmptyModelResponseError",
@@ -117,13 +104,13 @@ fn boundary(error: &RolloutError) -> &'static str {
         "ModelError",
         "ProviderError",
     ]) {
-        "provider"
+        Boundary::Provider
     } else if is(&["SandboxError", "BrowserSandboxError", "InfraError", "TunnelError", "InterceptionError"]) {
-        "sandbox"
+        Boundary::Sandbox
     } else if is(&["TaskError", "EnvError"]) {
-        "task"
+        Boundary::Task
     } else {
-        "harness"
+        Boundary::Harness
     }
 }
 
@@ -137,8 +124,8 @@ fn kind(error: &RolloutError) -> Option<&'static str> {
     if error.is("InvalidModelResponseError") {
         return Some("protocol");
     }
-    if boundary(error) != "provider" {
-        return (boundary(error) == "harness").then_some("agent_error");
+    if boundary(error) != Boundary::Provider {
+        return (boundary(error) == Boundary::Harness).then_some(AGENT_ERROR);
     }
     match error.status_code? {
         401 | 403 => Some("auth"),

@@ -22,6 +22,8 @@ pub struct Rollout {
     pub example_id: Option<String>,
     /// Which attempt at the example, as the writer counts.
     pub rollout_number: Option<u64>,
+    /// Which try at the same attempt, from 1: an evaluation runs rollouts again that ended with an error.
+    pub attempt: Option<u64>,
     /// The task.
     pub task: Task,
     /// The model, where a row says it.
@@ -36,7 +38,7 @@ pub struct Rollout {
     pub branches: usize,
     /// The tools that the model might call.
     pub tools: Vec<Tool>,
-    /// The reward, if there is one.
+    /// The reward, if there is one. Nothing but a finite number is a reward, and nothing else takes its place.
     pub reward: Option<f64>,
     /// What the environment measured.
     pub metrics: BTreeMap<String, f64>,
@@ -98,6 +100,18 @@ impl Rollout {
             .rev()
             .find(|submission| submission.is_accepted)
             .or_else(|| self.submissions.last())
+    }
+
+    /// Why there is no reward.
+    pub fn unscored(&self) -> String {
+        let instead = self.notes.iter().find_map(|note| match note {
+            Note::PassedOver { key, found } if key.starts_with("reward") => Some((key, found)),
+            _ => None,
+        });
+        match instead {
+            Some((key, found)) => format!("its `{key}` is {found} where a number was expected"),
+            None => "it has no reward".to_owned(),
+        }
     }
 
     /// What the agent was asked: what the task says, else the first thing that the prompt's user says.

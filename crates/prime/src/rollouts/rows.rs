@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, Cursor};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use crate::rollouts::document::{Piece, Pieces};
@@ -11,7 +12,7 @@ use crate::rollouts::lines::{Line, next_line};
 use crate::rollouts::problem::{Problem, ProblemKind};
 use crate::rollouts::recognise::{skip_mark, stands_on_lines};
 use crate::rollouts::rollout::Rollout;
-use crate::rollouts::value::{Object, count, kind};
+use crate::rollouts::value::{Object, kind};
 use crate::rollouts::{sample, trace};
 
 /// A row may be this long.
@@ -23,7 +24,7 @@ pub struct Row {
     /// The line on which it begins, from 1.
     pub line: u64,
     /// The row as it was written.
-    pub raw: Vec<u8>,
+    pub raw: Bytes,
     /// Its rollouts: one, or as many as took part in an episode.
     pub rollouts: Vec<Rollout>,
 }
@@ -33,7 +34,6 @@ pub struct Rows<R> {
     form: Form<R>,
     file: PathBuf,
     limit: usize,
-    total: Option<u64>,
     /// A page that was itself a row.
     page: Option<Box<Rows<Cursor<Vec<u8>>>>>,
     is_over: bool,
@@ -74,13 +74,8 @@ impl<R: BufRead> Rows<R> {
         self
     }
 
-    /// How many samples there are in all, as the pages say that were read so far.
-    pub fn total(&self) -> Option<u64> {
-        self.total
-    }
-
     fn new(form: Form<R>, file: &Path, limit: usize) -> Self {
-        Self { form, file: file.to_owned(), limit, total: None, page: None, is_over: false }
+        Self { form, file: file.to_owned(), limit, page: None, is_over: false }
     }
 
     /// The next row that is none of a page, or a page that was itself a row.
@@ -96,7 +91,7 @@ impl<R: BufRead> Rows<R> {
                 None
             }
             Ok(parsed) => Some(match rollouts(parsed) {
-                Ok(rollouts) => Ok(Row { line, raw: bytes, rollouts }),
+                Ok(rollouts) => Ok(Row { line, raw: bytes.into(), rollouts }),
                 Err(kind) => Err(Problem::new(&self.file, Some(line), kind)),
             }),
             Err(kind) => {
@@ -160,10 +155,7 @@ impl<R: BufRead> Rows<R> {
                 Found::Row(line, bytes)
             }
             Piece::Object { line, bytes, is_page: true } => match json::parse(&bytes) {
-                Ok(page) => {
-                    self.total = page.value.as_object().and_then(|page| count(page, "total")).or(self.total);
-                    Found::Page
-                }
+                Ok(_) => Found::Page,
                 Err(kind) => Found::Problem(line, kind),
             },
             Piece::TooLong { line } => Found::Problem(line, ProblemKind::TooLong { limit: self.limit }),
@@ -196,7 +188,6 @@ impl<R: BufRead> Iterator for Rows<R> {
                 if row.is_some() {
                     return row;
                 }
-                self.total = page.total.or(self.total);
                 self.page = None;
             }
             let row = self.next_own();
@@ -209,6 +200,18 @@ impl<R: BufRead> Iterator for Rows<R> {
 
 fn is_page(object: &Object) -> bool {
     object.get("samples").is_some_and(Value::is_array) && !sample::is_sample(object)
+}
+
+/// A sample as a hosted evaluation gives it; `evaluation` names it in problems.
+pub fn sample(raw: Bytes, evaluation: &Path) -> Result<Row, Problem> {
+    let read = match raw.len() {
+        ..=ROW_LIMIT => json::parse(&raw).and_then(rollouts),
+        _ => Err(ProblemKind::TooLong { limit: ROW_LIMIT }),
+    };
+    match read {
+        Ok(rollouts) => Ok(Row { line: 1, raw, rollouts }),
+        Err(kind) => Err(Problem::new(evaluation, None, kind)),
+    }
 }
 
 /// The rollouts of a row.

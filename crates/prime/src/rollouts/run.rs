@@ -4,25 +4,19 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::rollouts::value::{Object, count, first_text, id, number, object, text};
+use crate::rollouts::value::{Object, count, first_text, id, object, text};
 
 /// What is known of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
     /// The evaluation's id, if it is hosted.
     pub evaluation_id: Option<String>,
-    /// What people call it.
-    pub name: Option<String>,
-    /// How far a hosted evaluation came.
-    pub status: Option<String>,
     /// The environment.
     pub environment: Option<String>,
     /// What the environment was loaded with.
     pub environment_args: Object,
     /// The model.
     pub model: Option<String>,
-    /// Where the model was reached.
-    pub base_url: Option<String>,
     /// How answers were drawn.
     pub sampling: Object,
     /// Examples of the dataset.
@@ -39,8 +33,6 @@ pub struct Run {
     pub versions: BTreeMap<String, String>,
     /// When, as the writer put it.
     pub date: Option<String>,
-    /// Dollars for all rollouts.
-    pub cost_usd: Option<f64>,
     /// How many samples there are.
     pub total_samples: Option<u64>,
 }
@@ -52,11 +44,9 @@ impl Run {
         let versions = ["vf_version", "vf_commit", "env_version", "env_commit"];
         let version_info = object(metadata, "version_info");
         Self {
-            name: text(metadata, "name"),
             environment: first_text(metadata, &["env_id", "env"]),
             environment_args: object(metadata, "env_args").cloned().unwrap_or_default(),
             model: text(metadata, "model"),
-            base_url: text(metadata, "base_url"),
             sampling: said(object(metadata, "sampling_args")),
             num_examples: count(metadata, "num_examples"),
             rollouts_per_example: count(metadata, "rollouts_per_example"),
@@ -65,7 +55,6 @@ impl Run {
                 .filter_map(|key| Some((key.to_owned(), text(version_info?, key)?)))
                 .collect(),
             date: text(metadata, "date"),
-            cost_usd: object(metadata, "cost").and_then(|cost| number(cost, "total_usd")),
             ..Self::default()
         }
         .with_limits()
@@ -84,10 +73,8 @@ impl Run {
             arguments.shift_remove(key);
         }
         Self {
-            name: object(config, "run").and_then(|run| text(run, "name")),
             environment: text(taskset, "id").or_else(|| text(environment, "id")),
             model: text(config, "model").or_else(|| text(agent, "model")),
-            base_url: object(config, "client").and_then(|client| text(client, "base_url")),
             sampling: said(object(agent, "sampling").or_else(|| object(config, "sampling"))),
             num_examples: count(select, "limit").or_else(|| count(taskset, "num_examples")),
             rollouts_per_example: count(config, "num_rollouts"),
@@ -116,8 +103,6 @@ impl Run {
         let table = |key: &str| object(config, key).or_else(|| object(metadata, key));
         Self {
             evaluation_id: id(evaluation, "evaluation_id").or_else(|| id(evaluation, "id")),
-            name: text(evaluation, "name"),
-            status: text(evaluation, "status"),
             environment: first("environment_names")
                 .or_else(|| first("environments"))
                 .or_else(|| text(metadata, "env_id"))
@@ -125,7 +110,6 @@ impl Run {
             environment_args: table("env_args").cloned().unwrap_or_default(),
             model: first_text(evaluation, &["model_name", "inference_model"])
                 .or_else(|| text(metadata, "model")),
-            base_url: text(config, "api_base_url").or_else(|| text(metadata, "base_url")),
             sampling: said(table("sampling_args")),
             num_examples: either("num_examples"),
             rollouts_per_example: either("rollouts_per_example"),

@@ -13,12 +13,10 @@ use crate::rollouts::stop::Stop;
 use crate::rollouts::task::{Task, read_info};
 use crate::rollouts::value::{Object, count, first_text, flag, id, number, object, take, text};
 
-/// The metric that our own packages score with.
-const REWARD_METRIC: &str = "aec_bench_reward";
-
 /// Numbers of a row that are no metrics.
-const NO_METRICS: [&str; 14] = [
+const NO_METRICS: [&str; 15] = [
     "advantage",
+    "attempt",
     "cost",
     "cost_usd",
     "example_id",
@@ -64,15 +62,14 @@ pub(crate) fn read(mut row: Object, mut notes: Vec<Note>) -> Rollout {
         sample_id: id(&row, "sample_id").or_else(|| id(&row, "trajectory_id")),
         example_id: id(&row, "example_id").or_else(|| id(&row, "id")),
         rollout_number: count(&row, "rollout_number"),
+        attempt: count(&row, "attempt"),
         task: read_task(&row, info.as_ref()),
         model: first_text(&row, &["model", "model_name"]),
         messages,
         prompt_messages,
         branches: 1,
         tools,
-        reward: number(&row, "reward")
-            .or_else(|| number(&row, "score"))
-            .or_else(|| metrics.get(REWARD_METRIC).copied()),
+        reward: read_reward(&row, &mut notes),
         metrics,
         stop: Stop { given: text(&row, "stop_condition"), ..Stop::default() },
         is_completed: flag(&row, "is_completed"),
@@ -100,6 +97,16 @@ fn read_task(row: &Object, info: Option<&Object>) -> Task {
         _ => None,
     };
     Task::read(info, text(row, "answer"), label)
+}
+
+/// The reward, which hosted samples of old call a score.
+fn read_reward(row: &Object, notes: &mut Vec<Note>) -> Option<f64> {
+    let key = ["reward", "score"].into_iter().find(|key| row.contains_key(*key))?;
+    let reward = number(row, key);
+    if reward.is_none() {
+        notes.push(passed_over("reward", &row[key]));
+    }
+    reward
 }
 
 /// What the environment measured, where a row has no table of it: up to 0.1.9 every other number is a metric.

@@ -37,21 +37,6 @@ pub enum StopKind {
 }
 
 impl StopKind {
-    /// The name as it is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::NoToolsCalled => "no_tools_called",
-            Self::TurnLimit => "turn_limit",
-            Self::TokenLimit => "token_limit",
-            Self::PromptTooLong => "prompt_too_long",
-            Self::Timeout => "timeout",
-            Self::Error => "error",
-            Self::Other => "other",
-            Self::Unknown => "unknown",
-        }
-    }
-
     /// What a writer's word means, whatever happened in the rollout.
     pub fn read(word: &str) -> Self {
         match word {

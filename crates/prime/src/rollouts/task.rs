@@ -53,8 +53,6 @@ pub struct Package {
     pub name: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// The version of the program that made it.
-    pub tool_version: Option<String>,
 }
 
 /// Where the id of a task comes from, the surest first.
@@ -111,7 +109,6 @@ impl Package {
         Self {
             name: within("name").or_else(|| first_text(info, &["package_name", "package"])),
             version: within("version").or_else(|| text(info, "package_version")),
-            tool_version: text(info, "tool_version"),
         }
     }
 }

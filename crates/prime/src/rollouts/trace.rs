@@ -188,23 +188,35 @@ fn read_task(trace: &Object, data: Option<&Object>, config: Option<&Object>) -> 
     task
 }
 
-/// The sum of scores by their weights. A trace without rewards has none, which is not 0.
+/// The sum of scores by their weights. A trace without rewards has none, which is not 0; nor has one of whose rewards
+/// some are not numbers.
 fn read_reward(rewards: Option<Value>, notes: &mut Vec<Note>) -> Option<f64> {
-    let Value::Object(rewards) = rewards? else { return None };
+    let rewards = match rewards? {
+        Value::Object(rewards) => rewards,
+        other => {
+            notes.push(passed_over("rewards", &other));
+            return None;
+        }
+    };
     let mut sum = None;
+    let mut is_whole = true;
     for (name, reward) in rewards {
         let value = match &reward {
             Value::Object(reward) => {
-                number(reward, "score").map(|score| score * number(reward, "weight").unwrap_or(1.0))
+                let weight = if reward.contains_key("weight") { number(reward, "weight") } else { Some(1.0) };
+                number(reward, "score").zip(weight).map(|(score, weight)| score * weight)
             }
             other => other.as_f64(),
         };
         match value.filter(|value| value.is_finite()) {
             Some(value) => sum = Some(sum.unwrap_or(0.0) + value),
-            None => notes.push(passed_over(&format!("rewards.{name}"), &reward)),
+            None => {
+                is_whole = false;
+                notes.push(passed_over(&format!("rewards.{name}"), &reward));
+            }
         }
     }
-    sum
+    sum.filter(|_| is_whole)
 }
 
 fn read_error(row: &Object) -> Option<RolloutError> {

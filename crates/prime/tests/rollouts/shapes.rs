@@ -216,12 +216,17 @@ fn a_package_says_everything_of_its_task() {
 }
 
 #[test]
-fn rewards_come_from_the_first_that_says_one() {
+fn a_reward_is_a_number_or_there_is_none() {
     let reward = |more: Value| sample(&json!([]), &more).reward;
     assert_eq!(reward(json!({"reward": 0.5, "score": 1})), Some(0.5));
-    assert_eq!(reward(json!({"reward": null, "score": 1})), Some(1.0));
-    assert_eq!(reward(json!({"metrics": {"aec_bench_reward": 0.25}})), Some(0.25));
-    assert_eq!(reward(json!({"reward": "1"})), None);
+    assert_eq!(reward(json!({"score": 1})), Some(1.0));
+    for other in [json!(null), json!("1"), json!(true), json!([1.0])] {
+        let row = json!({"reward": other, "score": 1, "metrics": {"aec_bench_reward": 1.0}});
+        let rollout = sample(&json!([]), &row);
+        assert_eq!(rollout.reward, None, "{other}");
+        assert!(rollout.unscored().starts_with("its `reward` is "), "{}", rollout.unscored());
+    }
+    assert_eq!(reward(json!({"metrics": {"aec_bench_reward": 0.25}})), None);
     assert_eq!(reward(json!({})), None);
 }
 

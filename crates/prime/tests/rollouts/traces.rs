@@ -1,5 +1,6 @@
 //! Episodes and traces of verifiers from 0.4 on.
 
+use aec_judge::settle::outcome::Boundary;
 use aec_prime::rollouts::json;
 use aec_prime::rollouts::outcome;
 use aec_prime::rollouts::problem::Note;
@@ -50,8 +51,13 @@ fn a_reward_is_the_sum_by_weight() {
     assert_eq!(reward(json!({"a": 0.5})), Some(0.5));
     assert_eq!(reward(json!({})), None);
     assert_eq!(reward(json!(null)), None);
-    let odd = &read(&json!({"nodes": [], "rewards": {"a": {"score": "x"}, "b": {"score": 1}}}))[0];
-    assert_eq!((odd.reward, odd.notes.len()), (Some(1.0), 1));
+    for odd in
+        [json!({"score": "x"}), json!({"score": 1, "weight": "2"}), json!(null), json!(true), json!("1")]
+    {
+        let odd = &read(&json!({"nodes": [], "rewards": {"a": odd, "b": {"score": 1}}}))[0];
+        assert_eq!((odd.reward, odd.notes.len()), (None, 1), "a part of a sum is not the sum");
+    }
+    assert_eq!(reward(json!(1.0)), None);
 }
 
 #[test]
@@ -77,7 +83,7 @@ fn an_episode_that_failed_before_it_began_is_a_rollout() {
     assert_eq!(all[0].error.as_ref().unwrap().chain, ["EnvError", "SandboxError"]);
     assert!(!all[0].is_empty_response);
     assert_eq!(all[0].stop.kind, StopKind::Error);
-    assert_eq!(outcome::fault(&all[0]).unwrap().boundary, "sandbox");
+    assert_eq!(outcome::fault(&all[0]).unwrap().boundary, Boundary::Sandbox);
     assert_eq!((all[0].reward, all[0].tokens_in, all[0].turns), (None, None, 0));
 }
 
@@ -127,8 +133,8 @@ fn a_providers_status_gives_the_kind_of_fault() {
         let rollout = &read(&json!({"nodes": [], "errors": errors, "stop_condition": "provider_error"}))[0];
         let fault = outcome::fault(rollout).unwrap();
         assert_eq!(
-            (fault.boundary, fault.kind, fault.message.as_str()),
-            ("provider", Some(kind), "ProviderError: no")
+            (fault.boundary, fault.kind.as_deref(), fault.message.as_str()),
+            (Boundary::Provider, Some(kind), "ProviderError: no")
         );
     }
 }

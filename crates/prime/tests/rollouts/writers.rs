@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use aec_judge::settle::outcome::Boundary;
 use aec_ledger::transcript::chat::Role;
 use aec_prime::rollouts::message::parsed;
 use aec_prime::rollouts::outcome;
@@ -106,7 +107,6 @@ fn a_run_says_how_it_was_made() {
     assert_eq!((run.num_examples, run.rollouts_per_example), (Some(2), Some(2)));
     assert_eq!(run.harness.as_deref(), Some("null"));
     assert_eq!(run.environment_args["num_examples"], 2000);
-    assert_eq!(run.base_url.as_deref(), Some("http://127.0.0.1:18093/v1"));
 }
 
 #[test]
@@ -116,16 +116,14 @@ fn a_hosted_evaluation_says_how_it_was_made() {
     assert_eq!(run.evaluation_id.as_deref(), Some("eval_1"));
     assert_eq!(run.environment.as_deref(), Some("aec_demo"));
     assert_eq!(run.model.as_deref(), Some("Qwen/Qwen3.5-4B"));
-    assert_eq!(run.status.as_deref(), Some("COMPLETED"));
     assert_eq!((run.num_examples, run.total_samples), (Some(2), Some(250)));
 }
 
 #[test]
 fn hosted_samples_are_read_from_a_page() {
-    for (name, count, total) in [("hosted/samples.json", 6, 250), ("hosted/training-rollouts.json", 1, 1)] {
-        let mut rows = source(name).rows;
+    for (name, count) in [("hosted/samples.json", 6), ("hosted/training-rollouts.json", 1)] {
         let mut seen = 0;
-        for row in rows.by_ref() {
+        for row in source(name).rows {
             let rollout = row.unwrap().rollouts.pop().unwrap();
             seen += 1;
             assert!(rollout.sample_id.as_deref().unwrap().starts_with("hosted-"));
@@ -141,7 +139,7 @@ fn hosted_samples_are_read_from_a_page() {
             assert_eq!(rollout.created_at.as_deref(), Some("2026-11-15T00:00:00Z"));
             assert_eq!(outcome::fault(&rollout), None);
         }
-        assert_eq!((seen, rows.total()), (count, Some(total)));
+        assert_eq!(seen, count);
     }
 }
 
@@ -183,7 +181,7 @@ fn a_run_with_workspace_tools_tells_what_happened() {
     assert_eq!(errors.stop.kind, StopKind::NoToolsCalled);
 
     assert!(empty.is_empty_response);
-    assert_eq!(outcome::fault(&empty).unwrap().kind, Some("empty"));
+    assert_eq!(outcome::fault(&empty).unwrap().kind.as_deref(), Some("empty"));
     assert_eq!(empty.error.unwrap().chain, ["EmptyModelResponseError"]);
 
     assert_eq!(odd.notes, [Note::HalfSurrogate { count: 1 }]);
@@ -266,12 +264,12 @@ fn traces_with_tools_of_a_server_are_read() {
     assert_eq!((good.tokens_in, good.reward), (Some(300), Some(1.0)));
     assert_eq!(good.tools.len(), 2);
     assert!(empty.is_empty_response);
-    assert_eq!(outcome::fault(&empty).unwrap().kind, Some("empty"));
+    assert_eq!(outcome::fault(&empty).unwrap().kind.as_deref(), Some("empty"));
     let run = source("v040-tools").run.unwrap();
     assert_eq!((run.split(), run.seed()), (Some("eval"), Some(&7.into())));
     for rollout in rollouts("v040-provider-error") {
         let fault = outcome::fault(&rollout).unwrap();
-        assert_eq!((fault.boundary, fault.kind), ("provider", Some("server")));
+        assert_eq!((fault.boundary, fault.kind.as_deref()), (Boundary::Provider, Some("server")));
         assert_eq!((rollout.reward, rollout.tokens_in, rollout.timing.scoring), (None, None, None));
         assert!(rollout.messages.is_empty() && !rollout.is_empty_response);
         assert_eq!(rollout.instruction().map(|text| text.starts_with("CASE=")), Some(true));

@@ -36,7 +36,7 @@ async fn read(
     let (mut all, mut pages) = (Vec::new(), 0);
     let count = samples(client, "e", options, |page| {
         pages += 1;
-        all.extend(page.samples);
+        all.extend(page.samples.iter().map(|sample| serde_json::from_slice::<Value>(sample).unwrap()));
         ControlFlow::Continue(())
     })
     .await;

@@ -95,6 +95,12 @@ impl Client {
         self.repeatable(&message, self.options.answer_timeout).await
     }
 
+    /// Reads something as it was sent, for callers that read it themselves. Repeated if the service is busy.
+    pub(crate) async fn get_bytes(&self, path: &[&str], query: &Query<'_>) -> Result<Bytes, ApiError> {
+        let message = self.message(Method::GET, path, query, None)?;
+        self.repeated(&message, self.options.answer_timeout).await
+    }
+
     /// Reads something once, for callers that ask again anyway.
     pub async fn get_once(&self, path: &[&str], query: &Query<'_>) -> Result<Value, ApiError> {
         let message = self.message(Method::GET, path, query, None)?;
@@ -173,15 +179,24 @@ impl Client {
     }
 
     async fn once(&self, message: &Message, timeout: Duration) -> Result<Value, ApiError> {
-        let Message { method, url, headers, body, .. } = message;
-        let call = Call { method, url, headers, content: body, timeout };
-        let answer = self.http.send(&call).await.map_err(|failure| message.fail(failure.into()))?;
-        message.value(&answer).map(unwrapped)
+        message.value(&self.sent(message, timeout).await?)
     }
 
     async fn repeatable(&self, message: &Message, timeout: Duration) -> Result<Value, ApiError> {
-        let attempt = || self.once(message, timeout);
+        message.value(&self.repeated(message, timeout).await?)
+    }
+
+    async fn repeated(&self, message: &Message, timeout: Duration) -> Result<Bytes, ApiError> {
+        let attempt = || self.sent(message, timeout);
         attempts(&self.options.pauses, self.options.attempts, attempt, ApiError::outlook).await
+    }
+
+    /// Sends a request and gives what came back; no content counts as an empty object.
+    async fn sent(&self, message: &Message, timeout: Duration) -> Result<Bytes, ApiError> {
+        let Message { method, url, headers, body, .. } = message;
+        let call = Call { method, url, headers, content: body, timeout };
+        let answer = self.http.send(&call).await.map_err(|failure| message.fail(failure.into()))?;
+        message.content(answer)
     }
 }
 
@@ -215,17 +230,22 @@ impl Message {
         ApiError::new(&self.call, kind)
     }
 
-    /// What an answer says; no content counts as an empty object.
-    fn value(&self, answer: &Answer) -> Result<Value, ApiError> {
-        let Answer { status, body, .. } = answer;
+    /// The content of an answer, if it is a good one.
+    fn content(&self, answer: Answer) -> Result<Bytes, ApiError> {
+        let Answer { status, body, .. } = &answer;
         if !status.is_success() {
             return Err(ApiError::of_status(&self.call, status.as_u16(), answer.retry_after(), body));
         }
         // Storage answers uploads in its own words, and nobody reads them.
         if !self.headers.contains_key(AUTHORIZATION) || body.iter().all(u8::is_ascii_whitespace) {
-            return Ok(Value::Object(serde_json::Map::new()));
+            return Ok(Bytes::from_static(b"{}"));
         }
-        serde_json::from_slice(body).map_err(|error| {
+        Ok(answer.body)
+    }
+
+    /// What content says.
+    fn value(&self, content: &[u8]) -> Result<Value, ApiError> {
+        serde_json::from_slice(content).map(unwrapped).map_err(|error| {
             let reason = format!("not JSON (line {}, column {})", error.line(), error.column());
             self.fail(ApiErrorKind::Malformed { reason })
         })

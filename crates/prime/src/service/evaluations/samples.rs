@@ -8,7 +8,10 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::service::client::{ApiError, ApiErrorKind, Client, segment};
 
@@ -30,8 +33,8 @@ impl Default for SamplesOptions {
 /// One page, without samples that came before.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplePage {
-    /// The samples.
-    pub samples: Vec<Value>,
+    /// The samples as the service wrote them. They share the bytes of the page.
+    pub samples: Vec<Bytes>,
     /// Samples given so far, with this page.
     pub received: u64,
     /// Samples that the service says there are.
@@ -157,20 +160,45 @@ impl Place {
 }
 
 struct Answer {
-    samples: Vec<Value>,
+    samples: Vec<Bytes>,
     total: Option<u64>,
     limit: Option<u64>,
 }
 
+/// A page, cut into samples and not read any further: whoever takes the samples reads each of them once.
+#[derive(Deserialize)]
+struct RawPage<'a> {
+    #[serde(borrow)]
+    samples: Option<Vec<&'a RawValue>>,
+    total: Option<Value>,
+    limit: Option<Value>,
+    /// Some services put the page inside it.
+    #[serde(borrow)]
+    data: Option<&'a RawValue>,
+}
+
 async fn fetch(client: &Client, id: &str, place: Place) -> Result<Answer, ApiError> {
     let query = [("page", place.page.to_string()), ("limit", place.limit.to_string())];
-    let mut answer = client.get(&["evaluations", id, "samples"], &query).await?;
-    let Some(Value::Array(samples)) = answer.get_mut("samples").map(Value::take) else {
-        let call = format!("GET /api/v1/evaluations/{id}/samples");
-        return Err(ApiError::malformed(call, "it has no list `samples`"));
+    let body = client.get_bytes(&["evaluations", id, "samples"], &query).await?;
+    cut(&body).map_err(|reason| ApiError::malformed(format!("GET /api/v1/evaluations/{id}/samples"), reason))
+}
+
+fn cut(body: &Bytes) -> Result<Answer, String> {
+    let broken = |error: serde_json::Error| {
+        format!("it is not a page of samples (line {}, column {})", error.line(), error.column())
     };
-    let number = |key: &str| answer.get(key).and_then(Value::as_u64);
-    Ok(Answer { samples, total: number("total"), limit: number("limit").filter(|limit| *limit > 0) })
+    let is_object = |raw: &&RawValue| raw.get().starts_with('{');
+    let mut page: RawPage<'_> = serde_json::from_slice(body).map_err(broken)?;
+    if let Some(inner) = page.data.filter(is_object) {
+        page = serde_json::from_str(inner.get()).map_err(broken)?;
+    }
+    let samples = page.samples.ok_or("it has no list `samples`")?;
+    let number = |value: Option<Value>| value.as_ref().and_then(Value::as_u64);
+    Ok(Answer {
+        samples: samples.into_iter().map(|sample| body.slice_ref(sample.get().as_bytes())).collect(),
+        total: number(page.total),
+        limit: number(page.limit).filter(|limit| *limit > 0),
+    })
 }
 
 #[derive(Debug, Default)]
@@ -178,25 +206,26 @@ struct Seen {
     /// Hashes of ids: eight bytes a sample, whatever the samples hold.
     ids: HashSet<u64>,
     count: SampleCount,
-    last_page: Option<u64>,
+    last_page: Option<Vec<u64>>,
     last_page_length: u64,
     stale_pages: u32,
 }
 
 impl Seen {
-    /// The samples that did not come before. Without ids only a whole page can be known again.
-    fn take(&mut self, answer: Answer) -> Vec<Value> {
-        let fingerprint = page_fingerprint(&answer.samples);
-        let same_page = fingerprint.is_some() && fingerprint == self.last_page;
-        self.last_page = fingerprint;
+    /// The samples that did not come before.
+    fn take(&mut self, answer: Answer) -> Vec<Bytes> {
+        let ids: Vec<Option<u64>> =
+            answer.samples.iter().map(|sample| sample_id(sample).map(|id| hash(id.as_bytes()))).collect();
+        // Samples without ids are known again only as a whole page.
+        let has_all = ids.iter().all(Option::is_some);
+        let page = (!has_all).then(|| answer.samples.iter().map(|sample| hash(sample)).collect::<Vec<_>>());
+        let same_page = page.is_some() && page == self.last_page;
+        self.last_page = page;
         self.last_page_length = answer.samples.len() as u64;
         self.count.total = answer.total;
         let mut fresh = Vec::with_capacity(answer.samples.len());
-        for sample in answer.samples {
-            let is_new = match sample_id(&sample) {
-                Some(id) => self.ids.insert(hash(id)),
-                None => !same_page,
-            };
+        for (sample, id) in answer.samples.into_iter().zip(ids) {
+            let is_new = id.map_or(!same_page, |id| self.ids.insert(id));
             if is_new {
                 fresh.push(sample);
             } else {
@@ -209,24 +238,22 @@ impl Seen {
     }
 }
 
-fn sample_id(sample: &Value) -> Option<&str> {
-    sample.get("sample_id").or_else(|| sample.get("id")).and_then(Value::as_str).filter(|id| !id.is_empty())
+/// The id of a sample, without reading the rest of it.
+fn sample_id(sample: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named {
+        sample_id: Option<Value>,
+        id: Option<Value>,
+    }
+    let named: Named = serde_json::from_slice(sample).ok()?;
+    match named.sample_id.or(named.id)? {
+        Value::String(id) if !id.is_empty() => Some(id),
+        _ => None,
+    }
 }
 
-/// A number for a page that has samples without ids.
-fn page_fingerprint(samples: &[Value]) -> Option<u64> {
-    if samples.iter().all(|sample| sample_id(sample).is_some()) {
-        return None;
-    }
+fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for sample in samples {
-        sample.to_string().hash(&mut hasher);
-    }
-    Some(hasher.finish())
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
+    bytes.hash(&mut hasher);
     hasher.finish()
 }

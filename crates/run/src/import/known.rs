@@ -1,0 +1,50 @@
+//! The tasks of this project, read when a trial from elsewhere asks for them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use aec_task::dataset::tree::{Memory, hash};
+use aec_task::task::Task;
+
+use crate::plan::Conditions;
+use crate::task::PreparedTask;
+
+/// The tasks of this project.
+pub struct KnownTasks<'a> {
+    tasks: &'a [Task],
+    by_id: HashMap<&'a str, usize>,
+    prepared: Vec<OnceLock<Option<Arc<PreparedTask>>>>,
+    memory: Memory,
+}
+
+impl<'a> KnownTasks<'a> {
+    /// Some tasks, none of them read yet.
+    pub fn new(tasks: &'a [Task]) -> Self {
+        Self {
+            by_id: tasks.iter().enumerate().map(|(at, task)| (task.id.as_str(), at)).collect(),
+            prepared: tasks.iter().map(|_| OnceLock::new()).collect(),
+            memory: Memory::default(),
+            tasks,
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &'a [Task] {
+        self.tasks
+    }
+
+    /// Where among all of them the task of an id is.
+    pub fn position(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id).copied()
+    }
+
+    /// A task as it is here now; absent when it cannot be read.
+    pub fn read(&self, at: usize) -> Option<Arc<PreparedTask>> {
+        let read = || {
+            let task = &self.tasks[at];
+            let revision = hash(&task.path, &self.memory).ok()?;
+            PreparedTask::read(task.clone(), revision, &Conditions::default()).ok().map(Arc::new)
+        };
+        self.prepared[at].get_or_init(read).clone()
+    }
+}

@@ -1,0 +1,363 @@
+//! Bringing trials that other programs made into the ledger: one trial for each rollout, with an attempt for each time
+//! that it was run. Where the task is here, what the agent left is judged again.
+//!
+//! A reader turns what it finds into [`foreign::Foreign`]; everything else is decided here, once for all of them.
+
+pub mod foreign;
+mod known;
+mod record;
+mod rollouts;
+mod verification;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aec_base::content::ContentStore;
+use aec_base::digest::{Digest, Hasher};
+use aec_base::document::Family;
+use aec_base::name::Name;
+use aec_base::parallel;
+use aec_base::problem::Problem;
+use aec_base::secret::Redactor;
+use aec_base::text::count;
+use aec_base::timestamp::Timestamp;
+use aec_judge::judge::Judge;
+use aec_judge::settle::order::AnswerOrder;
+use aec_ledger::journal;
+use aec_ledger::layout::{ExperimentDirectory, Ledger};
+use aec_ledger::record::AgentFacts;
+use aec_ledger::writer::{CommitError, Writer, WriterSetup};
+use aec_task::task::Task;
+use serde::Serialize;
+
+use crate::elsewhere::Bench;
+use crate::session;
+use foreign::{Foreign, ForeignTrial};
+pub use known::KnownTasks;
+pub use record::is_agents_doing;
+use record::{Case, Made, Maker};
+pub use rollouts::{RolloutKey, Row, refusal};
+use rollouts::{Rollouts, Taken};
+pub use verification::Verification;
+
+/// Problems of imports begin with this, as those of packages and of the Prime loop.
+pub const FAMILY: Family = Family('H');
+
+/// Problems that are told one by one.
+const TOLD: usize = 20;
+
+/// Where trials go, and what is known about them beforehand.
+pub struct ImportSetup<'a> {
+    /// The ledger.
+    pub ledger: Ledger,
+    /// The root of `jobs`.
+    pub jobs: PathBuf,
+    /// The experiment.
+    pub experiment: Name,
+    /// What made the trials.
+    pub origin: Origin,
+    /// The tasks of this project.
+    pub tasks: &'a [Task],
+    /// Judges again; absent when nobody wants that.
+    pub judge: Option<&'a Judge>,
+    /// Keeps secrets out of records.
+    pub redactor: &'a Redactor,
+    /// The version of this program.
+    pub tool_version: &'a str,
+}
+
+/// What made the trials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The harness of the records: `prime-hosted`, `verifiers` for a run on somebody's machine, or `harbor`.
+    pub adapter: &'static str,
+    /// What tells this run from others.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+}
+
+/// What was brought in. All but `verification` add up to `found`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// Everything that the source holds: rows, samples, directories of trials.
+    pub found: usize,
+    /// New trials.
+    pub imported: usize,
+    /// New further attempts at trials: rollouts that were run again after an error.
+    pub attempts: usize,
+    /// What was here already.
+    pub skipped: usize,
+    /// Rows that repeat a rollout without being another attempt at it.
+    pub doubled: usize,
+    /// What cannot be read.
+    pub refused: usize,
+    /// Trials that did not come to their end.
+    pub unfinished: usize,
+    /// What became of judging the new records again.
+    pub verification: VerificationCounts,
+}
+
+/// What became of judging records again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VerificationCounts {
+    /// The reward is the same.
+    pub agree: usize,
+    /// It is another.
+    pub disagree: usize,
+    /// It was not judged again.
+    pub unverified: usize,
+}
+
+/// Why nothing more was brought in.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The experiment cannot be written to.
+    #[error("the experiment cannot be written to")]
+    Refused(Vec<Problem>),
+    /// The disk did not take it.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Brings trials into one experiment.
+pub struct Importer<'a> {
+    setup: ImportSetup<'a>,
+    known_tasks: KnownTasks<'a>,
+    directory: ExperimentDirectory,
+    contents: ContentStore,
+    writer: Writer,
+    plan: Digest,
+    rollouts: Rollouts,
+    repetitions: HashMap<Digest, u32>,
+    imported: Imported,
+    problems: Vec<Problem>,
+    untold: usize,
+    committed: Arc<Mutex<Committed>>,
+    _locks: Vec<std::fs::File>,
+}
+
+/// What became of the records that the writer was given.
+#[derive(Default)]
+struct Committed {
+    imported: usize,
+    attempts: usize,
+    skipped: usize,
+    failed: Option<String>,
+}
+
+impl Committed {
+    fn hear(&mut self, attempt: u32, answer: Result<Digest, CommitError>) {
+        match answer {
+            Ok(_) if attempt == 1 => self.imported += 1,
+            Ok(_) => self.attempts += 1,
+            // Two with one id: the first is the record.
+            Err(CommitError::Exists { .. }) => self.skipped += 1,
+            Err(error) => drop(self.failed.get_or_insert_with(|| error.to_string())),
+        }
+    }
+}
+
+impl<'a> Importer<'a> {
+    /// Locks the experiment and finishes what a killed import had recorded.
+    pub fn open(setup: ImportSetup<'a>) -> Result<Self, ImportError> {
+        let directory = setup.ledger.experiment(&setup.experiment);
+        fs_err::create_dir_all(directory.run())?;
+        let locks = session::lock_whole(&directory).map_err(ImportError::Refused)?;
+        if session::current_plan(&directory).map_err(ImportError::Refused)?.is_some() {
+            let problem = Problem::error(format!("`{}` was run here", setup.experiment))
+                .id(FAMILY.number(20))
+                .why("an experiment is either run or imported: its plan says which trials belong to it")
+                .fix("import under another --experiment");
+            return Err(ImportError::Refused(vec![problem]));
+        }
+        journal::recover(&setup.ledger, &setup.experiment, &setup.jobs)?;
+        // An import has no plan; where a record names one, it names the run that was imported.
+        let plan = Digest::of(format!("import\n{}\n{}", setup.origin.adapter, setup.origin.id).as_bytes());
+        let writer = Writer::open(
+            WriterSetup {
+                ledger: setup.ledger.clone(),
+                jobs: setup.jobs.clone(),
+                experiment: setup.experiment.clone(),
+                session: session::new_id(&Timestamp::now_in_milliseconds()),
+                plan,
+            },
+            None,
+        )?;
+        Ok(Self {
+            known_tasks: KnownTasks::new(setup.tasks),
+            contents: setup.ledger.contents(),
+            setup,
+            directory,
+            writer,
+            plan,
+            rollouts: Rollouts::default(),
+            repetitions: HashMap::new(),
+            imported: Imported::default(),
+            problems: Vec::new(),
+            untold: 0,
+            committed: Arc::default(),
+            _locks: locks,
+        })
+    }
+
+    /// The run that trials come from.
+    pub fn origin(&self) -> &Origin {
+        &self.setup.origin
+    }
+
+    /// The experiment that they go to.
+    pub fn experiment(&self) -> &Name {
+        &self.setup.experiment
+    }
+
+    /// Brings some trials in. Those whose records are here already are passed over.
+    pub fn take<F: Foreign>(&mut self, foreign: &[F]) -> Result<(), ImportError> {
+        let maker = self.maker();
+        let told = parallel::map(foreign, 16, |one| {
+            let told = one.trial(&self.known_tasks);
+            let agent = maker.agent(&told.agent);
+            (told, agent)
+        });
+        let mut cases = Vec::with_capacity(told.len());
+        for (foreign, (told, agent)) in foreign.iter().zip(told) {
+            cases.extend(self.admit(foreign, told, agent));
+        }
+        let maker = self.maker();
+        for made in parallel::map(&cases, 16, |case| maker.record(case)) {
+            let Made { record, verification } = made?;
+            let counts = &mut self.imported.verification;
+            *match verification {
+                Verification::Agrees => &mut counts.agree,
+                Verification::Disagrees { .. } => &mut counts.disagree,
+                Verification::Unverified(_) => &mut counts.unverified,
+            } += 1;
+            if let Some(problem) = verification.problem(record.trial_id.as_str()) {
+                tell(&mut self.problems, &mut self.untold, problem);
+            }
+            // The writer puts records in their places while the next ones are made.
+            let (committed, attempt) = (Arc::clone(&self.committed), record.attempt);
+            self.writer.commit(record, Box::new(move |answer| lock(&committed).hear(attempt, answer)));
+        }
+        lock(&self.committed).failed.take().map_or(Ok(()), |reason| Err(io::Error::other(reason).into()))
+    }
+
+    /// Counts something that cannot be read, and says why.
+    pub fn refuse(&mut self, problem: Problem) {
+        self.imported.found += 1;
+        self.imported.refused += 1;
+        self.tell(problem);
+    }
+
+    /// Counts a trial that did not come to its end.
+    pub fn unfinished(&mut self) {
+        self.imported.found += 1;
+        self.imported.unfinished += 1;
+    }
+
+    /// Tells the user something that is wrong with the source.
+    pub fn tell(&mut self, problem: Problem) {
+        tell(&mut self.problems, &mut self.untold, problem);
+    }
+
+    /// Waits until everything is on disk: what was brought in, and what is wrong with it.
+    pub fn finish(mut self) -> Result<(Imported, Vec<Problem>), ImportError> {
+        self.writer.close()?;
+        let committed = std::mem::take(&mut *lock(&self.committed));
+        if let Some(reason) = committed.failed {
+            return Err(io::Error::other(reason).into());
+        }
+        self.imported.imported += committed.imported;
+        self.imported.attempts += committed.attempts;
+        self.imported.skipped += committed.skipped;
+        if self.imported.found == 0 {
+            let problem = Problem::warning("there is nothing to import").id(FAMILY.number(28));
+            self.problems
+                .push(problem.fix("wait until there are results, or name another file or directory"));
+        }
+        if self.imported.unfinished > 0 {
+            let what = format!("{} without a result", count(self.imported.unfinished, "trial"));
+            let problem = Problem::warning(what).id(FAMILY.number(39)).why("these did not come to their end");
+            self.problems.push(problem.fix("finish it with `harbor job resume`, then import it again"));
+        }
+        if self.untold > 0 {
+            self.problems.push(Problem::warning(format!("{} more problems of this kind", self.untold)));
+        }
+        Ok((self.imported, self.problems))
+    }
+
+    fn maker(&self) -> Maker<'_, 'a> {
+        let ImportSetup { judge, redactor, .. } = self.setup;
+        Maker {
+            setup: &self.setup,
+            plan: self.plan,
+            bench: Bench { judge, contents: &self.contents, redactor, order: AnswerOrder::PRESENT },
+        }
+    }
+
+    /// Decides whether a trial gets a record, and which.
+    fn admit<'f, F>(&mut self, foreign: &'f F, told: ForeignTrial, agent: AgentFacts) -> Option<Case<'f, F>> {
+        self.imported.found += 1;
+        let own = Name::nearest(&told.id);
+        let (mut trial, mut attempt, mut earlier) = (own.clone(), 1, None);
+        if let Some(key) = &told.rollout
+            && let Some(taken) = self.rollouts.find(key)
+        {
+            let refused = refusal(&key.example, key.number.unwrap_or_default(), taken.row, key.row);
+            match refused {
+                None => {
+                    (trial, attempt, earlier) =
+                        (taken.trial.clone(), key.row.attempt, Some(taken.repetition));
+                    taken.row = key.row;
+                }
+                Some(_) if taken.trial == own => {
+                    self.imported.skipped += 1;
+                    return None;
+                }
+                // Somebody gave it an id: it is another rollout, whatever its numbers say.
+                Some(_) if key.is_named => {}
+                Some(what) => {
+                    self.imported.doubled += 1;
+                    let problem = Problem::warning(what).id(FAMILY.number(29));
+                    let problem = problem.why("two processes wrote to the file, or lines were copied");
+                    self.tell(problem.fix("nothing: the first row was taken"));
+                    return None;
+                }
+            }
+        }
+        let repetition = earlier.unwrap_or_else(|| self.repetition(&told, &agent));
+        if let Some(key) = &told.rollout
+            && earlier.is_none()
+            && self.rollouts.find(key).is_none()
+        {
+            self.rollouts.insert(key, Taken { row: key.row, trial: trial.clone(), repetition });
+        }
+        // Earlier versions made a trial of its own of each attempt.
+        let is_here = |trial, attempt| self.directory.record(trial, attempt).symlink_metadata().is_ok();
+        if is_here(&trial, attempt) || is_here(&own, 1) {
+            self.imported.skipped += 1;
+            return None;
+        }
+        Some(Case { foreign, told, agent, trial, attempt, repetition })
+    }
+
+    /// Which repetition of its task and agent a trial is, as they come: the same order gives the same numbers.
+    fn repetition(&mut self, told: &ForeignTrial, agent: &AgentFacts) -> u32 {
+        let mut hasher = Hasher::default();
+        hasher.part(told.task.task_id.as_bytes());
+        hasher.part(agent.digest.bytes());
+        let count = self.repetitions.entry(hasher.finish()).or_default();
+        *count += 1;
+        *count
+    }
+}
+
+fn lock(committed: &Mutex<Committed>) -> MutexGuard<'_, Committed> {
+    committed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn tell(problems: &mut Vec<Problem>, untold: &mut usize, problem: Problem) {
+    if problems.len() < TOLD { problems.push(problem) } else { *untold += 1 }
+}
