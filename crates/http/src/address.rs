@@ -59,7 +59,6 @@ pub fn is_loopback(url: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
     use super::*;
 

@@ -33,7 +33,7 @@ impl Server {
             while let Ok((mut socket, _)) = listener.accept().await {
                 let said = request(&mut socket).await;
                 hears.lock().unwrap().push(said);
-                let answer = answers.get(number).or(answers.last()).unwrap();
+                let answer = answers.get(number).or_else(|| answers.last()).unwrap();
                 number += 1;
                 socket.write_all(answer.as_bytes()).await.ok();
                 socket.shutdown().await.ok();
@@ -75,7 +75,7 @@ async fn send(method: Method, url: &str, body: &'static str, options: Options) -
         headers.insert(AUTHORIZATION, HeaderValue::from_static("bearer k3y"));
     }
     let url = Url::parse(url).unwrap();
-    let timeout = Duration::from_secs(60);
+    let timeout = Duration::from_mins(1);
     let content = Bytes::from_static(body.as_bytes());
     let call = Call { method: &method, url: &url, headers: &headers, content: &content, timeout };
     Client::new(options).unwrap().send(&call).await
@@ -187,7 +187,7 @@ async fn silence_ends() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let failure = get(&url, Redirects::SameOrigin).await.unwrap_err();
-    assert_eq!(failure, Failure::Timeout { after: Duration::from_secs(60) });
+    assert_eq!(failure, Failure::Timeout { after: Duration::from_mins(1) });
 }
 
 #[tokio::test]

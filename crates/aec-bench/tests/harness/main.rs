@@ -25,6 +25,7 @@ use aec_base::digest::Digest;
 use aec_base::env::Env;
 use aec_base::secret::Redactor;
 use aec_judge::judge::Isolation;
+use aec_judge::settle::order::Submitted;
 use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::client::{Client, Scope, Setup};
 use aec_model::gateway::Gateway;
@@ -37,7 +38,6 @@ use aec_model::script::Script;
 use aec_model::tape::Tape;
 use aec_model_server::{Answers, Options, TestServer};
 use aec_run::experiment::Harness;
-use aec_run::harness::tools::Submitted;
 use aec_run::harness::{self, AgentFile, PreparedAgent, Rollout, TrialContext, TrialSetup};
 use aec_run::parameters::Parameters;
 use aec_run::room::RoomOpener;
@@ -227,7 +227,7 @@ impl Left {
     /// The answer that was handed in.
     fn submitted(&self) -> Option<&str> {
         match self.rollout.submitted.as_ref()? {
-            Submitted::Content(text) => Some(text),
+            Submitted::Content(content) => Some(std::str::from_utf8(content).unwrap()),
             Submitted::File(path) => panic!("a file was handed in: {path}"),
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aec_ledger::transcript::{self, Event, EventRole};
 use aec_model::event::CallEvent;
+use aec_model::money::MicroDollars;
 use aec_model_server::{Options, Range};
 use aec_test::files::names_in;
 use aec_test::wait::until;
@@ -153,7 +154,11 @@ fn what_a_killed_session_spent_is_subtracted_once() {
     };
     let gone: u64 = names_in(&live).iter().flat_map(events).map(|event| cost(&event)).sum();
     let status = project.data("runs status x");
-    assert_eq!(status["budget"]["spent_usd"], json!(gone as f64 / 1e6), "it is spent before it is recorded");
+    assert_eq!(
+        status["budget"]["spent_usd"],
+        json!(MicroDollars(gone).dollars()),
+        "it is spent before it is recorded"
+    );
     let quick = Server::start(right());
     project.endpoints(&quick.url(), &["mine"]);
     // Less than twice what is gone, and more than enough for some calls.
@@ -161,7 +166,7 @@ fn what_a_killed_session_spent_is_subtracted_once() {
     let resumed =
         project.json(&format!("run --resume x --max-cost {}.{:06}", cap / 1_000_000, cap % 1_000_000));
     assert!(quick.count() > 0, "there is money left: {resumed:?}");
-    assert!(spent(&project) <= cap as f64 / 1e6, "{}", spent(&project));
+    assert!(spent(&project) <= MicroDollars(cap).dollars(), "{}", spent(&project));
     project.assert_sound("x");
 }
 

@@ -97,7 +97,6 @@ pub fn error_text(error: &serde_json::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
     use proptest::prelude::*;
 

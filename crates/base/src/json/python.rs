@@ -81,7 +81,6 @@ pub fn float_text(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
     use proptest::prelude::*;
     use serde_json::Value;

@@ -86,7 +86,6 @@ pub fn push_line(out: &mut Vec<u8>, json: &str) {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
     use proptest::prelude::*;
 

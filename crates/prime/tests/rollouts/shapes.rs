@@ -77,7 +77,7 @@ fn arguments_are_read_as_python_reads_them() {
     let rollout = sample(&json!([{"role": "assistant", "tool_calls": [call.to_string()]}]), &json!({}));
     let call = &rollout.messages[1].tool_calls[0];
     assert_eq!(call.arguments, arguments);
-    assert_eq!(parsed(&call), Some(json!({"content": "half \u{fffd}", "x": null, "trajectory": [1]})));
+    assert_eq!(parsed(call), Some(json!({"content": "half \u{fffd}", "x": null, "trajectory": [1]})));
     assert_eq!(rollout.submitted().unwrap().text.as_deref(), Some("half \u{fffd}"));
 }
 
