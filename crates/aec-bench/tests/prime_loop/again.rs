@@ -129,6 +129,37 @@ fn a_reward_is_a_number_or_there_is_none() {
 }
 
 #[test]
+fn what_a_package_measured_says_what_was_judged() {
+    let world = World::new();
+    let measured = [
+        (json!({"agent_fault": 1.0, "submitted": 0.0}), "agent_fault", json!(null)),
+        (json!({"verifier_fault": 1.0, "submitted": 0.0}), "verifier_fault", json!(null)),
+        (json!({"submitted": 1.0, "source_workspace": 0.0}), "scored", json!("submitted")),
+        (json!({"submitted": 0.0, "source_workspace": 1.0}), "scored", json!("file")),
+        (json!({"submitted": 0.0, "source_message": 1.0}), "scored", json!("final_text")),
+        (json!({"submitted": 0.0, "source_message": 0.0}), "scored", json!(null)),
+        (json!({"num_turns": 1.0}), "scored", json!("final_text")),
+    ];
+    let rows: Vec<Value> = (0_u64..)
+        .zip(&measured)
+        .map(|(example, (metrics, ..))| {
+            let mut row = row(example, 0, 1, Some(1.0));
+            row["metrics"] = metrics.clone();
+            row
+        })
+        .collect();
+    save(&world.env, "evals/measured", &rows);
+    world.data("import evals/measured -e measured");
+    for (at, (metrics, outcome, source)) in measured.iter().enumerate() {
+        let shown = world.data(&format!("ledger show measured/prime-evals-measured-sample-{}", at + 1));
+        let record = &shown["record"];
+        assert_eq!(record["outcome"], *outcome, "{metrics}");
+        assert_eq!(record["outputs"]["output_source"], *source, "{metrics}");
+        assert_eq!(record["outputs"]["answer_order"], "submitted_first");
+    }
+}
+
+#[test]
 fn every_import_answers_in_the_same_words() {
     let world = World::new();
     save(&world.env, "evals/run", &[row(0, 0, 1, Some(1.0))]);

@@ -1,5 +1,6 @@
 //! Hosted samples come back into the ledger.
 
+use aec_test::files::files_below;
 use aec_test::prime::{Failure, HostedRun, SampleSource};
 use serde_json::{Value, json};
 
@@ -142,6 +143,23 @@ fn forged_rewards_are_found_and_what_cannot_be_judged_is_marked() {
     assert_eq!(row(1)["outcome"], "scored");
     assert_eq!(row(4)["outcome"], "verifier_fault", "a reward of 7 is none");
     assert_eq!(row(5)["outcome"], "infra_fault", "a provider that fails is no zero of the agent");
+}
+
+#[test]
+fn a_secret_in_an_answer_is_neither_judged_nor_kept() {
+    const KEY: &str = "pit_test_key";
+    let world = world(|info, _| vec![sample(0, info, Some((KEY, Value::Null)), 1.0)]);
+    let imported = world.data(&format!("import-prime-eval {EVALUATION} -e secret"));
+    assert_eq!(imported["verification"], json!({"agree": 0, "disagree": 0, "unverified": 1}));
+    let record = &world.data("ledger show secret/prime-eval1-s0")["record"];
+    let reason = record["outputs"]["agent_result"]["unverified_because"].as_str().unwrap();
+    assert!(reason.contains("holds the value of a secret"), "{reason}");
+    assert_eq!(record["evaluation"]["judged"], "elsewhere");
+    let kept = files_below(&world.env.dir());
+    assert!(kept.keys().any(|path| path.ends_with("prime_sample.json")), "{:?}", kept.keys());
+    for (path, content) in kept {
+        assert!(!content.windows(KEY.len()).any(|part| part == KEY.as_bytes()), "{path}");
+    }
 }
 
 #[test]

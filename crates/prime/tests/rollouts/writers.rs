@@ -189,7 +189,8 @@ fn a_run_with_workspace_tools_tells_what_happened() {
     assert_eq!(odd.submitted().unwrap().file().unwrap(), Path::new("answer.md"));
 
     assert_eq!(nan.reward, None);
-    assert_eq!(nan.notes, [Note::NotANumber { count: 3 }]);
+    let passed_over = Note::PassedOver { key: "reward".to_owned(), found: "null".to_owned() };
+    assert_eq!(nan.notes, [Note::NotANumber { count: 3 }, passed_over]);
     assert_eq!(nan.metrics.get("num_turns"), Some(&2.0));
     assert!(source("workspace-0.1.14").run_problem.is_none());
 }
