@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn further_keys_are_known() {
-        let document = parse("rwo = 1\n");
+        let document = parse("rows = 1\n");
         let problem = document.whole().knowing(&["row"]).decode::<Row>().problems.remove(0);
         assert_eq!(problem.fix.as_deref(), Some("did you mean `row`?"));
         assert_eq!(problem.why.as_deref(), Some("the keys known here are count, name, row"));
