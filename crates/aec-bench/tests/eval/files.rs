@@ -31,7 +31,7 @@ fn flags_beside_a_file_are_named_and_left_aside() {
     let envelope = run.envelope();
     assert_eq!(envelope["data"]["evaluations"][0]["num_examples"], 2);
     let told = envelope["errors"][0]["what"].as_str().unwrap();
-    assert_eq!(told, "--temperature, --num-examples are ignored beside a file of evaluations");
+    assert_eq!(told, "--num-examples, --temperature are ignored beside a file of evaluations");
     assert!(world.requests().iter().all(|request| request["temperature"].is_null()));
     assert!(world.env.path("tape").is_dir(), "recording is no setting of an evaluation");
 }
