@@ -193,13 +193,13 @@ async def _submit_answer(workspace: Workspace, given: _Given, number: int) -> st
     if content is not None:
         if len(_bytes(content)) > limit("file"):
             raise ToolError(f"cannot hand in the answer: it is larger than {limit('file')} bytes")
-        place = workspace.task.output_path if path is None else path
-        await _told("write", place, workspace.check(place))
-        try:
-            await _store(workspace, place, _bytes(content))
-        except ToolError:
-            # The answer counts also where it cannot be written, say because a directory is in its place.
-            pass
+        if path is not None:
+            await _told("write", path, workspace.check(path))
+            try:
+                await _store(workspace, path, _bytes(content))
+            except ToolError:
+                # The answer counts also where it cannot be written, say because a directory is in its place.
+                pass
         workspace.submitted = {"content": content}
     elif path is not None:
         workspace.submitted = {"path": await _told("hand in", path, workspace.find(path))}

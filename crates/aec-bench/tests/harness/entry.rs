@@ -177,7 +177,7 @@ async fn tools_are_offered_and_run() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(stage.file("output.md").as_deref(), Some("mine"));
     let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(envelope["data"]["output_source"], "submitted_answer");
+    assert_eq!(envelope["data"]["output_source"], "agent_file");
 }
 
 #[tokio::test(flavor = "multi_thread")]

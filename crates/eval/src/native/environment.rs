@@ -288,7 +288,6 @@ impl NativeEnvironment {
             }),
             workspace: Arc::new(WorkspaceSetup {
                 given,
-                output_path: task.output_path.clone(),
                 cpus: limits.cpus,
                 memory_mb: limits.memory_mb,
                 storage_mb: limits.storage_mb,

@@ -24,7 +24,6 @@ pub(super) struct GivenFile {
 /// What a rollout may take, and how its commands run.
 pub(super) struct WorkspaceSetup {
     pub(super) given: Arc<[GivenFile]>,
-    pub(super) output_path: String,
     pub(super) cpus: u32,
     pub(super) memory_mb: u32,
     pub(super) storage_mb: u32,
@@ -70,11 +69,8 @@ impl Workspace {
             Ok(action) => action,
             Err(complaint) => return Ok(Ran::refused(complaint)),
         };
-        let allowed = Allowed {
-            output: DEFAULT_TOOL_OUTPUT as usize,
-            time: self.setup.command_timeout.min(time_left),
-            output_place: &self.setup.output_path,
-        };
+        let allowed =
+            Allowed { output: DEFAULT_TOOL_OUTPUT as usize, time: self.setup.command_timeout.min(time_left) };
         let mut ran = action.carry_out(&self.place, number, &allowed).await?;
         if let Some(submitted) = ran.submitted.take() {
             self.submitted = Some(submitted);
@@ -103,6 +99,6 @@ impl WorkspaceSetup {
 
 impl std::fmt::Debug for WorkspaceSetup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WorkspaceSetup").field("output_path", &self.output_path).finish_non_exhaustive()
+        f.debug_struct("WorkspaceSetup").field("isolation", &self.isolation).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,5 @@
 //! `tool_loop`: the model calls tools, turn by turn, until it says that it is done or a limit is reached.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use aec_judge::settle::order::{Submitted, last_word};
@@ -54,13 +53,11 @@ pub(super) struct Toolbox {
     set: Toolset,
     /// Calls so far; outputs are numbered by it.
     calls: u32,
-    /// An answer that is not in its file yet, because there is no room that anybody could look for it in.
-    unwritten: Option<String>,
 }
 
 impl Toolbox {
     pub(super) fn new(tools: &[aec_task::task::Tool]) -> Self {
-        Self { set: Toolset::new(tools), calls: 0, unwritten: None }
+        Self { set: Toolset::new(tools), calls: 0 }
     }
 
     /// Calls a tool. Only a room that is gone is an error.
@@ -78,22 +75,15 @@ impl Toolbox {
     }
 
     async fn carry_out(&mut self, action: Action, context: &mut TrialContext) -> Result<Ran, End> {
-        if let (Action::Submit { content, path: None }, None) = (&action, context.opened()) {
-            // No room is opened for it: whoever freezes the answer puts it into its place.
-            self.unwritten = Some(content.clone());
-            return Ok(Ran::submission(Submitted::Content(content.clone().into_bytes())));
+        if let Action::Submit { content, path: None } = action {
+            // No room is opened for it.
+            return Ok(Ran::submission(Submitted::Content(content.into_bytes())));
         }
         let workspace = context.workspace().await?;
-        let task = Arc::clone(&context.task);
-        if let Some(answer) = self.unwritten.take() {
-            // The answer counts also where it cannot be written, say because a directory is in its place.
-            workspace.write(task.output_place(), answer.into_bytes()).await.ok();
-        }
         let parameters = &context.agent.parameters;
         let allowed = Allowed {
             output: parameters.tool_output as usize,
             time: Duration::from_secs(parameters.command_timeout.into()).min(context.time_left()),
-            output_place: task.output_place(),
         };
         Ok(action.carry_out(&workspace, self.calls, &allowed).await?)
     }

@@ -66,9 +66,8 @@ const BUILT_IN: [(&str, &str, Keys); 6] = [
     ),
     (
         SUBMIT,
-        "Hand in the final answer. With `content`, that is the answer, and it is also written to `path` (the output file \
-         when absent). With `path` alone, the file at that path is the answer. What you hand in last counts before any \
-         file. The work ends after this turn.",
+        "Hand in the final answer: its whole `content`, which is also written to `path` if there is one; or with `path` \
+         alone the file at that path. What you hand in last counts before any file. The work ends after this turn.",
         &[("content", "string?"), ("path", "string?")],
     ),
 ];
@@ -109,15 +108,13 @@ pub struct Toolset {
     offers: Tools,
 }
 
-/// What a call may take, and where the task's answer belongs.
+/// What a call may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Allowed<'a> {
+pub struct Allowed {
     /// Bytes of what a tool says that the model sees.
     pub output: usize,
     /// How long a command may take.
     pub time: Duration,
-    /// The output file, below the workspace.
-    pub output_place: &'a str,
 }
 
 impl Toolset {

@@ -12,7 +12,7 @@ pub(super) async fn run(
     number: u32,
     line: String,
     returns_image: bool,
-    allowed: &Allowed<'_>,
+    allowed: &Allowed,
 ) -> Result<Ran, Trouble> {
     if line.trim().is_empty() {
         return Err("`command` is empty".to_owned().into());
