@@ -70,7 +70,7 @@ fn a_submission_takes_the_place_of_whatever_is_there() {
     ] {
         let record = record_of(&format!(
             "replies:\n- tool_calls:\n  - {{name: bash, arguments: {{command: '{command}'}}}}\n  \
-             - {{name: submit_answer, arguments: {{answer: '{RIGHT}'}}}}\n"
+             - {{name: submit_answer, arguments: {{content: '{RIGHT}'}}}}\n"
         ));
         assert_eq!((record.outcome, record.reward()), (Outcome::Scored, Some(1.0)), "{command}: {record:?}");
         assert_eq!(record.outputs.output_source, Some(Source::Submitted));
@@ -80,7 +80,7 @@ fn a_submission_takes_the_place_of_whatever_is_there() {
 #[test]
 fn a_secret_is_refused_wherever_the_answer_came_from() {
     for replies in [
-        "- tool_calls: [{name: submit_answer, arguments: {answer: 'sk-canary-7f3a9c51d2'}}]",
+        "- tool_calls: [{name: submit_answer, arguments: {content: 'sk-canary-7f3a9c51d2'}}]",
         "- tool_calls: [{name: write_file, arguments: {path: output.json, content: 'sk-canary-7f3a9c51d2'}}]\n- text: done",
         "- text: 'it is sk-canary-7f3a9c51d2'",
     ] {

@@ -213,14 +213,8 @@ def check_answers(single, temp):
             output_path=case["place"],
             outputs=tuple(case["outputs"]) or None,
         )
-        submitted = case["submitted"] or {}
-        content = submitted.get("content")
         workspace = SimpleNamespace(
-            files=str(files),
-            submitted=submitted.get("path", case["place"]) if submitted else None,
-            content=None if content is None else content.encode(),
-            package=package,
-            settle=lambda: None,
+            files=str(files), submitted=case["submitted"], package=package, settle=lambda: None
         )
         scratch = judge.Scratch(str(directory))
         verdict = judge.Verdict()

@@ -128,7 +128,7 @@ async def check_sources(mixed, cases):
         ("too deep", "d=.; for i in $(seq 18); do d=$d/d; mkdir $d; done"),
     ]:
         verdict = await judged(
-            f"{what}: judged as nothing", 0.0, "workspace", "", ("bash", command), ("write_file", output, right)
+            f"{what}: judged as nothing", 0.0, "none", "", ("bash", command), ("write_file", output, right)
         )
         expect(f"{what}: told", verdict.problem is not None and "too" in verdict.problem, verdict)
     large = await judged(
