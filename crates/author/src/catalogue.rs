@@ -18,7 +18,6 @@ pub struct Catalogue<'a> {
     pub seeds: Vec<SeedEntry<'a>>,
 }
 
-/// A template.
 #[derive(Debug, Serialize)]
 pub struct TemplateEntry<'a> {
     /// Its name.
@@ -33,7 +32,6 @@ pub struct TemplateEntry<'a> {
     pub category: &'a str,
     /// In words.
     pub category_label: String,
-    /// Its version.
     pub version: String,
     /// Of all its files.
     pub content_hash: String,
@@ -69,7 +67,6 @@ pub struct InputEntry<'a> {
     kind: ParamKind,
 }
 
-/// An output.
 #[derive(Debug, Serialize)]
 pub struct OutputEntry<'a> {
     name: &'a str,
@@ -80,7 +77,6 @@ pub struct OutputEntry<'a> {
     tolerance: Option<f64>,
 }
 
-/// A seed.
 #[derive(Debug, Serialize)]
 pub struct SeedEntry<'a> {
     task_id: &'a str,

@@ -119,10 +119,7 @@ impl Check<'_> {
     }
 
     fn unknown(&mut self, key: &str, what: &str, name: &str, known: &[&str]) {
-        let fix = text::nearest(name, known.iter().copied()).map_or_else(
-            || "use one that is declared in this file".to_owned(),
-            |near| format!("did you mean `{near}`?"),
-        );
+        let fix = text::near_or(name, known.iter().copied(), "use one that is declared in this file");
         self.find(11, key, format!("there is no {what} `{}`", text::printable(name)), fix);
     }
 

@@ -47,7 +47,6 @@ impl Expression {
         &self.names
     }
 
-    /// Its value as a number.
     pub(crate) fn number(&self, values: &BTreeMap<String, Value>) -> Result<f64, String> {
         let value = self.evaluate(values)?;
         f64::try_from(value)
@@ -56,7 +55,6 @@ impl Expression {
             .ok_or_else(|| format!("`{}` is not a finite number", self.text))
     }
 
-    /// Whether it holds.
     pub(crate) fn holds(&self, values: &BTreeMap<String, Value>) -> Result<bool, String> {
         Ok(self.evaluate(values)?.is_true())
     }

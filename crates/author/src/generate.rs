@@ -69,7 +69,6 @@ pub struct Skipped {
     pub template: String,
     /// Tier.
     pub difficulty: String,
-    /// Reason.
     pub reason: String,
     /// How often.
     pub draws: usize,

@@ -161,7 +161,6 @@ fn below(random: &mut ChaCha12Rng, count: u64) -> u64 {
     }
 }
 
-/// An index below `count`.
 pub(crate) fn index_below(random: &mut ChaCha12Rng, count: usize) -> usize {
     usize::try_from(below(random, count.max(1) as u64)).unwrap_or(0)
 }

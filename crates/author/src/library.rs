@@ -134,10 +134,11 @@ impl Library {
                     .collect();
                 let problem = Problem::error(format!("there is no template `{}`", text::printable(name)))
                     .id(FAMILY.number(31));
-                Err(Box::new(match text::nearest(name, &names) {
-                    Some(near) => problem.fix(format!("did you mean `{near}`?")),
-                    None => problem.fix("see `aec-bench generate list-templates`"),
-                }))
+                Err(Box::new(problem.fix(text::near_or(
+                    name,
+                    &names,
+                    "see `aec-bench generate list-templates`",
+                ))))
             }
             several => {
                 let paths: Vec<String> = several.iter().map(|template| template.path()).collect();

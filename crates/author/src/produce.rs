@@ -30,7 +30,6 @@ pub struct Destination {
 pub struct Production {
     /// What publishing did.
     pub published: Published,
-    /// The manifest.
     pub manifest_path: PathBuf,
     /// What was made in this run, in the order it was asked for.
     pub instances: Vec<InstanceSource>,

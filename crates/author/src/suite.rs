@@ -42,13 +42,11 @@ pub struct SuitePlan<'a> {
 /// How many instances of which kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// By discipline.
     pub by_discipline: IndexMap<String, usize>,
     /// By tier.
     pub by_difficulty: IndexMap<String, usize>,
     /// By what the prompt shows.
     pub by_visibility: IndexMap<String, usize>,
-    /// By tool mode.
     pub by_tool_mode: IndexMap<String, usize>,
 }
 

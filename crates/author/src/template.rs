@@ -38,7 +38,6 @@ const MOST_FILES: usize = 64;
 pub enum Origin {
     /// Built into the program.
     Library,
-    /// A directory.
     Directory(PathBuf),
 }
 
@@ -90,7 +89,6 @@ pub struct Quantity {
     pub kind: ParamKind,
     /// What it is.
     pub description: String,
-    /// Its unit.
     pub unit: Option<String>,
     /// Usual value.
     pub default: Option<Value>,
@@ -112,7 +110,6 @@ pub struct Archetype {
 /// A tier of difficulty.
 #[derive(Clone, Debug)]
 pub struct Tier {
-    /// Its name.
     pub name: String,
     /// What makes it different.
     pub description: String,

@@ -33,11 +33,9 @@ const SEED: i64 = 1;
 pub struct Validation {
     /// `discipline/name`.
     pub template: String,
-    /// Its version.
     pub version: String,
     /// Worked examples that the engine reproduces.
     pub examples: usize,
-    /// Tier by tier.
     pub tiers: Vec<TierReport>,
     /// Everything wrong with it.
     #[serde(skip)]

@@ -166,7 +166,6 @@ pub struct Reader<R> {
     next: u64,
 }
 
-/// A line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// What stands in it, without its line break; only the beginning of a line that is too long.
@@ -243,6 +242,11 @@ impl<R: BufRead> Reader<R> {
                 return Ok((skipped, end.is_some()));
             }
         }
+    }
+
+    /// The number of the line that comes next, from 1.
+    pub fn next_number(&self) -> u64 {
+        self.number + 1
     }
 
     /// Whether nothing follows.

@@ -45,7 +45,6 @@ pub struct Problem {
     pub why: Option<String>,
     /// What to do about it.
     pub fix: Option<String>,
-    /// The file it is in.
     pub file: Option<PathBuf>,
     /// Line, counted from 1.
     pub line: Option<u32>,
@@ -69,12 +68,10 @@ impl Problem {
         }
     }
 
-    /// An error.
     pub fn error(what: impl Into<String>) -> Self {
         Self::new(Severity::Error, what)
     }
 
-    /// A warning.
     pub fn warning(what: impl Into<String>) -> Self {
         Self::new(Severity::Warning, what)
     }
@@ -158,7 +155,6 @@ impl std::error::Error for Problem {}
 /// A position in a text file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
-    /// The file.
     pub file: PathBuf,
     /// Line, counted from 1.
     pub line: u32,

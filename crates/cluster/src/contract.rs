@@ -62,9 +62,7 @@ pub struct Contract {
     pub schema_version: u32,
     /// Who starts the workers.
     pub engine: Engine,
-    /// The experiment.
     pub experiment_id: Name,
-    /// Digest of the plan.
     pub plan: Digest,
     /// Into how many parts it is divided.
     pub shards: usize,
@@ -80,7 +78,6 @@ pub struct Contract {
     pub program: String,
     /// Where workers stand: the root of the project.
     pub project: String,
-    /// The ledger.
     pub ledger: String,
     /// The root of `jobs`.
     pub jobs: String,
@@ -101,7 +98,6 @@ pub struct Contract {
 /// once more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Again {
-    /// The trial.
     pub trial: Name,
     /// Its latest attempt when the run was submitted.
     pub attempt: u32,
@@ -112,7 +108,6 @@ pub struct Again {
 pub struct Spent {
     /// Dollars.
     pub usd: f64,
-    /// Tokens.
     pub tokens: u64,
 }
 

@@ -22,7 +22,6 @@ pub struct Pods {
     pub mount: String,
     /// The secret with the variables that workers need.
     pub secret: Option<String>,
-    /// The namespace.
     pub namespace: Option<String>,
     /// Processors of each pod.
     pub cpus: Option<u32>,

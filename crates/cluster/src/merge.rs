@@ -28,7 +28,6 @@ const NAMED: usize = 100;
 pub struct Summary {
     /// Version of this format.
     pub schema_version: u32,
-    /// The experiment.
     pub experiment_id: Name,
     /// Whether every planned trial has a result.
     pub complete: bool,

@@ -24,7 +24,6 @@ pub struct Overview {
     pub merge_state: Option<String>,
     /// Whether the merge has ended, and then whether nothing was missing.
     pub merged: Option<bool>,
-    /// The shards.
     pub shards: Vec<ShardStatus>,
 }
 

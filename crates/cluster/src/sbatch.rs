@@ -18,11 +18,9 @@ pub const WARNING_SECONDS: u32 = 60;
 /// What the array asks of the cluster. What is absent is the site's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
-    /// Partition.
     pub partition: Option<String>,
     /// Time limit of each worker, in Slurm's notation.
     pub time: Option<String>,
-    /// Account.
     pub account: Option<String>,
     /// Quality of service.
     pub qos: Option<String>,

@@ -134,7 +134,6 @@ impl Default for Limits {
 pub struct Facts {
     /// `Docker` or `Podman`.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// Version of its interface.
     pub api_version: String,
@@ -571,7 +570,6 @@ fn spooled(archive: &dyn Fn(&mut fs_err::File) -> io::Result<()>) -> io::Result<
     Ok(file.into_parts().0)
 }
 
-/// A file as a stream of pieces.
 fn pieces(file: std::fs::File) -> impl futures_util::Stream<Item = io::Result<Bytes>> + Send {
     futures_util::stream::unfold(file, |mut file| async move {
         let mut buffer = vec![0; 256 * 1024];

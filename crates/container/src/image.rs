@@ -164,7 +164,6 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// The image of a room.
     pub(crate) fn of_room(wanted: &TaskImage, entry: &Entry) -> io::Result<Self> {
         let (context, build) = (wanted.context()?, Build::default());
         if !context.has(&build.dockerfile) {

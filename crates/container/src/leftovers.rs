@@ -23,9 +23,7 @@ pub struct Found {
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Containers.
     pub containers: usize,
-    /// Images.
     pub images: usize,
 }
 

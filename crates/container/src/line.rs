@@ -66,7 +66,6 @@ struct UnderWay {
     closed: bool,
 }
 
-/// One conversation.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     from: Receiver<Body>,
@@ -235,7 +234,6 @@ impl Line {
         Ok(conversation)
     }
 
-    /// A call with one answer.
     pub(crate) fn ask(&self, call: Call) -> io::Result<Answer> {
         self.call(call)?.answer()
     }

@@ -12,7 +12,6 @@ use crate::room::{ContainerRoom, Purpose};
 pub enum Containers {
     /// A container engine.
     Engine(Engine),
-    /// Modal.
     Modal(Modal),
 }
 

@@ -42,9 +42,7 @@ const CAPABILITIES: [&str; 7] =
 /// What a container is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Purpose {
-    /// The experiment.
     pub experiment: Option<String>,
-    /// The trial.
     pub trial: Option<String>,
     /// Who works in it: `agent` or `judge`.
     pub role: &'static str,

@@ -88,7 +88,6 @@ pub struct EvaluationSetup<'a> {
     pub provider: Option<&'a str>,
     /// Whether rollouts that ended in an error are run again.
     pub rerun_errors: bool,
-    /// The model.
     pub model: Model,
     /// Who pays.
     pub account: Account,

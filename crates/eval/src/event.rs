@@ -18,9 +18,7 @@ pub enum EvalEvent {
     Finished(Box<RolloutFinished>),
     /// A rollout failed through no fault of the model and is tried again.
     Retried {
-        /// Which evaluation.
         evaluation: usize,
-        /// The example.
         example_id: i64,
         /// How often it was tried.
         attempt: u32,
@@ -35,7 +33,6 @@ pub enum EvalEvent {
     Ended(usize),
     /// A line for those who look on.
     Note {
-        /// Which evaluation.
         evaluation: usize,
         /// The line.
         text: String,
@@ -47,11 +44,8 @@ pub enum EvalEvent {
 pub struct EvalStarted {
     /// The environment.
     pub env_id: String,
-    /// The model.
     pub model: String,
-    /// Examples.
     pub num_examples: usize,
-    /// Rollouts of each.
     pub rollouts_per_example: u32,
     /// Rollouts that are there already.
     pub done_before: usize,
@@ -70,10 +64,8 @@ impl EvalStarted {
     }
 }
 
-/// A finished rollout.
 #[derive(Clone, Debug)]
 pub struct RolloutFinished {
-    /// Which evaluation.
     pub evaluation: usize,
     /// What aggregates know of it.
     pub facts: Arc<RowFacts>,

@@ -10,7 +10,6 @@ use crate::native::PackageSource;
 pub struct FoundPackage {
     /// Its directory, beside whose files results go.
     pub directory: PathBuf,
-    /// Its module.
     pub module: String,
     /// Where its tasks are, when it is one of ours.
     pub tasks: Option<PathBuf>,

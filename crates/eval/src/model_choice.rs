@@ -2,7 +2,7 @@
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
-use aec_base::text::{nearest, printable};
+use aec_base::text::{near_or, printable};
 use aec_model::endpoint::{Credential, Endpoint, KeyPlacement};
 use aec_model::registry::{ClientType, EndpointTable, Registry};
 use aec_model::routing::{Routes, Target};
@@ -152,8 +152,5 @@ fn parse_client_type(text: &str) -> Result<ClientType, Problem> {
 fn unknown_endpoint(id: &str, registry: &Registry) -> Problem {
     let ids: Vec<&str> = registry.ids().collect();
     let problem = Problem::error(format!("the endpoints file has no endpoint `{}`", printable(id)));
-    problem.id(FAMILY.number(94)).fix(match nearest(id, &ids) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => "add it to the file, or name a `model`".to_owned(),
-    })
+    problem.id(FAMILY.number(94)).fix(near_or(id, &ids, "add it to the file, or name a `model`"))
 }

@@ -17,9 +17,7 @@ use crate::results::row::example_column;
 /// A native environment with the model that works on it.
 #[derive(Debug)]
 pub struct NativeLane {
-    /// The environment.
     pub environment: NativeEnvironment,
-    /// The model.
     pub model: Model,
     /// How its answers are drawn.
     pub sampling: Sampling,

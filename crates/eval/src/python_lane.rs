@@ -19,7 +19,6 @@ use crate::worker::{self, ModelDoor, ModelFuture, WorkerError, WorkerPool};
 pub struct PythonLane {
     /// The workers that have loaded the environment.
     pub pool: WorkerPool,
-    /// The model.
     pub model: Model,
     /// The name of the model that the environment is told.
     pub model_name: String,

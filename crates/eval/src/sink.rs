@@ -79,7 +79,6 @@ impl Sink {
         }
     }
 
-    /// What was kept.
     pub(crate) fn end(self) -> Kept {
         match (self.writer, self.aggregate) {
             (Some(writer), _) => Kept::Disk(writer),

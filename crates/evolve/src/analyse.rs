@@ -146,19 +146,16 @@ pub fn behaviour(prompt_letters: usize, tally: &Tally) -> Behaviour {
 /// What was seen of a candidate, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// Trials.
     pub trials: usize,
     /// Rewards that count.
     pub rewards: Vec<f64>,
     /// The same, task by task: trials of one task are alike, so an interval goes by tasks.
     pub by_task: BTreeMap<Digest, Cluster>,
-    /// Turns.
     pub turns: usize,
     /// Calls of tools.
     pub calls: usize,
     /// Turns that look back.
     pub checks: usize,
-    /// Tokens.
     pub tokens: u64,
     /// How often each part of answers was wrong, and how.
     pub wrong: BTreeMap<WrongField, usize>,

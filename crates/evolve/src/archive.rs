@@ -82,7 +82,6 @@ impl TryFrom<String> for Cell {
 /// The best known candidate of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elite {
-    /// The candidate.
     pub candidate: Digest,
     /// Who found it.
     pub agent: String,

@@ -115,7 +115,6 @@ pub enum EditKind {
 }
 
 impl Edit {
-    /// In words.
     pub fn words(&self) -> String {
         let skill = self.skill.as_deref().unwrap_or_default();
         match self.kind {

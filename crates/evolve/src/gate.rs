@@ -65,7 +65,6 @@ pub enum Rejection {
 }
 
 impl Rejection {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::WorseThanParent => "worse than its parent on the tasks that it was made from",
@@ -92,7 +91,6 @@ pub struct Standing {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// The evidence.
     pub evidence: f64,
 }
 

@@ -27,7 +27,6 @@ use crate::event::{BudgetChanged, Kind};
 use crate::log::LOG_FILE;
 use crate::workspace::manifest::Manifest;
 
-/// The archive as a file.
 pub const ARCHIVE_FILE: &str = "archive.json";
 /// Held by whoever carries the run out.
 const LOCK_FILE: &str = "lock";
@@ -75,7 +74,6 @@ pub struct Settings {
     pub max_cost_usd: Option<f64>,
     /// Dollars for trials.
     pub eval_budget_usd: Option<f64>,
-    /// Tokens in all.
     pub max_tokens: Option<u64>,
     /// Share of the dollars after which only the best is worked on.
     pub wind_down_threshold: f64,
@@ -242,7 +240,6 @@ fn whole_seconds(seconds: f64) -> u32 {
 const CARRY_TRIES: u32 = 5;
 const CARRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// The directory of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDirectory {
     /// Its id.

@@ -18,7 +18,6 @@ use crate::gate::{Bar, Rejection, Standing};
 /// What a run knows.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// What the run is.
     pub started: RunStarted,
     /// The best: nothing was shown to be better.
     pub champion: Digest,
@@ -94,7 +93,6 @@ pub struct Used {
 pub struct Spend {
     /// Dollars, as far as prices are known.
     pub usd: f64,
-    /// Tokens.
     pub tokens: u64,
     /// Trials or calls without a known price.
     pub unpriced: u64,
@@ -141,7 +139,6 @@ pub enum Status {
 }
 
 impl Status {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Baseline => "the beginning",
@@ -178,7 +175,6 @@ pub struct CycleRecord {
     pub reason: Option<String>,
     /// Changes that were proposed and not taken.
     pub dropped: Vec<Dropped>,
-    /// Whether it was accepted.
     pub accepted: bool,
     /// The best after it.
     pub champion: Digest,

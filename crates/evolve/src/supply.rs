@@ -38,7 +38,6 @@ const MOST_KNOWN: u32 = 200;
 /// A task that is to be worked on.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// The task.
     pub task: Task,
     /// How the log names it.
     pub reference: TaskRef,

@@ -33,7 +33,6 @@ pub struct View {
     pub state: RunState,
     /// Why it stopped or is over, in words.
     pub reason: Option<String>,
-    /// The workspace.
     pub workspace: String,
     /// Where its trials are recorded.
     pub experiment: Name,
@@ -49,7 +48,6 @@ pub struct View {
     pub horizon: u32,
     /// The candidate that it began with.
     pub baseline: Name,
-    /// The best.
     pub best: Name,
     /// The whole digest of the best.
     pub best_candidate: Digest,
@@ -107,7 +105,6 @@ pub struct CostView {
     pub trials_usd: f64,
     /// Dollars of models that look on and propose.
     pub voices_usd: f64,
-    /// Tokens.
     pub tokens: u64,
     /// Trials without a known price, which the dollars leave out.
     pub unpriced_trials: u64,
@@ -127,10 +124,8 @@ impl CostView {
     }
 }
 
-/// An agent.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentView {
-    /// Its name.
     pub name: String,
     /// Its last cycle.
     pub cycle: u32,
@@ -157,7 +152,6 @@ pub struct CycleView {
     pub way: Way,
     /// Where it came from.
     pub parent: Name,
-    /// The candidate.
     pub candidate: Option<Name>,
     /// What is new in it.
     pub summary: String,
@@ -165,7 +159,6 @@ pub struct CycleView {
     pub outcome: String,
     /// Changes that were proposed and not taken, each with the rule that it breaks.
     pub dropped: Vec<Dropped>,
-    /// Whether it was accepted.
     pub accepted: bool,
     /// How its test stood; absent without a pair.
     pub standing: Option<Standing>,
@@ -175,7 +168,6 @@ pub struct CycleView {
     pub best_mean: Option<f64>,
 }
 
-/// A candidate.
 #[derive(Clone, Debug, Serialize)]
 pub struct CandidateView {
     /// How people name it.
@@ -188,7 +180,6 @@ pub struct CandidateView {
     pub depth: usize,
     /// Who made it.
     pub agent: String,
-    /// In which cycle.
     pub cycle: u32,
     /// How it came to be.
     pub way: Way,
@@ -218,7 +209,6 @@ pub struct CandidateView {
 /// The best of a way of working.
 #[derive(Clone, Debug, Serialize)]
 pub struct EliteView {
-    /// Its cell.
     pub cell: Cell,
     /// The candidate.
     pub name: Name,
@@ -234,7 +224,6 @@ pub struct EliteView {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Whether it was accepted.
     pub accepted: bool,
     /// How often it was taken as a parent.
     pub selected: u32,

@@ -36,7 +36,6 @@ const PLACE: &str = "/opt/aec-bench";
 pub struct HarborAgent {
     /// Its entry of the job's configuration.
     pub entry: Map<String, Value>,
-    /// The harness.
     pub harness: Harness,
     /// The model that it shares with others, for limits of how many work at once.
     pub model: Option<String>,
@@ -45,11 +44,9 @@ pub struct HarborAgent {
 /// This program, as environments are given it.
 #[derive(Clone, Debug)]
 pub struct Carried {
-    /// The program.
     pub program: PathBuf,
     /// The shared objects that it was linked with.
     pub objects: Vec<PathBuf>,
-    /// Its version.
     pub version: String,
 }
 

@@ -8,7 +8,6 @@ use aec_base::digest::Digest;
 
 /// Files at the top of a task that are part of the contract.
 const CONTRACT_FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];
-/// Directories that are.
 const CONTRACT_DIRECTORIES: [&str; 4] = ["environment/", "tests/", "solution/", "steps/"];
 
 /// How Harbor would name a task.

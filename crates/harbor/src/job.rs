@@ -37,7 +37,6 @@ const SPARE_SECONDS: f64 = 1800.0;
 
 /// What a job is made from.
 pub struct JobSetup<'a> {
-    /// The plan.
     pub plan: &'a Plan,
     /// Its tasks, in its order.
     pub tasks: &'a [Task],
@@ -58,7 +57,6 @@ pub struct JobSetup<'a> {
 pub struct Staged {
     /// Its directory of ours.
     pub directory: PathBuf,
-    /// Its name.
     pub name: Name,
     note: Note,
 }
@@ -272,7 +270,6 @@ impl Staged {
         })
     }
 
-    /// Its trials.
     pub fn trials(&self) -> &[NotedTrial] {
         &self.note.trials
     }

@@ -18,12 +18,10 @@ pub const OLDEST: Version = Version::new(0, 24, 0);
 const NAME: &str = "harbor";
 const INSTALL: &str = "install it with `pip install harbor` (Python 3.12 or newer) and put it on PATH";
 
-/// The program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// Where it lies.
     pub path: PathBuf,
-    /// Its version.
     pub version: Version,
 }
 

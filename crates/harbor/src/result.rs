@@ -56,11 +56,9 @@ pub struct Trial {
     pub contract: Option<String>,
     /// Free text of the job's configuration.
     pub source: Option<String>,
-    /// The agent.
     pub agent: AgentInfo,
     /// What it ran in: `docker`, or the class of somebody's own.
     pub environment: String,
-    /// The job.
     pub job_id: Option<String>,
     /// What the agent says of its work.
     pub work: Work,
@@ -80,11 +78,8 @@ pub struct Trial {
 /// The agent of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct AgentInfo {
-    /// Its name.
     pub name: Option<String>,
-    /// Its version.
     pub version: Option<String>,
-    /// The model.
     pub model: Option<String>,
     /// Its class, when it is somebody's own.
     pub import_path: Option<String>,
@@ -181,7 +176,6 @@ impl Job {
         })
     }
 
-    /// Its name.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

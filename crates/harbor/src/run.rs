@@ -32,7 +32,6 @@ const JUDGING: usize = 4;
 
 /// Harbor, as a run uses it.
 pub struct Harbor {
-    /// Its program.
     pub program: Program,
     /// What trials run in.
     pub environment: Environment,

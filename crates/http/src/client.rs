@@ -64,7 +64,6 @@ pub struct Options {
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The method.
     pub method: &'a Method,
     /// The address. A user in it becomes a header.
     pub url: &'a Url,
@@ -81,7 +80,6 @@ pub struct Call<'a> {
 pub struct Answer {
     /// The status; never that of a redirect.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
     /// All of an answer, the beginning of a refusal.
     pub body: Bytes,
@@ -124,17 +122,13 @@ pub enum Failure {
     /// A redirect that is not followed.
     #[error("it redirects to {to}, where it is not followed (status {status})")]
     Redirect {
-        /// Its status.
         status: u16,
         /// Scheme and host of the other address.
         to: String,
     },
     /// A redirect to nowhere.
     #[error("status {status} without a usable address")]
-    NoAddress {
-        /// Its status.
-        status: u16,
-    },
+    NoAddress { status: u16 },
 }
 
 /// Makes calls.

@@ -37,9 +37,7 @@ pub enum Isolation {
 /// How the outside of a verifier looks; it must not matter to the reward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surface {
-    /// Time zone.
     pub time_zone: String,
-    /// Locale.
     pub locale: String,
     /// Seed of Python's hashes.
     pub hash_seed: String,

@@ -24,9 +24,7 @@ pub(crate) const CHAIN_LIMIT: u64 = 512 * 1024 * 1024;
 pub struct Link {
     /// Counted from 1.
     pub sequence: u64,
-    /// The trial.
     pub trial_id: Name,
-    /// The attempt.
     pub attempt: u32,
     /// Digest of the record's file.
     pub record: Digest,
@@ -124,7 +122,6 @@ impl Chain {
 }
 
 impl ExperimentDirectory {
-    /// The chain of a session.
     pub fn chain(&self, session: &str) -> PathBuf {
         self.run().join(format!("chain-{session}.jsonl"))
     }

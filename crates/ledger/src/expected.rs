@@ -5,11 +5,9 @@ use aec_base::digest::Digest;
 /// Records that there should be: one for each task, agent and repetition.
 #[derive(Clone, Debug)]
 pub struct Expected<'a> {
-    /// The experiment.
     pub experiment_id: &'a str,
     /// Tasks: their ids and the digests of their files.
     pub tasks: Vec<(&'a str, Digest)>,
-    /// Agents.
     pub agents: Vec<ExpectedAgent<'a>>,
     /// How often each agent does each task.
     pub repetitions: usize,
@@ -18,11 +16,8 @@ pub struct Expected<'a> {
 /// An agent, as its records name it.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedAgent<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// The harness.
     pub harness: &'static str,
-    /// The model.
     pub model: Option<&'a str>,
     /// Digest of everything about it.
     pub digest: Digest,

@@ -199,7 +199,6 @@ pub(crate) fn is_living(chain: &Path) -> bool {
 /// What was found in journals that nobody writes any more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Journals.
     pub journals: usize,
     /// Records that had no file yet.
     pub records: Vec<(Name, u32)>,

@@ -86,7 +86,6 @@ impl ExperimentDirectory {
         self.path.join("_run")
     }
 
-    /// The record of an attempt.
     pub fn record(&self, trial: &Name, attempt: u32) -> PathBuf {
         self.path.join(format!("{}.json", stem(trial, attempt)))
     }

@@ -32,7 +32,6 @@ pub struct RecordFile {
 /// A record with what is known of its file.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// The record.
     pub record: TrialRecord,
     /// Digest of the file.
     pub digest: Digest,
@@ -61,7 +60,6 @@ pub struct Listing {
 }
 
 impl RecordFile {
-    /// The name of the file.
     pub fn file_name(&self) -> String {
         format!("{}.json", stem(&self.trial, self.attempt))
     }

@@ -45,10 +45,7 @@ pub enum Action {
         bytes: u64,
     },
     /// A temporary file was removed.
-    Removed {
-        /// The file.
-        file: PathBuf,
-    },
+    Removed { file: PathBuf },
     /// A file that is no record was put aside.
     PutAside {
         /// Where it was.
@@ -59,10 +56,7 @@ pub enum Action {
         reason: String,
     },
     /// A record was brought back from a journal.
-    Restored {
-        /// The file.
-        file: PathBuf,
-    },
+    Restored { file: PathBuf },
 }
 
 /// What a repair did and found.

@@ -36,11 +36,9 @@ const LONGEST_JOURNAL: u64 = 64 * 1024 * 1024;
 /// Where a session writes.
 #[derive(Clone, Debug)]
 pub struct WriterSetup {
-    /// The ledger.
     pub ledger: Ledger,
     /// The root of `jobs`.
     pub jobs: PathBuf,
-    /// The experiment.
     pub experiment: Name,
     /// The session, a name that no other has.
     pub session: String,
@@ -53,12 +51,7 @@ pub struct WriterSetup {
 pub enum CommitError {
     /// There is a record of this attempt already.
     #[error("there is a record of attempt {attempt} of {trial} already")]
-    Exists {
-        /// The trial.
-        trial: Name,
-        /// The attempt.
-        attempt: u32,
-    },
+    Exists { trial: Name, attempt: u32 },
     /// The disk or the directory did not take it.
     #[error("the ledger cannot be written: {0}")]
     Storage(String),
@@ -80,7 +73,6 @@ pub struct Writer {
 /// What a session wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// Records.
     pub records: u64,
     /// The last link of its chain; the plan's digest when there is none.
     pub head: Digest,

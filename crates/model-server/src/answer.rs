@@ -115,7 +115,6 @@ impl Answer {
         self.parts.iter().map(Part::tokens).sum()
     }
 
-    /// Tokens of thought.
     pub(crate) fn thought_tokens(&self) -> u64 {
         self.parts.iter().filter(|part| matches!(part, Part::Thought { .. })).map(Part::tokens).sum()
     }

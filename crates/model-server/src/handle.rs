@@ -40,9 +40,7 @@ const MODELS: [&str; 1] = ["test-model"];
 pub struct KeptRequest {
     /// Path and query.
     pub path: String,
-    /// All headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Bytes,
 }
 

@@ -127,9 +127,7 @@ impl fmt::Debug for AwsKeys {
 /// From a least to a most, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range<T> {
-    /// The least.
     pub least: T,
-    /// The most.
     pub most: T,
 }
 

@@ -47,7 +47,6 @@ struct End {
     marked: bool,
 }
 
-/// Input in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InputTokens {
     /// What the cache did not know and does not keep.

@@ -24,9 +24,7 @@ pub(crate) enum Refusal {
     Filter,
     /// So many tokens are too many.
     Overlong(u64),
-    /// A wrong key.
     WrongKey,
-    /// No key.
     NoKey,
     /// A signature that is not the right one, and why.
     BadSignature(&'static str),

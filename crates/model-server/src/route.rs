@@ -20,7 +20,6 @@ pub(crate) enum Form {
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// To the model.
     Model {
         form: Form,
         /// The name under which it is counted.

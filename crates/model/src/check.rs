@@ -19,7 +19,6 @@ const CHECK_TIME: Duration = Duration::from_mins(1);
 pub enum Checking {
     /// Only tell what would be called.
     Look,
-    /// Call it.
     Call,
 }
 

@@ -68,7 +68,6 @@ impl Offline {
         }
     }
 
-    /// The answer to a request.
     pub fn answer(&self, request: &Request) -> Result<Reply, Failure> {
         match self {
             Self::Echo => {

@@ -40,7 +40,6 @@ pub struct Replica {
 /// A replica that was chosen for a call. Dropping it without a result gives back its place as a probe.
 #[derive(Debug)]
 pub struct Chosen<'a> {
-    /// The replica.
     pub replica: &'a Replica,
     admission: Admission,
     since: Instant,

@@ -195,12 +195,9 @@ impl Routes {
 
     fn unknown(&self, model: &str) -> RouteError {
         let ids: Vec<&str> = self.registry.ids().collect();
-        let fix = match aec_base::text::nearest(model, &ids) {
-            Some(near) => format!("did you mean the endpoint `{near}`?"),
-            None => "add it to configs/endpoints.toml with its address, or say whose it is with a prefix: openai:, \
-                     azure:, anthropic:, bedrock: or together:"
-                .to_owned(),
-        };
+        let otherwise = "add it to configs/endpoints.toml with its address, or say whose it is with a prefix: openai:, \
+                         azure:, anthropic:, bedrock: or together:";
+        let fix = aec_base::text::near_or(model, &ids, otherwise);
         RouteError::new(format!("nothing says where the model `{model}` answers"), fix)
     }
 

@@ -17,7 +17,6 @@ const SERVICE: &str = "bedrock";
 pub struct AwsCredentials {
     /// Names the key.
     pub access_key_id: String,
-    /// The key.
     pub secret_access_key: String,
     /// Goes with temporary keys; an empty one counts as absent.
     pub session_token: Option<String>,
@@ -38,7 +37,6 @@ pub struct Outgoing<'a> {
     pub url: &'a str,
     /// Headers to sign beside the host. What a proxy may change (`user-agent`, `transfer-encoding`) is left out.
     pub headers: &'a [(&'a str, &'a str)],
-    /// The body.
     pub body: &'a [u8],
 }
 

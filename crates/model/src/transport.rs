@@ -118,7 +118,6 @@ impl Transport {
 /// An endpoint made ready for calls, and the manner in which it turned out to want them.
 #[derive(Debug)]
 pub struct Line {
-    /// The endpoint.
     pub endpoint: Endpoint,
     url: Url,
     uri: Uri,

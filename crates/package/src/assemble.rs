@@ -32,7 +32,6 @@ const WORKSPACE: &str = "/workspace/";
 /// A package in memory.
 #[derive(Debug)]
 pub struct Assembled {
-    /// Its manifest.
     pub manifest: PackageManifest,
     /// Contents by their digest.
     pub contents: BTreeMap<Digest, Arc<[u8]>>,

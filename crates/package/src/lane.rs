@@ -81,7 +81,6 @@ const POLICIES: [&str; 2] = [LAMBDA_FILE, RLM_FILE];
 /// Limits of a policy file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guardrails {
-    /// Turns.
     pub max_turns: Option<u32>,
     /// Tokens over all turns.
     pub max_total_tokens: Option<u64>,

@@ -17,12 +17,9 @@ use aec_base::document::Family;
 /// Problems of packages are `H…`, and so are those of the loop that packages go through.
 pub const FAMILY: Family = aec_run::import::FAMILY;
 
-/// What a package is to be.
 #[derive(Clone, Debug)]
 pub struct PackageSpec {
-    /// Its name.
     pub name: PackageName,
-    /// Its version.
     pub version: String,
     /// How it is loaded unless its caller says otherwise.
     pub harness: lane::HarnessMode,

@@ -9,7 +9,6 @@ use crate::lane::{HarnessMode, Lane};
 /// The format of the manifest.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The manifest of a package.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackageManifest {
     /// The format.
@@ -59,7 +58,6 @@ pub enum PackagedSide {
 /// A task of a package.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PackagedTask {
-    /// Its id.
     pub task_id: String,
     /// Digest of its files.
     pub task_revision: Digest,
@@ -67,7 +65,6 @@ pub struct PackagedTask {
     pub family: String,
     /// The side it is on, whatever is selected.
     pub side: PackagedSide,
-    /// Discipline.
     pub discipline: String,
     /// How hard it is, if it says.
     pub difficulty: Option<String>,

@@ -7,7 +7,6 @@ use crate::manifest::{PackageManifest, PackagedSide, PackagedTask};
 /// A smaller slice stays whole: an environment without tasks is of no use to anybody.
 pub const SMALLEST_SPLIT: usize = 5;
 
-/// What is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
     /// Difficulties; empty is any, also an unknown one.

@@ -11,7 +11,6 @@ use crate::selection::{Agent, Selection, Task};
 /// What an experiment says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
-    /// The experiments.
     pub experiments: Vec<String>,
     /// Which trials are taken to be alike.
     pub unit: Unit,
@@ -26,19 +25,12 @@ pub struct Evaluation {
 /// Groups by what tells trials apart.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tables {
-    /// By agent.
     pub agent: Vec<Group>,
-    /// By model.
     pub model: Vec<Group>,
-    /// By harness.
     pub harness: Vec<Group>,
-    /// By difficulty.
     pub difficulty: Vec<Group>,
-    /// By discipline.
     pub discipline: Vec<Group>,
-    /// By family.
     pub family: Vec<Group>,
-    /// By task.
     pub task: Vec<Group>,
 }
 

@@ -46,16 +46,13 @@ pub struct FamilyFields {
     pub fields: Vec<FieldRow>,
 }
 
-/// One field.
 #[derive(Clone, Debug, Serialize)]
 pub struct FieldRow {
-    /// Its name.
     pub name: String,
     /// How often it was asked for.
     pub asked: usize,
     /// How often it was right.
     pub correct: usize,
-    /// Mean score.
     pub mean_score: f64,
     /// How often each verdict occurred.
     pub statuses: BTreeMap<String, usize>,
@@ -69,7 +66,6 @@ pub struct FieldRow {
 /// An answer that was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldExample {
-    /// The trial.
     pub trial: String,
     /// What it should have been.
     pub expected: String,

@@ -23,7 +23,6 @@ pub struct Rescaled {
     pub tasks_without: usize,
     /// All trials.
     pub overall: Group,
-    /// By agent.
     pub agent: Vec<Group>,
 }
 

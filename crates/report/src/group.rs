@@ -64,7 +64,6 @@ pub struct Group {
     pub trials: usize,
     /// Trials that were planned and have none.
     pub missing: usize,
-    /// Tasks.
     pub tasks: usize,
     /// Trials by outcome, without those that do not occur.
     pub outcomes: BTreeMap<Outcome, usize>,

@@ -10,7 +10,6 @@ use crate::stats::Interval;
 /// Agents, the best first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Leaderboard {
-    /// The experiments.
     pub experiments: Vec<String>,
     /// Which trials are taken to be alike.
     pub unit: Unit,
@@ -29,11 +28,8 @@ pub struct Row {
     pub rank: Option<usize>,
     /// The places that the intervals leave open.
     pub ranks: Option<(usize, usize)>,
-    /// The agent.
     pub agent: String,
-    /// The harness.
     pub harness: String,
-    /// The model.
     pub model: Option<String>,
     /// Experiments in which it took part.
     pub experiments: usize,

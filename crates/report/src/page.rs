@@ -41,9 +41,7 @@ struct Shown {
 
 /// Where the page gets what it shows.
 pub struct PageSource<'a> {
-    /// The ledger.
     pub ledger: &'a Ledger,
-    /// Its index.
     pub index: &'a Index,
     /// Which trials.
     pub filter: &'a Filter,

@@ -13,11 +13,9 @@ use serde::Serialize;
 /// A task at one revision.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Task {
-    /// Its id.
     pub id: String,
     /// Digest of its files.
     pub revision: Digest,
-    /// Discipline.
     pub discipline: String,
     /// How hard it is, if it says.
     pub difficulty: Option<String>,
@@ -28,29 +26,22 @@ pub struct Task {
 /// An agent: two with one name and different digests are two.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Agent {
-    /// Its name.
     pub name: String,
-    /// The harness.
     pub harness: String,
-    /// The model.
     pub model: Option<String>,
     /// Digest of harness, model, parameters and prompt.
     pub digest: Digest,
 }
 
-/// An experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Experiment {
-    /// Its id.
     pub id: String,
-    /// The dataset.
     pub dataset: Option<String>,
 }
 
 /// One trial, by its latest attempt.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Its id.
     pub id: Box<str>,
     /// Which experiment of the selection.
     pub experiment: usize,
@@ -64,9 +55,7 @@ pub struct Trial {
     pub attempt: u32,
     /// What became of it.
     pub outcome: Outcome,
-    /// The kind of the fault.
     pub fault_kind: Option<Box<str>>,
-    /// The reward.
     pub reward: Option<f64>,
     /// What all its attempts took.
     pub took: Took,
@@ -87,7 +76,6 @@ pub struct Took {
     pub tokens_out: u64,
     /// Attempts whose tokens nobody counted.
     pub without_tokens: usize,
-    /// Calls of models.
     pub model_calls: u64,
 }
 
@@ -125,11 +113,6 @@ impl Trial {
             _ => None,
         }
     }
-
-    /// Whether the answer was right in every part.
-    pub fn is_solved(&self) -> bool {
-        self.counted().is_some_and(is_full)
-    }
 }
 
 /// Whether a reward is everything that can be had.
@@ -157,9 +140,7 @@ pub struct Selection {
 /// Trials of one task and agent that were planned and have no record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
-    /// The task.
     pub task: Task,
-    /// The agent.
     pub agent: Agent,
     /// How many.
     pub count: usize,

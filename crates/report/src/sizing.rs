@@ -28,11 +28,8 @@ pub struct Scatter {
 /// The experiment that is planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
-    /// Tasks.
     pub tasks: usize,
-    /// Repetitions.
     pub repetitions: usize,
-    /// Agents.
     pub agents: usize,
     /// Dollars that a trial costs at most, if that is known.
     pub cost_per_trial: Option<f64>,

@@ -52,27 +52,20 @@ impl Class {
 /// What one trial did.
 #[derive(Clone, Debug, Serialize)]
 pub struct TraceFacts {
-    /// The trial.
     pub trial_id: Name,
-    /// The experiment.
     pub experiment_id: Name,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The task.
     pub task_id: String,
     /// The task's family.
     pub family: String,
     /// The repetition, from 1.
     pub repetition: u32,
-    /// The agent.
     pub agent: Name,
-    /// The harness.
     pub harness: String,
-    /// The model.
     pub model: Option<String>,
     /// What became of it.
     pub outcome: Outcome,
-    /// The reward.
     pub reward: Option<f64>,
     /// Why it did not earn everything.
     pub class: Class,

@@ -23,7 +23,6 @@ pub struct Traces {
 /// The trials of one class.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClassRow {
-    /// The class.
     pub class: Class,
     /// How many.
     pub trials: usize,

@@ -42,7 +42,6 @@ pub struct Provenance {
 /// A value that another one was preferred to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Conflict {
-    /// The value.
     pub value: Value,
     /// Where it was found, best place first.
     pub provenance: Vec<Provenance>,

@@ -9,7 +9,6 @@ use aec_base::decimal::Decimal;
 pub(crate) struct Token {
     /// Where it stands, without its unit.
     pub(crate) range: Range<usize>,
-    /// Its value.
     pub(crate) value: Decimal,
     /// The unit behind it, in one spelling.
     pub(crate) unit: Option<&'static str>,

@@ -99,7 +99,6 @@ impl ReportState {
         Self { template, filled: BTreeMap::new() }
     }
 
-    /// The template.
     pub fn template(&self) -> &ReportTemplate {
         &self.template
     }

@@ -27,7 +27,6 @@ const PART_OF_A_NAME: &str = "";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatementKind {
-    /// A sentence.
     Sentence,
     /// A row of a table, or a line of code.
     Row,

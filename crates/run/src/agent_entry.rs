@@ -21,14 +21,14 @@ use aec_ledger::transcript::{self, EventRole, TRAJECTORY_FILE};
 use aec_model::client::{Model, Scope};
 use aec_model::gateway::Gateway;
 use aec_model::meter::{Budget, Meter, Unpriced};
-use aec_sandbox::{HereRoom, Limits};
+use aec_sandbox::{BareRoom, Limits};
 use aec_task::id::TaskId;
 use aec_task::task::{INSTRUCTION_LIMIT, Tool};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::experiment::{FAMILY, Harness};
-use crate::harness::{End, PreparedAgent, Rollout, TrialContext, TrialSetup, tool_loop};
+use crate::harness::{End, PreparedAgent, Rollout, TrialContext, TrialState, tool_loop};
 use crate::parameters::{DEFAULT_COMMAND_TIMEOUT, DEFAULT_MAX_TURNS, Parameters};
 use crate::room::{MAX_PIDS, RoomOpener};
 use crate::task::PreparedTask;
@@ -61,7 +61,6 @@ pub struct Settings {
 /// Where the process works.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The workspace.
     pub workspace: PathBuf,
     /// `HOME` of commands.
     pub home: String,
@@ -82,7 +81,6 @@ pub struct EntryReport {
     pub turns_used: u32,
     /// Calls that were allowed.
     pub max_turns: u32,
-    /// Calls of tools.
     pub tool_calls: u64,
     /// `done`, or the limit or failure that ended the loop.
     pub stop_reason: String,
@@ -224,7 +222,7 @@ pub async fn run(
 }
 
 fn open(place: &Place) -> io::Result<Workspace> {
-    let room = HereRoom::open(&place.workspace).map_err(|error| io::Error::other(error.to_string()))?;
+    let room = BareRoom::here(&place.workspace).map_err(|error| io::Error::other(error.to_string()))?;
     let root =
         place.workspace.to_str().ok_or_else(|| io::Error::other("the workspace's path is not text"))?;
     Ok(Workspace::at(Box::new(room), root.trim_end_matches('/'), &place.home))
@@ -259,11 +257,12 @@ fn context(
         api_version: String::new(),
         files: Vec::new(),
     };
-    let mut context = TrialContext::new(TrialSetup {
+    let deadline = Instant::now() + LONGEST;
+    let mut context = TrialContext {
         task: Arc::new(PreparedTask::of_prompt(id, settings.instruction, settings.tools)),
         agent: Arc::new(agent),
         seed: [0; 32],
-        deadline: Instant::now() + LONGEST,
+        deadline,
         trajectory,
         scope,
         gateway: Gateway::new(),
@@ -278,8 +277,9 @@ fn context(
             extra: Vec::new(),
             ourselves: false,
         },
-    });
-    context.workspace = Some(workspace);
+        state: TrialState::new(deadline),
+    };
+    context.state.workspace = Some(workspace);
     Ok(context)
 }
 

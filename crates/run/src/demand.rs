@@ -21,9 +21,7 @@ const CHUNK: usize = 4;
 /// Who works in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// An agent.
     Agent,
-    /// A verifier.
     Verifier,
 }
 
@@ -48,7 +46,6 @@ pub struct ContainerKind {
     pub memory_mb: u32,
     /// How long it may exist.
     pub lifetime: Duration,
-    /// Whether it has a network.
     pub network: bool,
 }
 

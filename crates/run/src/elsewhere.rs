@@ -31,11 +31,9 @@ use crate::trial::{Shared, ending, limits};
 
 /// An attempt that came back.
 pub struct Returned<'a> {
-    /// Which trial.
     pub trial: &'a PlannedTrial,
     /// Which try at it.
     pub attempt: u32,
-    /// Its task.
     pub task: &'a PreparedTask,
     /// When it began.
     pub started: Timestamp,

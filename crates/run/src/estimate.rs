@@ -13,7 +13,6 @@ use crate::plan::{Plan, PlannedTrial};
 /// The most that an agent's trials can cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ceiling {
-    /// The agent.
     pub agent: String,
     /// The most that all its trials can cost; absent when there is no bound.
     pub at_most: Option<MicroDollars>,

@@ -18,11 +18,8 @@ use crate::tally::AgentTally;
 /// A trial and which try at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TrialRef {
-    /// The trial.
     pub trial_id: Name,
-    /// Its task.
     pub task_id: String,
-    /// Its agent.
     pub agent: Name,
     /// Which repetition, from 1.
     pub repetition: u32,
@@ -68,7 +65,6 @@ pub enum RunEvent {
 /// What is about to be done.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunStarted {
-    /// The experiment.
     pub experiment_id: Name,
     /// The session of this process.
     pub session: String,
@@ -103,7 +99,6 @@ pub struct TrialEnded {
     pub fault: Option<Fault>,
     /// What it cost; absent when a model without a price took part.
     pub cost: Option<MicroDollars>,
-    /// Tokens.
     pub tokens: u64,
     /// How long it took.
     pub duration: Duration,
@@ -135,7 +130,6 @@ pub struct Tick {
     pub spent: MicroDollars,
     /// Money set aside for calls under way.
     pub reserved: MicroDollars,
-    /// Tokens.
     pub tokens: u64,
     /// Model calls under way.
     pub open_calls: u64,
@@ -164,7 +158,6 @@ pub enum StopReason {
 /// What was done.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunEnded {
-    /// The experiment.
     pub experiment_id: Name,
     /// Planned against executed, for the whole plan or this shard of it, agent by agent.
     pub agents: Vec<AgentTally>,

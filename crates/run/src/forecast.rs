@@ -22,7 +22,6 @@ const CHUNK: usize = 4;
 /// What the trials of an agent are expected to take.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgentForecast {
-    /// The agent.
     pub agent: String,
     /// All its trials to be run together; the accuracy is that of the worst.
     #[serde(flatten)]
@@ -34,7 +33,6 @@ pub struct AgentForecast {
 /// What one trial is expected to take.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TaskForecast {
-    /// The task.
     pub task_id: String,
     /// What it takes.
     #[serde(flatten)]

@@ -43,16 +43,13 @@ const CHUNK: usize = 8;
 pub struct Places {
     /// The project.
     pub root: PathBuf,
-    /// Its tasks.
     pub tasks: PathBuf,
-    /// Its datasets.
     pub datasets: PathBuf,
 }
 
 /// A plan with the tasks that it names, loaded.
 #[derive(Debug)]
 pub struct Made {
-    /// The plan.
     pub plan: Plan,
     /// Its tasks, in its order.
     pub tasks: Vec<Task>,
@@ -129,7 +126,6 @@ fn unworkable(tasks: &[Task], agents: &[PlannedAgent], conditions: &Conditions) 
 /// What a step of an experiment is planned with whose trials are not known beforehand.
 #[derive(Clone, Debug)]
 pub struct Frame {
-    /// The experiment.
     pub experiment_id: Name,
     /// Its title.
     pub name: Option<String>,

@@ -46,7 +46,6 @@ pub struct ExtraFile {
     pub directory: &'static str,
     /// Path in it.
     pub place: String,
-    /// Its content.
     pub content: std::sync::Arc<[u8]>,
     /// Whether it may be run.
     pub executable: bool,

@@ -53,7 +53,6 @@ pub struct SessionFile {
     pub schema_version: u32,
     /// Its id, which begins with the moment of its start.
     pub session: String,
-    /// Digest of the plan.
     pub plan: Digest,
     /// The part of the plan.
     pub shard: Option<Shard>,
@@ -82,7 +81,6 @@ pub struct PastTrial {
     pub attempt: u32,
     /// What became of it.
     pub outcome: Outcome,
-    /// Its reward.
     pub reward: Option<f64>,
 }
 
@@ -148,7 +146,6 @@ impl Past {
 /// A session under way. The experiment is locked as long as it lives.
 #[derive(Debug)]
 pub struct Session {
-    /// Its id.
     pub id: String,
     directory: ExperimentDirectory,
     file: SessionFile,
@@ -158,11 +155,9 @@ pub struct Session {
 /// What a session is begun with.
 #[derive(Clone, Copy, Debug)]
 pub struct Beginning<'a> {
-    /// The ledger.
     pub ledger: &'a Ledger,
     /// The root of `jobs`.
     pub jobs: &'a Path,
-    /// The plan.
     pub plan: &'a Plan,
     /// The part of it.
     pub shard: Option<Shard>,
@@ -323,7 +318,6 @@ pub fn sessions(directory: &ExperimentDirectory) -> io::Result<(Vec<SessionFile>
     Ok((found, busy))
 }
 
-/// The plan that an experiment has.
 pub fn current_plan(directory: &ExperimentDirectory) -> Result<Option<Plan>, Vec<Problem>> {
     let path = directory.run().join("plan.json");
     if path.symlink_metadata().is_err() {

@@ -20,7 +20,6 @@ use crate::terms::Terms;
 /// Where an experiment stands.
 #[derive(Debug, Serialize)]
 pub struct Status {
-    /// The experiment.
     pub experiment_id: Name,
     /// Its title.
     pub name: Option<String>,
@@ -41,7 +40,6 @@ pub struct Status {
     /// Records that cannot be read or were removed.
     #[serde(skip)]
     pub problems: Vec<Problem>,
-    /// Its plan.
     #[serde(skip)]
     pub plan: Option<Plan>,
     /// What became of its trials.
@@ -78,9 +76,7 @@ impl State {
 /// An attempt that is not recorded yet.
 #[derive(Debug, Serialize)]
 pub struct UnderWay {
-    /// The trial.
     pub trial_id: Name,
-    /// The attempt.
     pub attempt: u32,
     /// Seconds since its last event.
     pub silent_seconds: Option<f64>,
@@ -99,7 +95,6 @@ pub struct Purse {
     pub spent_tokens: u64,
     /// Tokens that all sessions together may take.
     pub max_tokens: Option<u64>,
-    /// Tokens that are left.
     pub left_tokens: Option<u64>,
 }
 

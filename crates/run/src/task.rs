@@ -32,7 +32,6 @@ pub struct PreparedTask {
     pub output_path: String,
     /// Programs offered to the agent.
     pub tools: Vec<Tool>,
-    /// Files of the workspace.
     pub files: Vec<WorkspaceFile>,
     /// Tasks of one family have one value.
     pub family: String,
@@ -40,12 +39,10 @@ pub struct PreparedTask {
     pub(crate) verifier: Option<VerifierFiles>,
 }
 
-/// A file of the workspace.
 #[derive(Clone, Debug)]
 pub struct WorkspaceFile {
     /// Path below `/workspace`.
     pub place: String,
-    /// Its content.
     pub content: Arc<[u8]>,
     /// Its digest and where it comes from.
     pub facts: InputFile,
@@ -162,7 +159,6 @@ impl PreparedTask {
         self.task.visibility.map(aec_task::file::Visibility::name)
     }
 
-    /// Its id.
     pub fn id(&self) -> &str {
         self.task.id.as_str()
     }

@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use crate::campaign::faults::{Meaning, meaning};
 use crate::control::{Control, Wish};
 use crate::event::Stage;
-use crate::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialSetup};
+use crate::harness::{self, End, Limit, PreparedAgent, Rollout, TrialContext, TrialState};
 use crate::parameters::Parameters;
 use crate::plan::{Conditions, Plan, PlannedTrial};
 use crate::recording::{self, Known, live_name};
@@ -43,11 +43,9 @@ const GRACE: Duration = Duration::from_secs(15);
 /// What all attempts of a run share.
 #[derive(Clone)]
 pub struct Shared {
-    /// The plan.
     pub plan: Arc<Plan>,
     /// The agents of the plan, ready to work.
     pub agents: Vec<Arc<PreparedAgent>>,
-    /// The judge.
     pub judge: Judge,
     /// The gateway for agents that call models themselves.
     pub gateway: Gateway,
@@ -55,7 +53,6 @@ pub struct Shared {
     pub meter: Meter,
     /// The account of the run.
     pub account: Account,
-    /// The budget of one trial.
     pub trial_budget: Budget,
     /// Contents of the ledger.
     pub contents: ContentStore,
@@ -178,7 +175,7 @@ async fn run_agent(
     let agent = Arc::clone(&shared.agents[attempt.trial.agent]);
     let keeps = agent.parameters.snapshots;
     let observed = trajectory.clone();
-    let mut context = TrialContext::new(TrialSetup {
+    let mut context = TrialContext {
         task: Arc::clone(&attempt.task),
         agent,
         seed: *attempt.trial.key.bytes(),
@@ -194,10 +191,11 @@ async fn run_agent(
         redactor: Arc::clone(&shared.redactor),
         snapshots: keeps.then(|| shared.contents.clone()),
         opener: opener(shared, attempt),
-    });
-    context.setup_seconds = preparing.as_secs_f64();
+        state: TrialState::new(deadline),
+    };
+    context.state.setup_seconds = preparing.as_secs_f64();
     let mut cancelled = false;
-    let over = context.clock.watcher().over(GRACE);
+    let over = context.state.clock.watcher().over(GRACE);
     let work = async {
         match prepared {
             Ok(()) => harness::run(&mut context).await,
@@ -213,11 +211,11 @@ async fn run_agent(
         rollout = work => rollout,
         () = over => Rollout::new(End::Limit(Limit::Time)),
     };
-    let agent_seconds = (entered.elapsed().as_secs_f64() - context.setup_seconds).max(0.0);
+    let agent_seconds = (entered.elapsed().as_secs_f64() - context.state.setup_seconds).max(0.0);
     stage(Stage::Frozen);
-    let workspace = context.workspace.take();
-    let system_prompt = context.system_prompt.take();
-    let setup_seconds = context.setup_seconds;
+    let workspace = context.state.workspace.take();
+    let system_prompt = context.state.system_prompt.take();
+    let setup_seconds = context.state.setup_seconds;
     drop(context);
     if cancelled && let Some(workspace) = &workspace {
         workspace.stop();

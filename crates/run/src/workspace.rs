@@ -263,7 +263,6 @@ pub struct Entry {
     pub path: String,
     /// Its size, of a regular file.
     pub size: Option<u64>,
-    /// Whether it is a link.
     pub is_link: bool,
 }
 

@@ -1,25 +1,37 @@
 //! No room at all: commands run on the host, as the same user, seeing everything. Only for machines that are
-//! themselves disposable, and only when somebody asks for it by name.
-//!
-//! Tasks name their places absolutely, so `/workspace` and the like are made on the host, as links to a temporary
-//! directory, for one such sandbox at a time.
+//! themselves disposable, and only when the user asks for it by name, or for a process that is inside a room already.
 
 use std::fs::File;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use rustix::process::DumpableBehavior;
 
 use crate::host_commands::HostCommands;
 use crate::room::{ExecResult, ExecSpec, Sandbox, SandboxError, Stopper, Stream};
 use crate::spec::{Held, Level, RoomSpec};
 use crate::tree::Tree;
 
+/// Where commands find the workspace in every other room.
+const WORKSPACE: &str = "/workspace";
+/// A directory for logs, used where there is one.
+const LOGS: &str = "/logs";
+
 /// A sandbox that is none.
 #[derive(Debug)]
 pub struct BareRoom {
     places: Vec<(String, Tree)>,
-    links: Vec<PathBuf>,
     commands: HostCommands,
+    /// What was made on the host for it, if anything was.
+    _made: Option<MadePlaces>,
+}
+
+/// Tasks name their places absolutely, so `/workspace` and the like are links to a temporary directory, for one room at
+/// a time.
+#[derive(Debug)]
+struct MadePlaces {
+    links: Vec<PathBuf>,
     directory: tempfile::TempDir,
     /// Held as long as the places are ours.
     _lock: File,
@@ -33,29 +45,50 @@ impl BareRoom {
         let lock = File::create(std::env::temp_dir().join(format!("aec-bench-no-sandbox-{user}.lock")))?;
         lock.lock()?;
         let directory = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-        let mut bare = Self {
-            places: Vec::new(),
-            links: Vec::new(),
-            commands: HostCommands::default(),
-            directory,
-            _lock: lock,
-        };
-        for (index, place) in spec.writable.iter().chain(&spec.sealed).enumerate() {
-            let behind = bare.directory.path().join(index.to_string());
-            fs_err::create_dir(&behind)?;
-            let link = PathBuf::from(place);
-            // A link that points nowhere was left by a run that was killed.
-            if link.is_symlink() && !link.exists() {
-                fs_err::remove_file(&link)?;
-            }
-            std::os::unix::fs::symlink(&behind, &link).map_err(|error| SandboxError::Refused {
-                step: format!("make {place} on this machine"),
-                error: error.to_string(),
-            })?;
-            bare.links.push(link);
-            bare.places.push((place.clone(), Tree::open(&behind)?));
+        let mut made = MadePlaces { links: Vec::new(), directory, _lock: lock };
+        let mut places = Vec::new();
+        for place in spec.writable.iter().chain(&spec.sealed) {
+            places.push((place.clone(), made.place(place)?));
         }
-        Ok(bare)
+        Ok(Self { places, commands: HostCommands::default(), _made: Some(made) })
+    }
+
+    /// Takes this machine as the room and a directory as its workspace. From now on commands of the same user cannot
+    /// read this process's memory and environment, which hold its keys; root can.
+    pub fn here(workspace: &Path) -> Result<Self, SandboxError> {
+        rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+            .map_err(std::io::Error::from)?;
+        let mut places = vec![(WORKSPACE.to_owned(), Tree::open(workspace)?)];
+        if let Ok(logs) = Tree::open(Path::new(LOGS)) {
+            places.push((LOGS.to_owned(), logs));
+        }
+        Ok(Self { places, commands: HostCommands::default(), _made: None })
+    }
+}
+
+impl MadePlaces {
+    fn place(&mut self, place: &str) -> Result<Tree, SandboxError> {
+        let behind = self.directory.path().join(self.links.len().to_string());
+        fs_err::create_dir(&behind)?;
+        let link = PathBuf::from(place);
+        // A link that points nowhere was left by a run that was killed.
+        if link.is_symlink() && !link.exists() {
+            fs_err::remove_file(&link)?;
+        }
+        std::os::unix::fs::symlink(&behind, &link).map_err(|error| SandboxError::Refused {
+            step: format!("make {place} on this machine"),
+            error: error.to_string(),
+        })?;
+        self.links.push(link);
+        Tree::open(&behind).map_err(SandboxError::from)
+    }
+}
+
+impl Drop for MadePlaces {
+    fn drop(&mut self) {
+        for link in &self.links {
+            std::fs::remove_file(link).ok();
+        }
     }
 }
 
@@ -115,9 +148,6 @@ impl Sandbox for BareRoom {
 
 impl Drop for BareRoom {
     fn drop(&mut self) {
-        self.freeze().ok();
-        for link in &self.links {
-            std::fs::remove_file(link).ok();
-        }
+        self.commands.end();
     }
 }

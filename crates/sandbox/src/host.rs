@@ -26,7 +26,6 @@ pub struct Isolation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "result", content = "reason")]
 pub enum Trial {
-    /// It worked.
     Works,
     /// It did not, for this reason.
     Fails(String),

@@ -12,7 +12,6 @@ mod command;
 mod contained;
 mod doorway;
 mod filter;
-mod here;
 pub mod host;
 mod host_commands;
 mod mounts;
@@ -27,7 +26,6 @@ pub mod wire;
 
 pub use bare::BareRoom;
 pub use contained::run as run_contained;
-pub use here::HereRoom;
 pub use mounts::PROGRAMS;
 pub use output::{Capture, Captured, OutputLimits, Spill};
 pub use room::{ExecResult, ExecSpec, Exit, Room, Sandbox, SandboxError, Stopper, Stream, program, use_shim};

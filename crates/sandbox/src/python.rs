@@ -21,7 +21,6 @@ pub struct Python {
     pub path: PathBuf,
     /// Where its library is; shown in rooms when it is not part of the system.
     pub prefix: PathBuf,
-    /// Its version.
     pub version: String,
     /// Whether it is at least [`OLDEST`].
     pub recent_enough: bool,

@@ -88,7 +88,6 @@ impl ExecSpec {
 pub enum Exit {
     /// By itself.
     Code(i32),
-    /// By a signal.
     Signal(i32),
     /// It was killed at its deadline.
     Deadline,
@@ -200,7 +199,6 @@ pub fn program() -> io::Result<PathBuf> {
 }
 
 impl Room {
-    /// Opens a room.
     pub fn open(spec: &RoomSpec) -> Result<Self, SandboxError> {
         static HIERARCHIES: OnceLock<Hierarchies> = OnceLock::new();
         static COUNT: AtomicU64 = AtomicU64::new(0);

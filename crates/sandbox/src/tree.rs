@@ -61,7 +61,6 @@ pub struct Listed {
 pub enum Kind {
     /// A regular file.
     File,
-    /// A directory.
     Directory,
     /// A symbolic link, which is never followed.
     Link,

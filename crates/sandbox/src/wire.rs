@@ -108,7 +108,6 @@ pub enum Call {
         /// Path below it.
         path: Spelled,
     },
-    /// Make a directory.
     MakeDirectory {
         /// The directory.
         place: String,
@@ -128,7 +127,6 @@ pub enum Call {
     OutOfMemory,
 }
 
-/// A command.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Command {
     /// Program and arguments.
@@ -142,13 +140,11 @@ pub struct Command {
 /// What came of a call.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// It is done.
     Done,
     /// A command ended.
     Exited {
         /// By itself.
         code: Option<i32>,
-        /// By a signal.
         signal: Option<i32>,
     },
     /// A file that can be read.

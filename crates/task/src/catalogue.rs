@@ -22,7 +22,6 @@ const MAX_DEPTH: usize = 16;
 /// A directory that holds a task.
 #[derive(Clone, Debug)]
 pub struct TaskDirectory {
-    /// Its id.
     pub id: TaskId,
     /// The directory.
     pub path: PathBuf,

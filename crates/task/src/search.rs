@@ -33,9 +33,7 @@ pub struct TemplateSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HitKind {
-    /// A task.
     Task,
-    /// A template.
     Template,
 }
 

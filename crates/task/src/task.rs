@@ -28,7 +28,6 @@ pub const DISCIPLINES: [&str; 8] =
 /// Where an agent leaves its answer when the prompt names no place.
 const DEFAULT_OUTPUT: &str = "/workspace/output.jsonl";
 
-/// One task.
 #[derive(Clone, Debug, Serialize)]
 pub struct Task {
     /// Path below the tasks root.
@@ -54,7 +53,6 @@ pub struct Task {
     pub standard: Option<String>,
     /// Limits of the agent's phase.
     pub agent: AgentLimits,
-    /// Limits of the verifier.
     pub verifier: VerifierLimits,
     /// The room the agent works in.
     pub environment: Environment,
@@ -71,7 +69,6 @@ pub struct AgentLimits {
     pub outputs: Vec<String>,
 }
 
-/// Limits of the verifier.
 #[derive(Clone, Debug, Serialize)]
 pub struct VerifierLimits {
     /// Seconds the verifier may take.
@@ -120,7 +117,6 @@ impl Tool {
 
 /// A task with the file it came from, for whoever has more to say about it.
 pub struct LoadedTask {
-    /// The task.
     pub task: Task,
     /// The file as written.
     pub file: TaskFile,

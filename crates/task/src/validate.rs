@@ -38,7 +38,6 @@ pub struct Report {
 /// The findings of one task.
 #[derive(Debug)]
 pub struct TaskReport {
-    /// Its id.
     pub id: TaskId,
     /// Its directory.
     pub path: PathBuf,

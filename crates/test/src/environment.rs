@@ -47,7 +47,6 @@ impl TestEnv {
         self.directory.path().join("home")
     }
 
-    /// The user file.
     pub fn user_file(&self) -> PathBuf {
         self.home().join(".config/aec-bench/config.json")
     }

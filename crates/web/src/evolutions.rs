@@ -200,7 +200,6 @@ impl Site {
         })
     }
 
-    /// A run in one line.
     pub(crate) fn evolution_line(&self, directory: &RunDirectory) -> Result<Arc<Line>, Vec<Problem>> {
         let state = look(directory)?.state;
         self.evolution_lines.get(&key(directory), state, || {

@@ -43,7 +43,6 @@ const LIFETIME: Duration = Duration::from_mins(30);
 /// Pieces that wait for a slow listener.
 const QUEUE: usize = 4;
 
-/// One listener.
 struct Listener {
     site: Arc<Site>,
     pieces: mpsc::Sender<Bytes>,

@@ -196,7 +196,6 @@ impl Site {
         sessions(&self.ledger.experiment(experiment)).is_ok_and(|(_, busy)| busy)
     }
 
-    /// What an experiment is doing.
     pub(crate) fn doing(&self, experiment: &Name, overall: &Group, plan: Option<&Planned>) -> State {
         let settled = overall.outcomes.keys().all(|outcome| outcome.is_settled());
         match plan {

@@ -116,7 +116,6 @@ fn set(answer: &mut Answer, name: HeaderName, value: &str) {
     }
 }
 
-/// A page.
 pub(crate) fn page(status: StatusCode, html: String) -> Answer {
     let mut answer = answer(status, "text/html; charset=utf-8", PAGE_POLICY, Content::Whole(html.into()));
     match status {

@@ -13,7 +13,6 @@ use crate::respond::{self, Answer, Trouble};
 use crate::site::Site;
 use crate::{assets, live};
 
-/// Answers a request.
 pub(crate) async fn answer(site: Arc<Site>, guard: &Guard, request: Request<Incoming>) -> Answer {
     let started = Instant::now();
     let (head, _) = request.into_parts();

@@ -48,7 +48,6 @@ pub struct Places {
     pub ledger: PathBuf,
     /// Raw trial outputs, and attempts under way.
     pub jobs: PathBuf,
-    /// Tasks.
     pub tasks: PathBuf,
     /// The project's own templates.
     pub templates: PathBuf,

@@ -18,7 +18,6 @@ pub(crate) fn signed(value: Option<f64>) -> String {
     finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:+.3}", value + 0.0))
 }
 
-/// An interval.
 pub(crate) fn span(interval: Option<Interval>) -> String {
     interval.map_or_else(|| UNKNOWN.to_owned(), |span| format!("{:.3} – {:.3}", span.low, span.high))
 }
@@ -28,7 +27,6 @@ pub(crate) fn signed_span(interval: Option<Interval>) -> String {
     interval.map_or_else(|| UNKNOWN.to_owned(), |span| format!("{:+.3} to {:+.3}", span.low, span.high))
 }
 
-/// Dollars.
 pub(crate) fn dollars(value: Option<f64>) -> String {
     finite(value).map_or_else(|| UNKNOWN.to_owned(), aec_base::decimal::dollars)
 }
@@ -47,12 +45,10 @@ pub(crate) fn cost_of(group: &Group) -> String {
     cost(group.took.cost_usd, group.took.without_cost)
 }
 
-/// Seconds.
 pub(crate) fn seconds(value: Option<f64>) -> String {
     finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.1} s"))
 }
 
-/// A count.
 pub(crate) fn count(value: usize) -> String {
     thousands(value as u64)
 }

@@ -170,10 +170,7 @@ fn user_setting(name: &str) -> Result<(Setting, &'static str), Failure> {
     let Some(setting) = Setting::by_name(name) else {
         let problem = Problem::error(format!("unknown setting `{}`", text::printable(name)))
             .why(format!("the user file holds {}", text::one_of(&known).replace(" or ", " and ")));
-        return Err(Failure::usage(match text::nearest(name, &known) {
-            Some(near) => problem.fix(format!("did you mean `{near}`?")),
-            None => problem.fix("name one of them"),
-        }));
+        return Err(Failure::usage(problem.fix(text::near_or(name, &known, "name one of them"))));
     };
     match setting.spec().user_key {
         Some(key) => Ok((setting, key)),

@@ -16,7 +16,6 @@ use crate::arguments::{LedgerRootArgument, RecordFilterArguments};
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// The project and its ledger.
 pub(crate) fn open(context: &Context, root: &LedgerRootArgument) -> Result<(Project, Ledger), Failure> {
     let project = context.project(root.overrides(context)?)?;
     let ledger = Ledger::new(project.settings.path(Setting::Ledger));
@@ -76,10 +75,7 @@ pub(crate) fn field(filter: &str) -> Result<(String, String), Failure> {
     }
     let problem = Problem::error(format!("records have no field `{}`", text::printable(field)))
         .why(format!("the fields are {}", names.join(", ")));
-    Err(Failure::usage(match text::nearest(field, &names) {
-        Some(near) => problem.fix(format!("did you mean `{near}`?")),
-        None => problem.fix("name one of them"),
-    }))
+    Err(Failure::usage(problem.fix(text::near_or(field, &names, "name one of them"))))
 }
 
 /// Asks the index; what is wrong with files that it cannot know comes with the answer.
@@ -204,10 +200,7 @@ pub(crate) fn find_experiment(ledger: &Ledger, id: &str) -> Result<Name, Failure
             let names: Vec<&str> = all.iter().map(Name::as_str).collect();
             let problem = Problem::error(format!("there is no experiment `{shown}` in the ledger"));
             let problem = problem.id(FAMILY.number(25));
-            Err(match text::nearest(id, &names) {
-                Some(near) => problem.fix(format!("did you mean `{near}`?")).into(),
-                None => problem.fix("`aec-bench runs list` shows what there is").into(),
-            })
+            Err(problem.fix(text::near_or(id, &names, "`aec-bench runs list` shows what there is")).into())
         }
         several => {
             let names: Vec<&str> = several.iter().take(5).map(|name| name.as_str()).collect();

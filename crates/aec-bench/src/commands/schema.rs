@@ -68,10 +68,7 @@ pub(crate) fn schema(context: &Context, arguments: &SchemaArguments) -> Result<O
     let Some((.., make)) = NOUNS.iter().find(|(noun, ..)| noun == asked) else {
         let problem = Problem::error(format!("there is no schema `{}`", text::printable(asked)))
             .why(format!("there is {}", text::one_of(&names)));
-        return Err(Failure::usage(match text::nearest(asked, &names) {
-            Some(near) => problem.fix(format!("did you mean `{near}`?")),
-            None => problem.fix("name one of them"),
-        }));
+        return Err(Failure::usage(problem.fix(text::near_or(asked, &names, "name one of them"))));
     };
     let schema = make();
     Outcome::new(context.format, &schema, || pretty(&schema))

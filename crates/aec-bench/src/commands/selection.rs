@@ -160,10 +160,7 @@ impl FieldFilter {
             None => {
                 let problem = Problem::error(format!("tasks have no field `{}`", text::printable(field)))
                     .why(format!("the fields are {}", FIELDS.join(", ")));
-                Err(Failure::usage(match text::nearest(field, &FIELDS) {
-                    Some(near) => problem.fix(format!("did you mean `{near}`?")),
-                    None => problem.fix("name one of them"),
-                }))
+                Err(Failure::usage(problem.fix(text::near_or(field, &FIELDS, "name one of them"))))
             }
         }
     }

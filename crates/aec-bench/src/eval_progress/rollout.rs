@@ -8,7 +8,6 @@ use crate::progress::text::clean_line;
 /// Characters of a message that are shown.
 const SHOWN: usize = 2_000;
 
-/// The lines of a row.
 pub(crate) fn lines(row: &[u8], environment: &str, redactor: &Redactor) -> Vec<String> {
     let Ok(row) = serde_json::from_slice::<Value>(row) else { return Vec::new() };
     let number = |key: &str| row.get(key).and_then(Value::as_i64).unwrap_or_default();

@@ -46,11 +46,9 @@ pub(crate) enum Mode {
 /// What decides how a run tells what it does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
-    /// `--quiet`.
     pub(crate) quiet: bool,
     /// `--tui`.
     pub(crate) full_screen: bool,
-    /// `--json`.
     pub(crate) json: bool,
     /// Whether stderr is a terminal that can move its cursor.
     pub(crate) terminal: bool,

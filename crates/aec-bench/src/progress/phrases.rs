@@ -73,7 +73,6 @@ pub(crate) fn so_far(state: &State, now: Instant) -> String {
     parts.join(", ")
 }
 
-/// Which attempt.
 pub(crate) fn attempt(state: &State, trial: &TrialRef) -> String {
     let task = state.safe(&trial.task_id);
     let mut text = format!("{} ({task}, {}, repetition {}", trial.trial_id, trial.agent, trial.repetition);

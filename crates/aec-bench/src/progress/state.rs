@@ -103,7 +103,6 @@ pub(crate) struct State {
     pub(crate) unpriced: usize,
     /// Why no further trial is started: the latest reason.
     pub(crate) stopping: Option<StopReason>,
-    /// How it ended.
     pub(crate) ended: Option<Box<RunEnded>>,
     pub(crate) tick: Tick,
     running: IndexMap<Name, Running>,

@@ -38,7 +38,7 @@ use aec_model::script::Script;
 use aec_model::tape::Tape;
 use aec_model_server::{Answers, Options, TestServer};
 use aec_run::experiment::Harness;
-use aec_run::harness::{self, AgentFile, PreparedAgent, Rollout, TrialContext, TrialSetup};
+use aec_run::harness::{self, AgentFile, PreparedAgent, Rollout, TrialContext, TrialState};
 use aec_run::parameters::Parameters;
 use aec_run::room::RoomOpener;
 use aec_run::task::PreparedTask;
@@ -190,11 +190,12 @@ impl Bench {
         let mut scope = Scope::new("trial", account.clone());
         let events = trajectory.clone();
         scope.observer = Some(Arc::new(move |event| events.model_call(event)));
-        let context = TrialContext::new(TrialSetup {
+        let deadline = tokio::time::Instant::now() + self.time;
+        let context = TrialContext {
             task: Arc::new(task),
             agent: Arc::new(agent),
             seed: [self.seed; 32],
-            deadline: tokio::time::Instant::now() + self.time,
+            deadline,
             trajectory,
             scope,
             gateway: Gateway::new(),
@@ -208,7 +209,8 @@ impl Bench {
                 extra: Vec::new(),
                 ourselves: false,
             },
-        });
+            state: TrialState::new(deadline),
+        };
         (context, account)
     }
 

@@ -25,7 +25,6 @@ pub struct Limits {
 pub struct Member {
     /// Its name, without the slash of a directory.
     pub name: String,
-    /// Whether it is a directory.
     pub is_directory: bool,
     /// Whether it may be run.
     pub executable: bool,

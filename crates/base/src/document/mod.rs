@@ -63,7 +63,6 @@ pub enum Syntax {
     Toml,
     /// YAML: plain data only, no tags, bounded aliases, `true` and `false` as the only booleans.
     Yaml,
-    /// JSON.
     Json,
 }
 
@@ -80,7 +79,6 @@ impl Syntax {
 /// A value and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 struct Node {
-    /// The value.
     value: Value,
     /// Byte offset in the source.
     offset: usize,
@@ -99,7 +97,6 @@ enum Value {
     Float(f64),
     /// Text.
     String(String),
-    /// A list.
     List(Vec<Node>),
     /// A table, in source order, without duplicate keys.
     Table(Vec<Entry>),
@@ -108,11 +105,9 @@ enum Value {
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
-    /// The key.
     key: String,
     /// Byte offset of the key in the source.
     offset: usize,
-    /// The value.
     value: Node,
 }
 

@@ -8,7 +8,6 @@ use aec_base::text::printable;
 
 use crate::config::{FAMILY, number};
 
-/// Longest version.
 const LONGEST_VERSION: usize = 64;
 
 /// What an `env_id` means.
@@ -18,7 +17,6 @@ pub enum Environment {
     Named {
         /// Whose it is, when that is said.
         owner: Option<String>,
-        /// Its name.
         name: String,
         /// Its version, when that is said.
         version: Option<String>,

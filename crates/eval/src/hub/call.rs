@@ -60,7 +60,6 @@ impl Call {
         }
     }
 
-    /// With a JSON body.
     pub(super) fn json(mut self, body: &Value) -> Self {
         self.payload = Payload::text(body.to_string());
         self

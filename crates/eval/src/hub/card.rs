@@ -15,11 +15,9 @@ const MOST_FIGURES: usize = 60;
 pub struct EvaluationFacts {
     /// The environment.
     pub env_id: String,
-    /// The model.
     pub model: String,
     /// Examples; -1 stands for all.
     pub examples: i64,
-    /// Rollouts of each example.
     pub rollouts_per_example: i64,
     /// Names and values of aggregates, in order.
     pub figures: Vec<(String, f64)>,

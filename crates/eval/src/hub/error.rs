@@ -65,7 +65,6 @@ pub enum HubError {
     /// The name belongs to something that is no dataset.
     #[error("{repository} is taken on the hub, but not by a dataset that this token can see{}", Said(detail))]
     OtherType {
-        /// The repository.
         repository: String,
         /// What the hub said.
         detail: String,
@@ -95,7 +94,6 @@ pub enum HubError {
     /// The hub is busy or broken and stayed so.
     #[error("{call}: the hub is busy or broken (status {status}{}){}", Asks(*retry_after), Said(detail))]
     Busy {
-        /// The call.
         call: String,
         /// The last status.
         status: u16,
@@ -107,9 +105,7 @@ pub enum HubError {
     /// Any other refusal.
     #[error("{call}: the hub refused with status {status}{}", Said(detail))]
     Refused {
-        /// The call.
         call: String,
-        /// The status.
         status: u16,
         /// What the hub said.
         detail: String,
@@ -117,7 +113,6 @@ pub enum HubError {
     /// An answer that is not what the call gives.
     #[error("{call}: the answer of the hub makes no sense: {reason}")]
     Malformed {
-        /// The call.
         call: String,
         /// What is wrong with it.
         reason: String,
@@ -125,7 +120,6 @@ pub enum HubError {
     /// The hub points to an address that the token must not go to.
     #[error("{call}: the hub redirects to {to}, where the token is not sent")]
     Redirect {
-        /// The call.
         call: String,
         /// Scheme and host of the other address.
         to: String,

@@ -79,7 +79,6 @@ impl Default for HubOptions {
 pub struct Publication {
     /// The rows of the evaluation, one JSON object a line.
     pub results: PathBuf,
-    /// Its metadata.
     pub metadata: PathBuf,
     /// `name` or `owner/name`; nothing or an empty text stands for a name made of the evaluation.
     pub dataset: Option<String>,
@@ -94,15 +93,12 @@ pub struct Publication {
 pub struct Published {
     /// The dataset.
     pub repository: Repository,
-    /// Its page.
     pub page: String,
     /// Id of the commit.
     pub commit: String,
-    /// Page of the commit.
     pub commit_page: String,
     /// Who can see it.
     pub visibility: Visibility,
-    /// Rows in it.
     pub rows: u64,
 }
 

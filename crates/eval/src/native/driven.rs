@@ -16,7 +16,7 @@ use aec_model::client::Scope;
 use aec_model::gateway::Gateway;
 use aec_package::manifest::PackagedTask;
 use aec_run::experiment::Harness;
-use aec_run::harness::{self, End, PreparedAgent, TrialContext, TrialSetup};
+use aec_run::harness::{self, End, PreparedAgent, TrialContext, TrialState};
 use aec_run::parameters::Parameters;
 use aec_run::plan::Conditions;
 use aec_run::room::RoomOpener;
@@ -143,11 +143,12 @@ impl Driver {
             api_version: String::new(),
             files: Vec::new(),
         };
-        let mut context = TrialContext::new(TrialSetup {
+        let deadline = tokio::time::Instant::now() + example.timeout;
+        let mut context = TrialContext {
             task: Arc::clone(task),
             agent: Arc::new(agent),
             seed: [0; 32],
-            deadline: tokio::time::Instant::now() + example.timeout,
+            deadline,
             trajectory: trajectory.clone(),
             scope,
             gateway: Gateway::new(),
@@ -161,7 +162,8 @@ impl Driver {
                 extra: Vec::new(),
                 ourselves: false,
             },
-        });
+            state: TrialState::new(deadline),
+        };
         let rollout = harness::run(&mut context).await;
         let finished = trajectory.finish().map_err(|error| error.to_string())?;
         let mut events = read(&std::fs::read(&finished.path).map_err(|error| error.to_string())?);

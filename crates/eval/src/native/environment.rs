@@ -60,7 +60,6 @@ pub struct NativeSetup<'a> {
 pub struct NativeEnvironment {
     /// Name of the package.
     pub name: String,
-    /// Its version.
     pub version: String,
     /// The lane of all its tasks.
     pub lane: Lane,
@@ -86,7 +85,6 @@ pub struct NativeEnvironment {
 pub struct Example {
     /// Its place in the package, the same under every filter.
     pub example_id: u64,
-    /// The task.
     pub task: PackagedTask,
     /// Its id, as the answer of rows.
     pub(super) answer: Arc<str>,

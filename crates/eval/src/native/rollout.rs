@@ -28,7 +28,6 @@ use crate::results::{Finite, RolloutRow, RowError, Span, Timing, TokenUsage};
 /// What a rollout is generated with.
 #[derive(Clone, Debug)]
 pub struct Generation {
-    /// The model.
     pub model: Model,
     /// How its answers are drawn.
     pub sampling: Sampling,

@@ -21,7 +21,6 @@ const LARGEST_FILE: u64 = 256 * 1024 * 1024;
 /// A package with its contents.
 #[derive(Debug)]
 pub struct PackageSource {
-    /// Its manifest.
     pub manifest: PackageManifest,
     contents: Contents,
     /// Its tasks in their directories, by id, as far as they are at hand.

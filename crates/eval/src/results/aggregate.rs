@@ -266,7 +266,6 @@ impl Aggregate {
         self.examples.iter().filter_map(|(id, example)| Some((*id, example.reward.mean()?)))
     }
 
-    /// Names of the metrics.
     pub fn metric_names(&self) -> impl Iterator<Item = &str> {
         self.metrics.keys().map(|name| &**name)
     }

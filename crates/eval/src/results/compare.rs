@@ -32,14 +32,12 @@ pub struct Comparison {
     pub against_first: Vec<Paired>,
 }
 
-/// One run.
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparedRun {
     /// Its directory.
     pub path: PathBuf,
     /// The environment.
     pub env_id: String,
-    /// The model.
     pub model: String,
     /// A name that stands for the environment's.
     pub name: Option<String>,

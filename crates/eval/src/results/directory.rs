@@ -100,7 +100,6 @@ pub fn create(group: &Path) -> Result<PathBuf, Problem> {
     Err(refused(group, &io::ErrorKind::AlreadyExists.into()))
 }
 
-/// A run that was found.
 #[derive(Clone, Debug)]
 pub struct FoundRun {
     /// Its directory.

@@ -44,7 +44,6 @@ pub struct UsageFacts {
 /// What aggregates need of a row. Numbers are such that statistics can take them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowFacts {
-    /// The example.
     pub example_id: i64,
     /// Which rollout of its example it is; rows of verifiers do not say.
     pub rollout_number: Option<u32>,
@@ -54,7 +53,6 @@ pub struct RowFacts {
     pub reward: Option<f64>,
     /// Metrics; those that are no numbers are left out.
     pub metrics: Vec<(Arc<str>, f64)>,
-    /// The error.
     pub error: Option<ErrorFacts>,
     /// Whether a limit cut the model short.
     pub is_truncated: bool,

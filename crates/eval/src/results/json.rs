@@ -18,7 +18,6 @@ pub(crate) fn push_number(out: &mut Vec<u8>, number: Finite) {
     drop(serde_json::to_writer(out, &number.get()));
 }
 
-/// A whole number.
 pub(crate) fn push_whole(out: &mut Vec<u8>, number: impl Into<i128>) {
     drop(serde_json::to_writer(out, &number.into()));
 }

@@ -60,7 +60,6 @@ pub struct Description {
     pub env_id: String,
     /// Arguments of the environment.
     pub env_args: Map<String, Value>,
-    /// The model.
     pub model: String,
     /// Where the model is; several addresses are joined by commas.
     pub base_url: String,
@@ -156,7 +155,6 @@ pub struct Metadata {
     /// Arguments of the environment.
     #[serde(deserialize_with = "or_empty")]
     pub env_args: Map<String, Value>,
-    /// The model.
     #[serde(deserialize_with = "or_empty")]
     pub model: String,
     /// Where the model is.

@@ -4,7 +4,6 @@
 //! come, and a term can be taken back. Terms are as [`crate::results::number::countable`] gives them: then neither they nor
 //! their squares overflow or lose digits.
 
-/// A sum that is exact.
 #[derive(Clone, Debug, Default)]
 pub struct ExactSum {
     /// Numbers of growing size that do not overlap; their sum is the sum.
@@ -25,7 +24,6 @@ fn two_product(a: f64, b: f64) -> (f64, f64) {
 }
 
 impl ExactSum {
-    /// Adds a term.
     pub fn add(&mut self, term: f64) {
         let mut carried = term;
         let mut kept = 0;
@@ -89,7 +87,6 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Adds a number.
     pub fn add(&mut self, number: f64) {
         self.count += 1;
         self.sum.add(number);

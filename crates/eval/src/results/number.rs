@@ -5,7 +5,6 @@
 pub struct Finite(f64);
 
 impl Finite {
-    /// 0.
     pub const ZERO: Self = Self(0.0);
 
     /// The number, unless it is NaN or infinite.

@@ -15,7 +15,6 @@ pub struct Present {
 }
 
 impl Present {
-    /// The row of a rollout.
     pub fn get(&self, example_id: i64, rollout_number: u32) -> Option<Row> {
         self.rows.get(&(example_id, rollout_number)).copied()
     }

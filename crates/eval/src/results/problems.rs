@@ -11,7 +11,6 @@ pub(crate) fn error(number: u32, what: impl Into<String>) -> Problem {
     Problem::error(what).id(FAMILY.number(number))
 }
 
-/// With a line of a file.
 pub(crate) fn at_line(problem: Problem, file: &Path, line: u64) -> Problem {
     problem.at(Place { file: file.to_owned(), line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 })
 }

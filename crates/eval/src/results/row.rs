@@ -87,7 +87,6 @@ impl ToolDefs {
 /// One rollout. What many rows share is given as ready JSON.
 #[derive(Clone, Debug)]
 pub struct RolloutRow {
-    /// The example.
     pub example_id: i64,
     /// Which rollout of its example it is, counted from 0.
     pub rollout_number: u32,
@@ -101,7 +100,6 @@ pub struct RolloutRow {
     pub answer: Option<Arc<str>>,
     /// What else the example says. An empty object is not written.
     pub info: Option<Arc<RawValue>>,
-    /// The reward.
     pub reward: Finite,
     /// Why there is no result.
     pub error: Option<RowError>,

@@ -24,7 +24,6 @@ pub struct Statistic {
 pub struct Range {
     /// Shortest.
     pub min: f64,
-    /// Mean.
     pub mean: f64,
     /// Longest.
     pub max: f64,
@@ -96,7 +95,6 @@ pub struct Summary {
     pub examples: u64,
     /// The reward; none without a row.
     pub reward: Option<Statistic>,
-    /// Metrics.
     pub metrics: IndexMap<String, Statistic>,
     /// Rows whose reward is missing, NaN, infinite or absurdly large. They are not in the statistics of the reward.
     pub unscored: u64,

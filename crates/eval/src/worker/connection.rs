@@ -27,7 +27,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Hears of the end of workers that had been loaded.
 pub(crate) trait Supervisor: Send + Sync + 'static {
-    /// The worker ended.
     fn worker_ended(&self, death: &Arc<Death>);
 }
 
@@ -142,7 +141,6 @@ impl Worker {
         Ok(receiver)
     }
 
-    /// The receiver for the next event of a job that it has.
     pub(crate) fn await_next(&self, job: u64) -> Result<oneshot::Receiver<Event>, WorkerError> {
         let (sender, receiver) = oneshot::channel();
         let mut state = lock(&self.state);

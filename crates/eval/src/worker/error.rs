@@ -114,7 +114,6 @@ pub enum WorkerError {
     LoadTimeout {
         /// The environment.
         env_id: String,
-        /// The limit.
         limit: Duration,
         /// Where the worker's output is.
         log: PathBuf,
@@ -137,7 +136,6 @@ pub enum WorkerError {
     TimedOut {
         /// What took too long.
         stage: Stage,
-        /// The limit.
         limit: Duration,
     },
     /// No worker is left, and none may be started.
@@ -170,11 +168,6 @@ pub enum WorkerError {
 }
 
 impl WorkerError {
-    /// Whether the same job may well succeed on another worker.
-    pub const fn is_of_worker(&self) -> bool {
-        matches!(self, Self::Died(_))
-    }
-
     /// The error as a person reads it.
     pub fn problem(&self) -> Problem {
         let problem = |number: u32| Problem::error(self.to_string()).id(FAMILY.number(number));

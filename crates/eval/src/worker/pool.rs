@@ -145,7 +145,6 @@ impl WorkerPool {
         Ok(Self { crew, loaded })
     }
 
-    /// What was loaded.
     pub fn loaded(&self) -> &Loaded {
         &self.loaded
     }

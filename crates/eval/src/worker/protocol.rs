@@ -58,7 +58,6 @@ pub struct Message {
     pub name: Option<String>,
 }
 
-/// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's id of the call.
@@ -72,7 +71,6 @@ pub struct ToolCall {
 /// A tool that the model may call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
-    /// Its name.
     pub name: String,
     /// What it does.
     #[serde(default)]
@@ -123,7 +121,6 @@ pub struct Usage {
     pub reasoning_tokens: u64,
 }
 
-/// What a model answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelAnswer {
     /// The provider's id of the answer.
@@ -138,7 +135,6 @@ pub struct ModelAnswer {
     pub reasoning_content: Option<String>,
     /// Thoughts that must go back as they came.
     pub thinking_blocks: Option<Value>,
-    /// The tools it called.
     pub tool_calls: Vec<ToolCall>,
     /// `stop`, `length`, `tool_calls`, or another word of the provider.
     pub finish_reason: Option<String>,
@@ -171,7 +167,6 @@ pub enum FailureKind {
 /// A call of a model that failed for good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ModelFailure {
-    /// What kind of failure it is.
     pub kind: FailureKind,
     /// The HTTP status, if there was one.
     pub status: Option<u16>,

@@ -177,7 +177,6 @@ impl Default for Limits {
 pub struct Setup {
     /// The interpreter that has `verifiers` and the environment.
     pub python: PathBuf,
-    /// The environment.
     pub environment: EnvironmentRequest,
     /// Rollouts at a time, over all workers.
     pub concurrency: usize,
@@ -191,7 +190,6 @@ pub struct Setup {
     pub gateway: Option<Gateway>,
     /// The directory for the workers' output, `env_worker_<i>.log`.
     pub logs: PathBuf,
-    /// Limits.
     pub limits: Limits,
 }
 

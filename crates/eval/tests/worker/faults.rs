@@ -36,7 +36,6 @@ async fn a_crash_costs_only_its_own_rollouts() {
     let WorkerError::Died(death) = &error else { panic!("{error}") };
     assert_eq!((death.worker, &death.cause), (1, &Cause::Exited(3)));
     assert!(death.last_lines.iter().any(|line| line == "about to end"), "{:?}", death.last_lines);
-    assert!(error.is_of_worker());
     let problem = error.problem();
     assert_eq!(problem.id.as_deref(), Some("R045"));
     assert!(problem.what.contains("worker 1 ended with exit code 3"), "{problem}");

@@ -29,7 +29,6 @@ pub struct Candidate {
     pub files: Files,
     /// What the manifest says.
     pub manifest: Manifest,
-    /// The prompt.
     pub prompt: String,
     /// The skills, by name.
     pub skills: BTreeMap<String, Skill>,

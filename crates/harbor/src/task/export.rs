@@ -79,7 +79,6 @@ pub(super) struct Note {
     pub(super) replaced: Vec<String>,
 }
 
-/// Translates a task.
 pub fn translate(task: &Task, purpose: &Purpose) -> Result<Translated, Vec<Problem>> {
     let own = read(&task.path)?;
     let changes = match purpose {

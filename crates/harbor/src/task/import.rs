@@ -27,7 +27,6 @@ const TAKEN: [&str; 5] = ["instruction.md", "environment/", "tests/", "solution/
 /// A task that is here now.
 #[derive(Debug)]
 pub struct ImportedTask {
-    /// Its id.
     pub id: TaskId,
     /// Where it lies.
     pub path: PathBuf,
@@ -200,7 +199,6 @@ fn translated(
     Ok((made, file.task_id, problems))
 }
 
-/// The last `WORKDIR` of a Dockerfile.
 fn last_workdir(dockerfile: &str) -> Option<String> {
     dockerfile.lines().rev().map(str::trim).find_map(|line| {
         let (word, rest) = line.split_once(char::is_whitespace)?;

@@ -34,7 +34,6 @@ const HIGH_FLOOR: f64 = 0.2;
 /// What an audit found out about one task.
 #[derive(Debug, Serialize)]
 pub struct Audit {
-    /// The task.
     pub task_id: String,
     /// Wrong answers that lost, and all that were tried.
     pub mutants: Tally,

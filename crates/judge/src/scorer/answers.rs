@@ -32,7 +32,6 @@ pub struct Answers {
     names: Vec<(String, usize)>,
 }
 
-/// One field.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
     pub(super) name: String,

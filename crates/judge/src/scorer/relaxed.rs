@@ -12,9 +12,7 @@ use super::text::{is_minus, is_space};
 pub(super) enum Value {
     /// Not in quotes: a number, perhaps with a unit, or a word such as `true` and `null`.
     Bare(String),
-    /// In quotes.
     Quoted(String),
-    /// A list.
     List(Vec<Self>),
     /// An object: its pairs in the order written, repeated keys included.
     Object(Vec<(String, Self)>),

@@ -61,7 +61,6 @@ impl From<SandboxError> for Unfrozen {
 pub struct Given<'a> {
     /// Its path below the workspace.
     pub path: &'a str,
-    /// Its content.
     pub content: &'a [u8],
 }
 

@@ -14,9 +14,7 @@ pub enum Kind {
     Number,
 }
 
-/// One column.
 pub struct Column {
-    /// Its name.
     pub name: &'static str,
     /// What it holds.
     pub kind: Kind,

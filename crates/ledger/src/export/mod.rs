@@ -35,7 +35,6 @@ pub enum Format {
     Parquet,
 }
 
-/// What was exported.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Exported {
     /// Records that were written.

@@ -14,7 +14,6 @@ use super::Sink;
 use super::columns::{COLUMNS, Cell, Kind};
 use crate::read::Stored;
 
-/// Rows of one group.
 const GROUP_ROWS: usize = 20_000;
 /// Bytes of text of one group.
 const GROUP_BYTES: usize = 32 * 1024 * 1024;

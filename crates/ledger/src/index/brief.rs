@@ -18,25 +18,18 @@ const COLUMNS: &str = "experiment_id, trial_id, attempt, repetition, task_number
 /// What statistics need of one attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Brief<'a> {
-    /// The experiment.
     pub experiment_id: &'a str,
-    /// The trial.
     pub trial_id: &'a str,
     /// The attempt, from 1.
     pub attempt: u32,
     /// The repetition, from 1.
     pub repetition: u32,
-    /// The task.
     pub task: &'a SharedTask,
-    /// The agent.
     pub agent: &'a SharedAgent,
-    /// The dataset.
     pub dataset_id: Option<&'a str>,
     /// What became of it.
     pub outcome: Outcome,
-    /// The kind of the fault.
     pub fault_kind: Option<&'a str>,
-    /// The reward.
     pub reward: Option<f64>,
     /// Dollars.
     pub cost_usd: Option<f64>,
@@ -80,7 +73,6 @@ pub struct SharedAgent {
     pub digest: Digest,
     /// The harness.
     pub adapter: String,
-    /// The model.
     pub model: Option<String>,
     /// Which of several answers counted.
     pub answer_order: AnswerOrder,

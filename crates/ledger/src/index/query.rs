@@ -68,7 +68,6 @@ pub struct Filter {
     pub agent: Option<String>,
     /// The harness.
     pub adapter: Option<String>,
-    /// The model.
     pub model: Option<String>,
     /// What became of it.
     pub outcome: Option<Outcome>,
@@ -107,11 +106,9 @@ pub struct Totals {
 /// One experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// The experiment.
     pub experiment_id: Name,
     /// Its trials, each with its latest attempt.
     pub trials: Totals,
-    /// All attempts.
     pub attempts: usize,
     /// Dollars of all attempts whose cost is known.
     pub cost_usd: f64,

@@ -14,9 +14,7 @@ use crate::record::{Completeness, TrialRecord};
 /// One attempt in the index.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The experiment.
     pub experiment_id: Name,
-    /// The trial.
     pub trial_id: Name,
     /// The attempt, from 1.
     pub attempt: u32,
@@ -24,9 +22,7 @@ pub struct Row {
     pub repetition: u32,
     /// Digest of task revision, agent and repetition.
     pub key: Digest,
-    /// Digest of the plan.
     pub plan: Digest,
-    /// The task.
     pub task_id: String,
     /// Digest of the task's files.
     pub task_revision: Digest,
@@ -44,22 +40,18 @@ pub struct Row {
     pub agent_digest: Digest,
     /// The harness.
     pub adapter: String,
-    /// The model.
     pub model: Option<String>,
     /// Which of several answers counted.
     #[serde(skip)]
     pub answer_order: AnswerOrder,
-    /// The dataset.
     pub dataset_id: Option<String>,
     /// What became of it.
     pub outcome: Outcome,
     /// On whose side the fault lies.
     pub fault_boundary: Option<String>,
-    /// The kind of the fault.
     pub fault_kind: Option<String>,
     /// The fault in one line.
     pub fault_message: Option<String>,
-    /// The reward.
     pub reward: Option<f64>,
     /// Dollars.
     pub cost_usd: Option<f64>,

@@ -22,7 +22,6 @@ use crate::layout::Ledger;
 pub struct Source<'a> {
     /// Where the records are.
     pub ledger: &'a Ledger,
-    /// The experiment.
     pub experiment: &'a Name,
     /// Trials to keep back: ids, or beginnings that fit one.
     pub withhold: &'a [String],

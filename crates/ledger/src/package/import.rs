@@ -24,13 +24,9 @@ use super::{PackageError, RECORD_LIMIT, SCHEMA_VERSION, finding, refuse};
 use crate::jobs::materialise;
 use crate::layout::{ExperimentDirectory, Ledger};
 
-/// How large a package may be, unpacked, unless somebody says otherwise.
-pub const MAX_SIZE: u64 = 16 * 1024 * 1024 * 1024;
-
 /// Where a package goes.
 #[derive(Debug)]
 pub struct Destination<'a> {
-    /// The ledger.
     pub ledger: &'a Ledger,
     /// The directory of all annotations.
     pub annotations: &'a Path,
@@ -61,9 +57,7 @@ pub enum Mode {
 /// What an import did, or would do.
 #[derive(Debug, Serialize)]
 pub struct Imported {
-    /// The experiment.
     pub experiment_id: Name,
-    /// The root.
     pub root: Digest,
     /// Digest of the package's file.
     pub package: Digest,

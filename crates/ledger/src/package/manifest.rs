@@ -24,7 +24,6 @@ pub const SIGNATURE_FILE: &str = "signature.json";
 pub struct Manifest {
     /// Version of this format.
     pub schema_version: u32,
-    /// The experiment.
     pub experiment_id: Name,
     /// The version of the program that wrote the package.
     pub tool_version: String,
@@ -70,9 +69,7 @@ pub struct Counts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attempt {
-    /// The trial.
     pub trial_id: Name,
-    /// The attempt.
     pub attempt: u32,
     /// What became of it.
     pub outcome: Outcome,
@@ -88,9 +85,7 @@ pub struct Attempt {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Withheld {
-    /// The trial.
     pub trial_id: Name,
-    /// The attempt.
     pub attempt: u32,
     /// Its leaf of the Merkle tree.
     pub leaf: Digest,
@@ -100,7 +95,6 @@ pub struct Withheld {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainHead {
-    /// The session.
     pub session: Name,
     /// How many links it has.
     pub links: u64,
@@ -217,7 +211,6 @@ pub(super) fn content_member(digest: Digest) -> String {
     format!("contents/{}", digest.hex())
 }
 
-/// The name of a member with annotations.
 pub(super) fn annotation_member(name: &str) -> String {
     format!("annotations/{name}")
 }

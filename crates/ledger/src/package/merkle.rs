@@ -7,7 +7,6 @@
 use aec_base::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-/// The digest of a leaf.
 pub fn leaf(bytes: &[u8]) -> Digest {
     let mut message = Vec::with_capacity(bytes.len() + 1);
     message.push(0);

@@ -44,7 +44,6 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// From a record and its file.
     pub(super) fn of(record: &TrialRecord, file: Digest, size: u64) -> Result<Self, String> {
         #[derive(Serialize)]
         struct Leaf<'a> {
@@ -120,7 +119,6 @@ impl Tally {
         self.withheld.insert(withheld.stem(), withheld);
     }
 
-    /// A file of the runs.
     pub(super) fn run_file(&mut self, file: File) {
         if let Some(RunFile::Plan(digest)) = RunFile::of(&file.name) {
             self.plans.push(digest);

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::conversation::returned;
 use super::{Event, EventRole, calls_of_harness};
 
-/// One message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// Who speaks.

@@ -56,10 +56,8 @@ pub struct Event {
     /// What the model thought, as far as the provider shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
-    /// Which tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// Which call of a tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// The command line of a tool call that has one.
@@ -128,7 +126,6 @@ pub enum EventRole {
 }
 
 impl Event {
-    /// An event that is a text.
     pub fn text(role: EventRole, text: impl Into<String>) -> Self {
         Self { role, content: Some(text.into()), ..Self::default() }
     }

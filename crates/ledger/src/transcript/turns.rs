@@ -64,7 +64,6 @@ pub struct Turn {
     pub text: String,
     /// What it thought, as far as that is known.
     pub reasoning: String,
-    /// What it called.
     pub calls: Vec<Call>,
     /// What the calls returned. One without a known id belongs to the first call that has no result yet.
     pub results: Vec<CallResult>,
@@ -90,7 +89,6 @@ pub struct Call {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallResult {
-    /// Which call.
     pub call_id: String,
     /// What it printed, or all that is known of its result.
     pub stdout: String,
@@ -117,7 +115,6 @@ impl Turn {
         self.calls.is_empty() && self.text.trim().is_empty()
     }
 
-    /// The results in the order of the calls.
     pub fn results_in_order(&self) -> Vec<Option<&CallResult>> {
         let mut found: Vec<Option<&CallResult>> = vec![None; self.calls.len()];
         let mut stray = Vec::new();

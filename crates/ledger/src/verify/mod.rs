@@ -37,7 +37,6 @@ pub enum Depth {
 /// What was found of one experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verified {
-    /// The experiment.
     pub experiment_id: Name,
     /// Record files, readable or not.
     pub records: usize,
@@ -68,7 +67,6 @@ struct Checked {
 /// The digests that chains have for the record of an attempt.
 type LinkedRecords = BTreeMap<(Name, u32), Vec<Digest>>;
 
-/// Verifies one experiment.
 pub fn verify(ledger: &Ledger, experiment: &Name, depth: Depth) -> io::Result<Verified> {
     let directory = ledger.experiment(experiment);
     // Files first: whoever writes meanwhile has linked what is listed here.

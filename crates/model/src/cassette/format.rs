@@ -39,7 +39,6 @@ impl Header {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line<'a> {
-    /// A message.
     #[serde(borrow)]
     Message(TextLine<'a>),
     /// A list of tools.
@@ -47,7 +46,6 @@ pub(super) enum Line<'a> {
     Tools(TextLine<'a>),
     /// A message after others.
     Turn(TurnLine),
-    /// A call.
     Call(Box<CallLine>),
 }
 
@@ -66,11 +64,9 @@ pub(super) struct TurnLine {
     /// The turn before; absent for the first of a conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) after: Option<u32>,
-    /// The message.
     pub(super) message: u32,
 }
 
-/// A call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct CallLine {
     pub(super) scope: String,

@@ -13,7 +13,6 @@ use super::format::{Header, LONGEST_LINE, TurnLine};
 /// Names a text within the process. Never written.
 pub(super) type TextKey = [u8; 16];
 
-/// The key of a text.
 pub(super) fn text_key(text: &str) -> TextKey {
     short(&Digest::of(text.as_bytes()))
 }

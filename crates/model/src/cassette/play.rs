@@ -45,7 +45,6 @@ pub struct Played {
 pub enum Miss {
     /// Nothing is recorded in the scope.
     Scope {
-        /// The scope.
         scope: String,
         /// How many others there are.
         others: usize,
@@ -54,7 +53,6 @@ pub enum Miss {
     },
     /// The request is recorded, but not so often.
     Exhausted {
-        /// The scope.
         scope: String,
         /// How often it was asked, this time included.
         asked: u32,
@@ -63,14 +61,12 @@ pub enum Miss {
     },
     /// Another request is recorded.
     Differs {
-        /// The scope.
         scope: String,
         /// How the nearest recorded request differs, bounded in length.
         difference: String,
     },
     /// The recorded call cannot be read any more.
     Unreadable {
-        /// The file.
         file: PathBuf,
         /// What is wrong with it.
         why: String,

@@ -129,7 +129,6 @@ impl Shelf {
         self.scopes.len()
     }
 
-    /// The name of a scope.
     pub(super) fn scope_name(&self, entry: &Entry) -> &str {
         self.scopes.get_index(entry.scope as usize).map_or("", |name| name)
     }

@@ -99,7 +99,6 @@ impl Tape {
         &self.path
     }
 
-    /// A call.
     pub(super) fn call(&self, entry: &Entry) -> Result<CallLine, Unreadable> {
         let bytes = self.bytes(entry.offset, entry.length)?;
         match serde_json::from_slice(&bytes) {
@@ -108,7 +107,6 @@ impl Tape {
         }
     }
 
-    /// A message.
     pub(super) fn message(&self, number: u32) -> Result<Message, Unreadable> {
         self.text(number)
     }

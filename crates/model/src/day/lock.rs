@@ -15,7 +15,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// How often to look again before sleeping between looks.
 const EAGER_LOOKS: u32 = 200;
 
-/// The lock of a directory.
 #[derive(Debug)]
 pub(super) struct DirectoryLock {
     path: PathBuf,

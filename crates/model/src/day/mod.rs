@@ -84,7 +84,6 @@ pub enum Answer {
 /// What the day adds up to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Standing {
-    /// The day.
     pub day: String,
     /// What is gone: settled calls, and open ones of processes that are gone.
     pub spent: Amount,

@@ -20,7 +20,6 @@ pub struct AwsFrames {
     buffer: BytesMut,
 }
 
-/// One event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct AwsEvent {
     /// The `:event-type` header.

@@ -16,7 +16,6 @@ pub struct EventFrames {
     after_return: bool,
 }
 
-/// One event.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Event {
     /// The `event:` field; empty when absent.

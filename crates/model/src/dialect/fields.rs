@@ -53,7 +53,6 @@ impl Fields {
         self.take(key).ok_or_else(|| malformed(&self.path(key), "there"))
     }
 
-    /// A text.
     pub(crate) fn text(&mut self, key: &str) -> Result<Option<String>, Failure> {
         match self.take(key) {
             None => Ok(None),
@@ -83,7 +82,6 @@ impl Fields {
         self.count(key)?.ok_or_else(|| malformed(&self.path(key), "a count"))
     }
 
-    /// An object.
     pub(crate) fn object(&mut self, key: &str) -> Result<Option<Self>, Failure> {
         let at = self.path(key);
         self.take(key).map(|value| Self::of(value, at)).transpose()

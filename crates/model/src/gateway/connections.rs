@@ -28,7 +28,6 @@ pub trait Listener: Send {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
 
-    /// The next one.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 

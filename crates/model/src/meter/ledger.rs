@@ -51,7 +51,6 @@ impl Bill {
 /// Whether a call fits an account.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// Now.
     Now,
     /// Not now, but perhaps when calls under way are settled.
     Later,

@@ -47,7 +47,6 @@ struct Waiter {
 pub(super) struct State {
     pub(super) unpriced: Unpriced,
     accounts: HashMap<AccountId, Ledger>,
-    /// Accounts with a book.
     books: Vec<AccountId>,
     waiters: HashMap<Waiting, Waiter>,
     /// Who looks at the books from time to time on behalf of all who wait for them.

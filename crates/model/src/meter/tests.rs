@@ -47,7 +47,6 @@ fn ask(account: &Account, quote: Quote) -> Result<Reservation, Refusal> {
     Asked::new(account, quote).poll().expect("no need to wait")
 }
 
-/// Asks and has to wait.
 fn wait(account: &Account, money: u64) -> Asked {
     let mut asked = Asked::new(account, quote(money));
     assert!(asked.poll().is_none());

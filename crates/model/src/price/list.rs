@@ -59,7 +59,6 @@ pub enum Subject {
 pub struct Entry {
     /// What it is about.
     pub subject: Subject,
-    /// The price.
     pub price: Price,
 }
 

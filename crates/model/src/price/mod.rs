@@ -70,7 +70,6 @@ fn to_micro(pico: u128) -> MicroDollars {
 pub struct Tier {
     /// Input tokens above which the rates hold for the whole call.
     pub context_above: u64,
-    /// The rates.
     #[serde(flatten)]
     pub rates: Rates,
 }

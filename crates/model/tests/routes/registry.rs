@@ -83,7 +83,7 @@ fn an_id_comes_before_the_rules_of_names() {
     let Target::Endpoints(endpoints) = routes.resolve("gpt-4.1", None).unwrap() else { panic!() };
     assert_eq!((endpoints[0].model.as_str(), key(&endpoints[0]).as_str()), ("local-model", "none"));
     let error = routes.resolve("gtp-4.1", None).unwrap_err();
-    assert!(error.fix.contains("did you mean the endpoint `gpt-4.1`?"), "{error:?}");
+    assert!(error.fix.contains("did you mean `gpt-4.1`?"), "{error:?}");
 }
 
 #[test]

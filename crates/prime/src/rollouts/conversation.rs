@@ -11,7 +11,6 @@ use crate::rollouts::outcome;
 use crate::rollouts::rollout::Rollout;
 use crate::rollouts::tool_result::ToolResult;
 
-/// The events of a rollout.
 pub fn events(rollout: &Rollout) -> Vec<Event> {
     let mut events = events_of(&rollout.messages, rollout.prompt_messages);
     if let Some(fault) = outcome::fault(rollout) {

@@ -6,18 +6,15 @@ use std::io::{self, BufRead};
 /// A piece of a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// A sample.
     Sample {
         /// The line on which it begins.
         line: u64,
-        /// Its bytes.
         bytes: Vec<u8>,
     },
     /// An object without its samples: what a page says of itself, or an object that is itself a sample.
     Object {
         /// The line on which it begins.
         line: u64,
-        /// Its bytes.
         bytes: Vec<u8>,
         /// Whether samples stood in it.
         is_page: bool,
@@ -34,7 +31,6 @@ pub(crate) enum Piece {
     },
     /// Here the document is not JSON; nothing after it can be told apart.
     Broken {
-        /// The line.
         line: u64,
         /// What is there.
         found: String,

@@ -25,7 +25,6 @@ pub mod training;
 
 mod behaviour;
 mod document;
-mod lines;
 mod python;
 mod recognise;
 mod sample;

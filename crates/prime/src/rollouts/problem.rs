@@ -9,7 +9,6 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[error("{}{}: {kind}", .file.display(), .line.map(|line| format!(":{line}")).unwrap_or_default())]
 pub struct Problem {
-    /// The file.
     pub file: PathBuf,
     /// The line on which the row begins, from 1.
     pub line: Option<u64>,
@@ -84,10 +83,7 @@ pub enum Note {
     },
     /// A key that stands twice in one object.
     #[error("key `{key}` stands twice in one object; the last one counts")]
-    DuplicateKey {
-        /// The key.
-        key: String,
-    },
+    DuplicateKey { key: String },
     /// A part of the row that is not of a shape that is known.
     #[error("`{key}` is {found} and was passed over")]
     PassedOver {

@@ -24,7 +24,6 @@ pub struct Rollout {
     pub rollout_number: Option<u64>,
     /// Which try at the same attempt, from 1: an evaluation runs rollouts again that ended with an error.
     pub attempt: Option<u64>,
-    /// The task.
     pub task: Task,
     /// The model, where a row says it.
     pub model: Option<String>,
@@ -64,7 +63,6 @@ pub struct Rollout {
     pub created_at: Option<String>,
     /// Answers of the model.
     pub turns: usize,
-    /// Calls of tools.
     pub tool_calls: usize,
     /// Calls of tools, by name.
     pub calls_by_name: BTreeMap<String, usize>,
@@ -87,7 +85,6 @@ impl Rollout {
         self.messages.get(self.prompt_messages..).unwrap_or_default()
     }
 
-    /// The prompt.
     pub fn prompt(&self) -> &[Message] {
         self.messages.get(..self.prompt_messages).unwrap_or(&self.messages)
     }

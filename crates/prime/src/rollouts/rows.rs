@@ -3,12 +3,12 @@
 use std::io::{self, BufRead, Cursor};
 use std::path::{Path, PathBuf};
 
+use aec_base::jsonl::Reader;
 use bytes::Bytes;
 use serde_json::Value;
 
 use crate::rollouts::document::{Piece, Pieces};
 use crate::rollouts::json::{self, Parsed};
-use crate::rollouts::lines::{Line, next_line};
 use crate::rollouts::problem::{Problem, ProblemKind};
 use crate::rollouts::recognise::{skip_mark, stands_on_lines};
 use crate::rollouts::rollout::Rollout;
@@ -18,7 +18,6 @@ use crate::rollouts::{sample, trace};
 /// A row may be this long.
 pub const ROW_LIMIT: usize = 64 * 1024 * 1024;
 
-/// A row.
 #[derive(Debug)]
 pub struct Row {
     /// The line on which it begins, from 1.
@@ -40,7 +39,7 @@ pub struct Rows<R> {
 }
 
 enum Form<R> {
-    Lines { input: R, line: u64 },
+    Lines(Reader<R>),
     Document(Pieces<R>),
 }
 
@@ -48,7 +47,7 @@ impl<R: BufRead> Rows<R> {
     /// Rows that stand on lines of their own.
     pub fn lines(mut input: R, file: &Path) -> Self {
         skip_mark(&mut input);
-        Self::new(Form::Lines { input, line: 0 }, file, ROW_LIMIT)
+        Self::new(Form::Lines(Reader::new(input)), file, ROW_LIMIT)
     }
 
     /// Samples of a hosted evaluation: a page, an array, or several of them in a row.
@@ -104,7 +103,7 @@ impl<R: BufRead> Rows<R> {
     /// Only the last row of a file can be torn; elsewhere, a row that ends too early is malformed.
     fn torn_or(&mut self, kind: ProblemKind) -> ProblemKind {
         let is_last = match &mut self.form {
-            Form::Lines { input, .. } => input.fill_buf().is_ok_and(<[u8]>::is_empty),
+            Form::Lines(reader) => reader.is_at_end().unwrap_or(false),
             Form::Document(_) => false,
         };
         match kind {
@@ -117,18 +116,15 @@ impl<R: BufRead> Rows<R> {
     fn next_bytes(&mut self) -> Result<Option<(u64, Vec<u8>)>, Problem> {
         while !self.is_over {
             let found = match &mut self.form {
-                Form::Lines { input, line } => {
-                    *line += 1;
-                    match next_line(input, self.limit) {
-                        Ok(Some(Line::Whole(bytes))) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
-                        Ok(Some(Line::Whole(bytes))) => Found::Row(*line, bytes),
-                        Ok(Some(Line::TooLong)) => {
-                            Found::Problem(*line, ProblemKind::TooLong { limit: self.limit })
-                        }
-                        Ok(None) => Found::End,
-                        Err(error) => Found::Unreadable(*line, error),
+                Form::Lines(reader) => match reader.next_line(self.limit) {
+                    Ok(Some(line)) if line.is_too_long() => {
+                        Found::Problem(line.number, ProblemKind::TooLong { limit: self.limit })
                     }
-                }
+                    Ok(Some(line)) if line.bytes.iter().all(u8::is_ascii_whitespace) => continue,
+                    Ok(Some(line)) => Found::Row(line.number, line.bytes.to_vec()),
+                    Ok(None) => Found::End,
+                    Err(error) => Found::Unreadable(reader.next_number(), error),
+                },
                 Form::Document(pieces) => match pieces.next_piece() {
                     Ok(Some(piece)) => self.of_piece(piece),
                     Ok(None) => Found::End,
@@ -214,7 +210,6 @@ pub fn sample(raw: Bytes, evaluation: &Path) -> Result<Row, Problem> {
     }
 }
 
-/// The rollouts of a row.
 pub fn rollouts(row: Parsed) -> Result<Vec<Rollout>, ProblemKind> {
     let Parsed { value, notes } = row;
     let object = match value {

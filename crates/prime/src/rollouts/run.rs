@@ -11,11 +11,9 @@ use crate::rollouts::value::{Object, count, first_text, id, object, text};
 pub struct Run {
     /// The evaluation's id, if it is hosted.
     pub evaluation_id: Option<String>,
-    /// The environment.
     pub environment: Option<String>,
     /// What the environment was loaded with.
     pub environment_args: Object,
-    /// The model.
     pub model: Option<String>,
     /// How answers were drawn.
     pub sampling: Object,
@@ -27,7 +25,6 @@ pub struct Run {
     pub max_turns: Option<u64>,
     /// Tokens that the model might take in all.
     pub max_total_tokens: Option<u64>,
-    /// The harness.
     pub harness: Option<String>,
     /// Versions of what took part.
     pub versions: BTreeMap<String, String>,

@@ -27,7 +27,6 @@ pub enum StopKind {
     PromptTooLong,
     /// The time was over.
     Timeout,
-    /// An error.
     Error,
     /// Something that only the environment knows.
     Other,

@@ -14,11 +14,9 @@ pub struct Task {
     pub id_source: Option<IdSource>,
     /// Digest of its files, as the package puts it.
     pub revision: Option<String>,
-    /// Its family.
     pub family: Option<String>,
     /// How hard it is.
     pub difficulty: Option<String>,
-    /// Its discipline.
     pub discipline: Option<String>,
     /// Who may see it.
     pub visibility: Option<String>,
@@ -34,7 +32,6 @@ pub struct Task {
     pub seed: Option<Value>,
     /// What the package says of tasks that are in several parts.
     pub overlap: Option<Value>,
-    /// The harness.
     pub harness: Option<String>,
     /// Turns that the model might take.
     pub max_turns: Option<u64>,
@@ -49,9 +46,7 @@ pub struct Task {
 /// The package that a task came with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Package {
-    /// Its name.
     pub name: Option<String>,
-    /// Its version.
     pub version: Option<String>,
 }
 

@@ -17,11 +17,9 @@ use crate::rollouts::conversation::lines;
 /// A conversation and what it earned. It may come from a rollout or from a trajectory of our own.
 #[derive(Clone, Copy, Debug)]
 pub struct Example<'a> {
-    /// The task.
     pub task_id: &'a str,
     /// Names the conversation; no two of one task have the same.
     pub trial_id: &'a str,
-    /// The reward.
     pub reward: Option<f64>,
     /// The whole conversation: the prompt, then what followed.
     pub messages: &'a [Message],

@@ -36,7 +36,6 @@ pub(crate) fn id(object: &Object, key: &str) -> Option<String> {
     }
 }
 
-/// A number.
 pub(crate) fn number(object: &Object, key: &str) -> Option<f64> {
     object.get(key)?.as_f64().filter(|number| number.is_finite())
 }

@@ -24,10 +24,8 @@ const READY: &str = "READY";
 /// Status of an adapter that answers.
 const DEPLOYED: &str = "DEPLOYED";
 
-/// An adapter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adapter {
-    /// Id.
     pub id: String,
     /// Name for people.
     pub display_name: Option<String>,
@@ -133,12 +131,7 @@ pub enum OtherRecord {
         status: String,
     },
     /// A checkpoint of a training run.
-    Checkpoint {
-        /// The run.
-        run_id: String,
-        /// The step.
-        step: Option<u64>,
-    },
+    Checkpoint { run_id: String, step: Option<u64> },
     /// Nothing that was found.
     Nothing,
 }
@@ -148,14 +141,10 @@ pub enum OtherRecord {
 pub enum AdapterError {
     /// The model names an adapter already.
     #[error("the model {model:?} names an adapter already; give the base model alone, or no adapter")]
-    ModelHasAdapter {
-        /// The model.
-        model: String,
-    },
+    ModelHasAdapter { model: String },
     /// The id is of another kind.
     #[error("{id} is no deployed adapter: {}", Explained(record))]
     NotAnAdapter {
-        /// The id.
         id: String,
         /// What it is.
         record: OtherRecord,
@@ -184,14 +173,10 @@ pub enum AdapterError {
     },
     /// The id of a run is that of an adapter.
     #[error("{id} is an adapter and no training run; give it as --adapter-id")]
-    NotARun {
-        /// The id.
-        id: String,
-    },
+    NotARun { id: String },
     /// The run has no adapters.
     #[error("training run {run_id} has no adapters{}", RunState(status.as_deref()))]
     RunWithoutAdapters {
-        /// The run.
         run_id: String,
         /// Where it stands, if it exists.
         status: Option<String>,
@@ -199,7 +184,6 @@ pub enum AdapterError {
     /// The run has adapters, but none fits.
     #[error("training run {run_id} has no adapter that answers for {model}, step {step}; it has: {}", found.join(", "))]
     NoneFits {
-        /// The run.
         run_id: String,
         /// The model that was asked for.
         model: String,
@@ -216,7 +200,6 @@ pub enum AdapterError {
     Api(#[from] ApiError),
 }
 
-/// The model string of a base model with an adapter.
 pub fn compose(base_model: &str, adapter_id: &str) -> Result<String, AdapterError> {
     if base_model.contains(':') {
         return Err(AdapterError::ModelHasAdapter { model: base_model.to_owned() });

@@ -14,7 +14,6 @@ pub enum SecretsError {
     Name {
         /// Where it stands.
         place: String,
-        /// The name.
         name: String,
     },
     /// A variable that is not set.
@@ -22,7 +21,6 @@ pub enum SecretsError {
     Unset {
         /// Where it is asked for.
         place: String,
-        /// The name.
         name: String,
     },
     /// A line without `=`.
@@ -30,7 +28,6 @@ pub enum SecretsError {
     Line {
         /// The file.
         path: PathBuf,
-        /// The line.
         line: usize,
     },
     /// A file that cannot be read.

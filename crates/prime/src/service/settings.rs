@@ -72,7 +72,6 @@ pub enum SettingsError {
     /// A context that was never saved.
     #[error("there is no context `{name}`: {} does not exist; `prime config envs` lists the saved ones", path.display())]
     NoContext {
-        /// The name.
         name: String,
         /// Where its file would be.
         path: PathBuf,

@@ -33,7 +33,6 @@ const SAME: f64 = 1e-9;
 /// A task that is tried, with what its answers must earn.
 #[derive(Debug)]
 pub struct Trial {
-    /// The task.
     pub task_id: String,
     /// What the reference solution earns here; absent when there is none to play.
     pub reference: Option<f64>,
@@ -49,7 +48,6 @@ pub struct Trial {
 pub struct Verdict {
     /// Who played: `reference`, `nothing` or `model`.
     pub player: Player,
-    /// The task.
     pub task_id: String,
     /// The reward that the library gave.
     pub reward: Option<f64>,

@@ -45,7 +45,6 @@ pub struct Seat {
     pub max_tokens: u32,
 }
 
-/// What was loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Loaded {
     /// The class of the library that the environment is.
@@ -59,9 +58,7 @@ pub struct Loaded {
 pub struct Played {
     /// Who.
     pub player: Player,
-    /// The task.
     pub task_id: Option<String>,
-    /// The reward.
     pub reward: Option<f64>,
     /// What ended it.
     pub stop_condition: Option<String>,

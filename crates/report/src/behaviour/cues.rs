@@ -295,11 +295,9 @@ pub(crate) struct Cues {
     pub(crate) done: usize,
     /// Question marks at ends of sentences.
     pub(crate) questions: usize,
-    /// Equations.
     pub(crate) equations: usize,
     /// Lines of a numbered list.
     pub(crate) numbered: usize,
-    /// Words.
     pub(crate) words: usize,
 }
 

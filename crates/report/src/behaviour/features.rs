@@ -24,13 +24,11 @@ const MOST_FOLLOWED: usize = 1_000;
 /// What a trace shows. Turns are named by their own numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Features {
-    /// Turns in all.
     pub turns: usize,
     /// Assigned files that were read.
     pub inspected_files: InspectedFiles,
     /// Tools of the task that were used.
     pub used_tools: UsedTools,
-    /// Calls of tools.
     pub tool_calls: usize,
     /// Calls whose result is in the trace.
     pub tool_results: usize,
@@ -107,7 +105,6 @@ pub struct UsedTools {
     pub of: usize,
     /// Uses in all.
     pub calls: usize,
-    /// The turn of the first.
     pub first_turn: Option<u32>,
 }
 
@@ -116,7 +113,6 @@ pub struct UsedTools {
 pub struct ToolErrors {
     /// How many.
     pub count: usize,
-    /// The turn of the first.
     pub first_turn: Option<u32>,
     /// How many of each sort.
     pub by: IndexMap<Fault, usize>,
@@ -144,7 +140,6 @@ pub struct WroteOutput {
     pub wrote: bool,
     /// Calls that wrote it, as far as the trace shows.
     pub writes: usize,
-    /// The turn of the first.
     pub first_turn: Option<u32>,
     /// By the way they were made: `redirect`, `tee`, `python`, `write_file`, `submission` …
     pub by: IndexMap<&'static str, usize>,
@@ -364,7 +359,6 @@ fn writes(trace: &Trace, reading: &Reading<'_>, features: &mut Features) {
 /// A tool, its arguments and command; both streams and the exit code of its result.
 type Parts<'t> = (&'t str, &'t Value, Option<&'t str>, Option<(&'t str, &'t str, Option<i32>)>);
 
-/// A call and its result.
 #[derive(Clone, Copy)]
 struct Attempt<'t>(&'t Call, Option<&'t CallResult>);
 

@@ -29,7 +29,6 @@ impl Kind {
     pub const BY_PRECEDENCE: [Self; 4] =
         [Self::Verification, Self::Exploration, Self::Deliberation, Self::Execution];
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Execution => "execution",
@@ -39,7 +38,6 @@ impl Kind {
         }
     }
 
-    /// One letter for it.
     pub fn letter(self) -> char {
         match self {
             Self::Execution => 'E',
@@ -69,7 +67,6 @@ impl Kind {
 pub struct Label {
     /// The turn's number.
     pub turn_index: u32,
-    /// Its kind.
     #[serde(rename = "bond_type")]
     pub kind: Kind,
     /// From 0 to 1.

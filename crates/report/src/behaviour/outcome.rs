@@ -15,7 +15,6 @@ const LONGEST_JSON: usize = 1 << 20;
 pub(crate) enum Outcome {
     /// Nothing is known of its result.
     Unknown,
-    /// It worked.
     Worked,
     /// It did not.
     Failed(Fault),

@@ -28,9 +28,7 @@ pub(crate) enum Class {
     Python,
     /// Runs shell commands.
     Shell,
-    /// `find`.
     Find,
-    /// `tee`.
     Tee,
     /// Prints its arguments, or nothing.
     Say,

@@ -26,7 +26,6 @@ const NAME: usize = 100;
 const MOST_CALLS: usize = 8;
 const MOST_NAMES: usize = 20;
 
-/// One question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// Standing instructions.
@@ -154,7 +153,6 @@ fn task(trace: &Trace) -> Value {
     })
 }
 
-/// What is shown of a turn.
 fn shown(turn: &Turn) -> Map<String, Value> {
     let mut line = Map::new();
     line.insert("text".into(), cut(&turn.text, TEXT).into());

@@ -18,7 +18,6 @@ pub(crate) const LONGEST_VALUE: usize = 4_096;
 /// A command line as the commands in it, substitutions before the command that they are part of.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
-    /// The commands.
     pub(crate) commands: Vec<Command>,
     /// The texts of here-documents.
     pub(crate) bodies: Vec<String>,

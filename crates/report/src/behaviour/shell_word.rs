@@ -302,7 +302,6 @@ impl Lexed {
         self.others = all.collect();
     }
 
-    /// Its texts.
     pub(crate) fn texts(self) -> impl Iterator<Item = String> {
         std::iter::once(self.text).chain(self.others)
     }

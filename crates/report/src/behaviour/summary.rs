@@ -11,12 +11,9 @@ use super::structure::{Nearness, Reference, Transitions, as_f64, ratio};
 /// Labels and trials with less confidence are counted as uncertain.
 pub const LOW_CONFIDENCE: f64 = 0.75;
 
-/// One trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialBehaviour {
-    /// Which trial.
     pub trial_id: String,
-    /// Which task.
     pub task_id: String,
     /// What the verifier said.
     pub reward: Option<f64>,
@@ -60,7 +57,6 @@ pub struct Workflow {
     pub met_errors: Share,
     /// Recovered from one; of trials that had one.
     pub recovered: Share,
-    /// Wrote the output.
     pub wrote_output: Share,
     /// Read it back; of trials whose writes are in the trace.
     pub read_back: Share,
@@ -74,7 +70,6 @@ pub struct Workflow {
     pub accepted: Share,
     /// Got some reward.
     pub rewarded: Share,
-    /// Mean calls of tools.
     pub mean_tool_calls: Option<f64>,
     /// Mean calls that hand in.
     pub mean_submit_calls: Option<f64>,
@@ -85,9 +80,7 @@ pub struct Workflow {
 /// What many trials show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Trials in all.
     pub n_trials: usize,
-    /// Trials with a trace.
     pub trials_with_behavioral_trace: usize,
     /// Trials with at least one labelled turn.
     pub classified_trials: usize,
@@ -109,7 +102,6 @@ pub struct Summary {
     pub mean_normalized_edit_distance: Option<f64>,
     /// How sure the labels are.
     pub confidence: Confidence,
-    /// The trials.
     pub trials: Vec<TrialSummary>,
 }
 
@@ -118,7 +110,6 @@ pub struct Summary {
 pub struct Confidence {
     /// Who labelled.
     pub confidence_method: String,
-    /// Trials with a trace.
     pub trials_with_behavioral_trace: usize,
     /// Trials with at least one labelled turn.
     pub classified_trials: usize,
@@ -132,16 +123,12 @@ pub struct Confidence {
     pub low_confidence_turn_fraction: Option<f64>,
     /// Share of trials whose mean is below it.
     pub low_confidence_trial_fraction: Option<f64>,
-    /// The threshold.
     pub low_confidence_threshold: f64,
 }
 
-/// One trial of a summary.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrialSummary {
-    /// Which trial.
     pub trial_id: String,
-    /// Which task.
     pub task_id: String,
     /// What the verifier said.
     pub reward: Option<f64>,

@@ -28,7 +28,6 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The trial of a record.
     pub fn read(record: &TrialRecord, contents: &ContentStore) -> Self {
         Self {
             facts: TraceFacts::read(record, contents),

@@ -70,7 +70,6 @@ fn count(calls: u64) -> f64 {
     calls as f64
 }
 
-/// The table.
 pub(super) fn table(both: &Both<'_>) -> Vec<Metric> {
     let mut rows: Vec<Metric> = ROWS
         .into_iter()

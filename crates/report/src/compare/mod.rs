@@ -85,7 +85,6 @@ pub struct RewardChange {
     pub difference: Option<f64>,
     /// How far off it may be.
     pub interval: Option<Interval>,
-    /// Standard error.
     pub standard_error: Option<f64>,
     /// How likely a difference like this is without any, by flipping signs of tasks.
     pub permutation: Option<PermutationTest>,
@@ -109,11 +108,8 @@ pub struct McNemar {
 /// The comparison in parts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Breakdowns {
-    /// By difficulty.
     pub difficulty: Vec<Part>,
-    /// By family.
     pub family: Vec<Part>,
-    /// By task.
     pub task: Vec<Part>,
 }
 
@@ -132,7 +128,6 @@ pub struct Part {
     pub base_nonzero: usize,
     /// Trials of the second with any reward.
     pub other_nonzero: usize,
-    /// The difference.
     pub difference: Option<f64>,
     /// How far off it may be.
     pub interval: Option<Interval>,

@@ -43,7 +43,6 @@ impl VerdictKind {
 pub struct Verdict {
     /// In one word.
     pub kind: VerdictKind,
-    /// In one sentence.
     pub sentence: String,
 }
 

@@ -9,7 +9,6 @@ use super::text::clip;
 /// A report of one experiment or several.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Document {
-    /// Title.
     pub title: String,
     /// The program that made it, with its version.
     pub tool: String,
@@ -19,11 +18,8 @@ pub struct Document {
     pub pass_reward: f64,
     /// What a reader must know first, such as that some planned trials were not run.
     pub notes: Vec<String>,
-    /// The experiments.
     pub experiments: Vec<Experiment>,
-    /// The agents.
     pub agents: Vec<Agent>,
-    /// The tasks.
     pub tasks: Vec<Task>,
     /// Means of parts of the trials.
     pub groups: Vec<Group>,
@@ -37,10 +33,8 @@ pub struct Document {
     pub comparison: Option<Comparison>,
 }
 
-/// An experiment.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Experiment {
-    /// Its id.
     pub id: String,
     /// The dataset, as `NAME@VERSION`.
     pub dataset: Option<String>,
@@ -57,7 +51,6 @@ pub struct Experiment {
 pub struct Agent {
     /// Its name in the experiment.
     pub name: String,
-    /// The harness.
     pub harness: String,
     /// The model, if it has one.
     pub model: Option<String>,
@@ -91,14 +84,11 @@ pub struct Agent {
     pub seconds: Option<f64>,
 }
 
-/// A task.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Task {
-    /// Its id.
     pub id: String,
     /// Digest of its files, short.
     pub revision: String,
-    /// Discipline.
     pub discipline: String,
     /// How hard it is, if it says.
     pub difficulty: Option<String>,
@@ -168,7 +158,6 @@ pub struct Trial {
     pub stop: Option<String>,
     /// Turns of the model.
     pub turns: Option<u64>,
-    /// Calls of tools.
     pub tool_calls: Option<u64>,
     /// Calls of tools that failed.
     pub tool_errors: Option<u64>,
@@ -193,13 +182,11 @@ pub struct Trial {
 /// One part of an answer.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Field {
-    /// Its name.
     pub name: String,
     /// From 0 to 1.
     pub score: Option<f64>,
     /// Such as `correct`, `wrong` or `missing`.
     pub status: String,
-    /// What was expected.
     pub expected: String,
     /// What the answer says.
     pub got: String,
@@ -244,7 +231,6 @@ pub struct TraceEntry {
     pub text: Option<String>,
     /// What the model thought.
     pub reasoning: Option<String>,
-    /// Which tool.
     pub tool: Option<String>,
     /// Arguments of a tool call, as text.
     pub arguments: Option<String>,

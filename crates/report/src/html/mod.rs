@@ -75,7 +75,6 @@ pub struct Omitted {
 pub struct OmittedClass {
     /// The agent, by its place in the document.
     pub agent: usize,
-    /// The result.
     pub result: ResultClass,
     /// Traces that the report has.
     pub kept: usize,

@@ -59,7 +59,6 @@ impl Number {
         }))
     }
 
-    /// A count.
     #[expect(clippy::cast_precision_loss, reason = "the page has no other numbers")]
     pub(super) fn count(value: Option<u64>) -> Self {
         Self(value.map(|value| value as f64))

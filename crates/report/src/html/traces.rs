@@ -118,7 +118,6 @@ pub(super) fn text_length(trace: &Trace) -> u64 {
 
 /// Packs traces of a document.
 pub(super) struct Packer<'a> {
-    /// The document.
     pub(super) document: &'a Document,
     /// A text is this long at most.
     pub(super) text: usize,

@@ -38,7 +38,6 @@ impl Default for Goal {
 /// An experiment before it is run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Design {
-    /// Tasks.
     pub tasks: usize,
     /// Repetitions of each task by each agent.
     pub repetitions: usize,

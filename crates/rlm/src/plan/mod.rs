@@ -80,7 +80,6 @@ impl CallShape {
 pub struct Shape {
     /// Characters of the source.
     pub chars: u64,
-    /// Leaves.
     pub leaves: u64,
     /// Most characters of a leaf.
     pub leaf_chars: u64,
@@ -95,7 +94,6 @@ pub struct Shape {
 /// What calls amount to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Totals {
-    /// Calls.
     pub calls: u64,
     /// Least probability that a fact survives.
     pub accuracy: f64,
@@ -156,11 +154,9 @@ impl std::error::Error for Infeasible {}
 /// A source that a section is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// The section.
     pub section: &'a str,
     /// The label of the source.
     pub source: &'a str,
-    /// Its text.
     pub text: &'a str,
     /// What it is.
     pub form: Form,
@@ -175,7 +171,6 @@ pub struct PlanError(pub Vec<SourceError>);
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("section `{section}`, source `{origin}` of {chars} characters: {reason}")]
 pub struct SourceError {
-    /// The section.
     pub section: String,
     /// The label of the source.
     pub origin: String,

@@ -14,7 +14,6 @@ pub type Group = Range<usize>;
 /// How one source is read for one section.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SourceTree {
-    /// The section.
     pub section: String,
     /// The label of the source.
     pub source: String,

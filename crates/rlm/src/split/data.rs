@@ -2,7 +2,6 @@
 
 use super::{LINE, LOWEST_HEADING, PAGE, Place, ROW, Rank, Structure, Table};
 
-/// Whether a byte begins a character.
 fn begins_character(byte: u8) -> bool {
     byte & 0xc0 != 0x80
 }

@@ -30,7 +30,6 @@ pub enum Form {
     Csv,
     /// JSON, or a JSON value per line.
     Json,
-    /// TOML.
     Toml,
 }
 

@@ -83,7 +83,6 @@ pub struct Course<'a> {
     pub campaign: &'a Campaign,
     /// What all attempts share.
     pub shared: Arc<Shared>,
-    /// The trials.
     pub trials: Vec<PlannedTrial>,
     /// Their tasks.
     pub tasks: Arc<TaskCache>,

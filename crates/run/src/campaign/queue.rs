@@ -18,7 +18,6 @@ pub(super) struct Queue {
 pub struct Waiting {
     /// Its place among the trials of the run.
     pub trial: usize,
-    /// Which attempt.
     pub attempt: u32,
 }
 

@@ -31,7 +31,6 @@ pub type Observer = Arc<dyn Fn(&RunEvent) + Send + Sync>;
 
 /// What steps are carried out with.
 pub struct StepSetup {
-    /// The campaign.
     pub campaign: Campaign,
     /// What all attempts share; its plan is the experiment's own, without a task.
     pub shared: Shared,
@@ -66,7 +65,6 @@ pub struct Step {
     pub agents: Vec<Arc<PreparedAgent>>,
     /// Its tasks, in its order.
     pub tasks: Vec<Task>,
-    /// Its trials.
     pub trials: Vec<PlannedTrial>,
     /// Who pays.
     pub account: Account,

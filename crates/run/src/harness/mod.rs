@@ -47,7 +47,6 @@ use crate::workspace::Workspace;
 pub struct PreparedAgent {
     /// Its name in the experiment.
     pub name: String,
-    /// The harness.
     pub harness: Harness,
     /// The model, for harnesses that call one and for agents that may.
     pub model: Option<Model>,
@@ -66,7 +65,6 @@ pub struct PreparedAgent {
 pub struct AgentFile {
     /// Path below the project root.
     pub path: String,
-    /// Its content.
     pub content: Arc<[u8]>,
     /// Whether it may be run.
     pub executable: bool,
@@ -76,7 +74,6 @@ pub struct AgentFile {
 pub struct TrialContext {
     /// The task, without its verifier.
     pub task: Arc<PreparedTask>,
-    /// The agent.
     pub agent: Arc<PreparedAgent>,
     /// What chance is drawn from: the same for the same trial.
     pub seed: [u8; 32],
@@ -92,41 +89,28 @@ pub struct TrialContext {
     pub redactor: Arc<Redactor>,
     /// Where states of the workspace are kept, when they are asked for.
     pub snapshots: Option<ContentStore>,
-    pub(crate) opener: RoomOpener,
+    /// How the room is opened.
+    pub opener: RoomOpener,
+    pub state: TrialState,
+}
+
+/// What happens to a [`TrialContext`] while its harness works. Nothing is opened at first.
+pub struct TrialState {
     pub(crate) workspace: Option<Workspace>,
     pub(crate) system_prompt: Option<String>,
     pub(crate) setup_seconds: f64,
     pub(crate) clock: Clock,
 }
 
-/// What a [`TrialContext`] is made of.
-pub struct TrialSetup {
-    /// The task, without its verifier.
-    pub task: Arc<PreparedTask>,
-    /// The agent.
-    pub agent: Arc<PreparedAgent>,
-    /// What chance is drawn from.
-    pub seed: [u8; 32],
-    /// When the agent's time is up.
-    pub deadline: Instant,
-    /// Where events go.
-    pub trajectory: Trajectory,
-    /// On whose behalf models are called.
-    pub scope: Scope,
-    /// The gateway.
-    pub gateway: Gateway,
-    /// Keeps secrets out of what is written.
-    pub redactor: Arc<Redactor>,
-    /// Where states of the workspace are kept; none are kept without it.
-    pub snapshots: Option<ContentStore>,
-    /// How the room is opened.
-    pub opener: RoomOpener,
+impl TrialState {
+    pub fn new(deadline: Instant) -> Self {
+        Self { workspace: None, system_prompt: None, setup_seconds: 0.0, clock: Clock::new(deadline) }
+    }
 }
 
 /// How an agent's work ended, and what it said.
 #[derive(Debug)]
 pub struct Rollout {
-    /// How it ended.
     pub end: End,
     /// What it submitted as its answer.
     pub submitted: Option<Submitted>,
@@ -224,46 +208,26 @@ impl From<std::io::Error> for End {
 }
 
 impl TrialContext {
-    /// A context for one attempt. Nothing is opened yet.
-    pub fn new(setup: TrialSetup) -> Self {
-        Self {
-            task: setup.task,
-            agent: setup.agent,
-            seed: setup.seed,
-            deadline: setup.deadline,
-            trajectory: setup.trajectory,
-            scope: setup.scope,
-            gateway: setup.gateway,
-            redactor: setup.redactor,
-            snapshots: setup.snapshots,
-            opener: setup.opener,
-            workspace: None,
-            system_prompt: None,
-            setup_seconds: 0.0,
-            clock: Clock::new(setup.deadline),
-        }
-    }
-
     /// The room in use, if one was opened.
     pub fn opened(&self) -> Option<&Workspace> {
-        self.workspace.as_ref()
+        self.state.workspace.as_ref()
     }
 
     /// The room, opened and filled when it is first asked for. That takes nothing of the agent's time.
     pub async fn workspace(&mut self) -> Result<Workspace, End> {
-        if let Some(workspace) = &self.workspace {
+        if let Some(workspace) = &self.state.workspace {
             return Ok(workspace.clone());
         }
         let begun = Instant::now();
-        self.clock.stop();
+        self.state.clock.stop();
         let opened = self.opener.open(&self.task).await;
         let took = begun.elapsed();
-        self.setup_seconds += took.as_secs_f64();
+        self.state.setup_seconds += took.as_secs_f64();
         self.deadline += took;
         self.scope.deadline = self.scope.deadline.map(|deadline| deadline + took);
-        self.clock.go_on(self.deadline);
+        self.state.clock.go_on(self.deadline);
         let workspace = opened?;
-        self.workspace = Some(workspace.clone());
+        self.state.workspace = Some(workspace.clone());
         Ok(workspace)
     }
 
@@ -273,7 +237,7 @@ impl TrialContext {
             self.trajectory.system(text);
         }
         self.trajectory.user(prompt);
-        self.system_prompt = system_prompt;
+        self.state.system_prompt = system_prompt;
     }
 
     /// Calls the agent's model. What happens is in the trajectory before this returns.

@@ -206,7 +206,7 @@ async fn keep_state(context: &TrialContext) -> Option<aec_base::digest::Digest> 
     if !context.agent.parameters.snapshots {
         return None;
     }
-    let (store, workspace) = (context.snapshots.as_ref()?, context.workspace.as_ref()?);
+    let (store, workspace) = (context.snapshots.as_ref()?, context.state.workspace.as_ref()?);
     match snapshot::take(workspace, store, &context.redactor).await {
         Ok(digest) => Some(digest),
         Err(error) => {

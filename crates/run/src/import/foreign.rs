@@ -20,7 +20,6 @@ use crate::task::PreparedTask;
 
 /// What a reader found, before it is known whether it gets a record.
 pub trait Foreign: Sync {
-    /// What is known of it.
     fn trial(&self, tasks: &KnownTasks<'_>) -> ForeignTrial;
 
     /// Keeps the files that say what happened, and lists them. Only asked for what gets a record.
@@ -33,11 +32,9 @@ pub struct ForeignTrial {
     pub id: String,
     /// The rollout that it belongs to, where several rows can be one rollout.
     pub rollout: Option<RolloutKey>,
-    /// The task.
     pub task: TaskFacts,
     /// The task as it is here, if it is the one that was judged there; else why it is not.
     pub here: Result<Arc<PreparedTask>, &'static str>,
-    /// The agent.
     pub agent: ForeignAgent,
     /// The dataset that the task was taken from.
     pub dataset: Option<String>,
@@ -81,7 +78,6 @@ pub struct ForeignAgent {
     pub name: String,
     /// Its version.
     pub revision: Option<String>,
-    /// The model.
     pub model: Option<String>,
     /// How it was set.
     pub configuration: IndexMap<String, Value>,
@@ -115,11 +111,9 @@ impl Told {
 /// What an agent left, as far as it came along.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Left {
-    /// Its workspace.
     Workspace(PathBuf),
     /// Its words: an answer, and whether that is all that it did.
     Conversation {
-        /// The answer.
         answer: Option<Answer>,
         /// Whether it called tools that can change files of its workspace.
         is_touched: bool,

@@ -50,11 +50,9 @@ const TOLD: usize = 20;
 
 /// Where trials go, and what is known about them beforehand.
 pub struct ImportSetup<'a> {
-    /// The ledger.
     pub ledger: Ledger,
     /// The root of `jobs`.
     pub jobs: PathBuf,
-    /// The experiment.
     pub experiment: Name,
     /// What made the trials.
     pub origin: Origin,

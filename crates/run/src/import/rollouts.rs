@@ -24,7 +24,6 @@ pub struct RolloutKey {
     pub example: String,
     /// Which rollout of the example, from 0. Rows of verifiers do not say.
     pub number: Option<u32>,
-    /// The row.
     pub row: Row,
     /// Whether the row has an id of its own, which tells it from other rows.
     pub is_named: bool,

@@ -95,7 +95,6 @@ pub struct Build {
 /// When somebody who needs a service may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// It was started.
     Started,
     /// Its health check was passed.
     Healthy,

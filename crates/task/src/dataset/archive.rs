@@ -27,7 +27,6 @@ pub struct Limits {
     pub file: u64,
     /// Bytes of the manifest.
     pub manifest: u64,
-    /// Members.
     pub members: usize,
 }
 
@@ -42,7 +41,6 @@ pub const LIMITS: Limits = Limits {
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Packed {
-    /// Tasks.
     pub tasks: usize,
     /// Files of tasks.
     pub files: usize,

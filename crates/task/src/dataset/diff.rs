@@ -23,7 +23,6 @@ pub struct Difference {
 /// A task with different content in two datasets.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Changed {
-    /// Its id.
     pub task_id: String,
     /// Hash in the first.
     pub before: Digest,

@@ -21,9 +21,7 @@ pub(super) const HASHED_TASKS: usize = 8;
 /// What a dataset says of itself beside its tasks.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// Its name.
     pub name: Name,
-    /// Its version.
     pub version: Version,
     /// When it is made.
     pub created_at: Timestamp,

@@ -15,7 +15,6 @@ pub struct HashedFile {
     pub path: String,
     /// Whether its owner may execute it.
     pub executable: bool,
-    /// Digest of its content.
     pub content: Digest,
 }
 

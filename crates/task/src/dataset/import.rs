@@ -28,9 +28,7 @@ use crate::task::TASK_FILE;
 /// Where an archive goes.
 #[derive(Debug)]
 pub struct Destination<'a> {
-    /// The root of the project.
     pub project_root: &'a Path,
-    /// Its tasks.
     pub tasks_root: &'a Path,
     /// Its datasets.
     pub store: &'a Store,

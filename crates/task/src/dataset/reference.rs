@@ -12,7 +12,6 @@ use super::finding;
 /// A dataset by name, with or without a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetRef {
-    /// Its name.
     pub name: Name,
     /// Its version; the highest one when absent.
     pub version: Option<Version>,

@@ -16,11 +16,9 @@ const SPLIT: &[u8] = b"aec-bench split 1";
 /// With fewer families than this, tasks are split one by one: whole families would leave the shares to chance.
 pub const FEWEST_FAMILIES: usize = 5;
 
-/// A side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// To train on.
     Train,
     /// To evaluate on.
     Eval,
@@ -51,9 +49,7 @@ impl TrainShare {
 /// What a split needs to know of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its id.
     pub id: TaskId,
-    /// Its family, from [`family`].
     pub family: String,
 }
 

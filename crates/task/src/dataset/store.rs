@@ -180,9 +180,7 @@ struct TaskHead {
 /// A dataset's task ids, in the form the manifest has them.
 #[derive(Debug)]
 pub struct DatasetTasks {
-    /// The manifest.
     pub manifest: PathBuf,
-    /// Its version.
     pub version: Version,
     /// Ids with slashes or dots.
     pub task_ids: Vec<String>,

@@ -43,7 +43,6 @@ pub struct Verification {
 /// A task whose files are not those of the dataset.
 #[derive(Debug, Serialize)]
 pub struct Drifted {
-    /// Its id.
     pub task_id: TaskId,
     /// Its directory.
     pub task_path: String,
@@ -56,7 +55,6 @@ pub struct Drifted {
 /// A task that is not there or cannot be read.
 #[derive(Debug, Serialize)]
 pub struct Missing {
-    /// Its id.
     pub task_id: TaskId,
     /// Its directory.
     pub task_path: String,
@@ -65,7 +63,6 @@ pub struct Missing {
 /// A task of which the manifest says something else than its own file.
 #[derive(Debug, Serialize)]
 pub struct Relabelled {
-    /// Its id.
     pub task_id: TaskId,
     /// What differs: `domain`, `difficulty` or `tags`.
     pub fields: Vec<&'static str>,

@@ -32,7 +32,6 @@ pub trait Texts {
 /// What a task says about `rlm`.
 #[derive(Clone, Debug)]
 pub struct RlmFiles {
-    /// Its settings.
     pub settings: RlmSettings,
     /// The report to be filled, if the settings name one.
     pub report: Option<ReportTemplate>,
@@ -41,7 +40,6 @@ pub struct RlmFiles {
 /// What a task says about `lambda_rlm`.
 #[derive(Clone, Debug)]
 pub struct LambdaFiles {
-    /// Its settings.
     pub settings: LambdaSettings,
     /// The report to be written.
     pub report: ReportTemplate,

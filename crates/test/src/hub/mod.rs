@@ -29,11 +29,8 @@ const LARGEST_REQUEST: usize = 512 * 1024 * 1024;
 /// An answer before it is sent.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: u16,
-    /// Its headers.
     pub headers: Vec<(String, String)>,
-    /// Its body.
     pub body: String,
 }
 

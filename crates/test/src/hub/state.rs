@@ -11,15 +11,12 @@ use super::Answer;
 /// A request that the server got.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
-    /// Its method.
     pub method: String,
-    /// Its path.
     pub path: String,
     /// What follows the path.
     pub query: String,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
     pub body: Bytes,
 }
 
@@ -38,7 +35,6 @@ impl RecordedRequest {
 /// How a request fails.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// With an answer.
     Refused(Answer),
     /// Without: the connection is cut.
     Cut,
@@ -67,7 +63,6 @@ impl Failure {
         Self { request: request.to_owned(), times, outcome: Outcome::Cut }
     }
 
-    /// With a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         if let Outcome::Refused(answer) = &mut self.outcome {
@@ -100,7 +95,6 @@ impl fmt::Debug for Hook {
     }
 }
 
-/// A dataset.
 #[derive(Clone, Debug, Default)]
 pub struct Dataset {
     /// Whether only its owner sees it.

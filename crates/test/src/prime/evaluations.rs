@@ -36,7 +36,6 @@ pub struct HostedRun {
     pub statuses: Vec<String>,
     /// Lines of the log; each question shows one more.
     pub log: Vec<String>,
-    /// Its samples.
     pub samples: SampleSource,
     /// Questions about its status so far.
     pub questions: usize,

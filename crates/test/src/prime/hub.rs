@@ -7,7 +7,6 @@ use super::request::RecordedRequest;
 use super::state::StandInState;
 use crate::sha256;
 
-/// An environment.
 #[derive(Clone, Debug)]
 pub(super) struct Environment {
     pub(super) id: String,

@@ -7,15 +7,12 @@ use serde_json::Value;
 /// A request that the server got.
 #[derive(Clone, Debug)]
 pub struct RecordedRequest {
-    /// Method.
     pub method: String,
-    /// Path.
     pub path: String,
     /// Parameters in order.
     pub query: Vec<(String, String)>,
     /// Headers, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Body.
     pub body: Bytes,
 }
 
@@ -41,7 +38,6 @@ impl RecordedRequest {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

@@ -8,7 +8,6 @@ use super::state::{SharedTraining, StandInState};
 
 const TIME: &str = "2026-11-15T00:00:00Z";
 
-/// A training run.
 #[derive(Clone, Debug)]
 pub struct TrainingRun {
     /// What it was started with.

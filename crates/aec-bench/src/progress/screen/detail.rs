@@ -14,7 +14,6 @@ pub(crate) enum Kind {
     Head,
     /// What belongs to it.
     Body,
-    /// A fault.
     Fault,
 }
 

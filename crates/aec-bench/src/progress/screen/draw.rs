@@ -45,7 +45,6 @@ pub(crate) fn areas(view: &View) -> Areas {
     Areas { header, list, detail, keys }
 }
 
-/// Draws a frame.
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, view: &View) {
     let mut pen = Pen { buffer: frame.buffer_mut(), color: view.color };
     let areas = areas(view);

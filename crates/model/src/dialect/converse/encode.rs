@@ -20,7 +20,6 @@ const LIMIT_KEYS: [&str; 8] = [
     "inferenceConfig",
 ];
 
-/// The body.
 pub(super) fn encode_body(request: &Request, wire: &Wire) -> Map<String, Value> {
     let sampling = &request.sampling;
     let caching = Caching::of(wire);

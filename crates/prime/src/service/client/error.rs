@@ -111,7 +111,6 @@ pub enum ApiErrorKind {
     /// 5xx.
     #[error("the service has a problem of its own (status {status}); try again later{}", Said(detail))]
     Server {
-        /// The status.
         status: u16,
         /// How long the service wants to be left alone.
         retry_after: Option<Duration>,
@@ -121,7 +120,6 @@ pub enum ApiErrorKind {
     /// Any other refusal.
     #[error("refused with status {status}{}", Said(detail))]
     Refused {
-        /// The status.
         status: u16,
         /// What the service said.
         detail: String,
@@ -200,11 +198,6 @@ impl ApiError {
     /// Whether the thing asked for is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind, ApiErrorKind::NotFound { .. })
-    }
-
-    /// Whether the service limits the number of calls.
-    pub fn is_rate_limit(&self) -> bool {
-        matches!(self.kind, ApiErrorKind::RateLimited { .. })
     }
 
     /// How long the service wants to be left alone.

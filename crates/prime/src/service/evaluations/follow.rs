@@ -21,7 +21,6 @@ pub enum FollowEvent<'a> {
     Trouble {
         /// What it said.
         error: &'a ApiError,
-        /// The pause.
         pause: Duration,
     },
     /// The end of the log could not be read.
@@ -31,7 +30,6 @@ pub enum FollowEvent<'a> {
 /// How watching ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FollowEnd {
-    /// The evaluation ended.
     Ended(Box<Evaluation>),
     /// The caller had enough. The evaluation goes on.
     Left,

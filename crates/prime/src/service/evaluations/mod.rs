@@ -67,7 +67,6 @@ impl std::fmt::Display for EvaluationStatus {
 /// An evaluation as the service describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Id.
     pub id: String,
     /// Name given to it.
     pub name: Option<String>,
@@ -165,7 +164,6 @@ pub async fn start(client: &Client, evaluation: &HostedEvaluation) -> Result<Sta
     Ok(Started { ids })
 }
 
-/// One evaluation.
 pub async fn get(client: &Client, id: &str) -> Result<Evaluation, ApiError> {
     let id = segment("evaluation id", id)?;
     let raw = client.get(&["evaluations", id], &[]).await?;

@@ -53,7 +53,6 @@ pub struct HostedEvaluation {
     pub env_args: Map<String, Value>,
     /// Examples; -1 means all.
     pub num_examples: i64,
-    /// Rollouts of each example.
     pub rollouts_per_example: u32,
     /// Most tokens of an answer.
     pub max_tokens: Option<u32>,
@@ -201,7 +200,6 @@ pub struct EnvironmentArguments {
     pub split: Option<String>,
     /// Difficulties to keep.
     pub difficulties: Vec<String>,
-    /// Harness.
     pub harness: Option<String>,
     /// Number of examples that are loaded.
     pub num_examples: Option<i64>,

@@ -60,7 +60,6 @@ pub enum SamplesError {
         "page {page} of the samples repeats earlier ones, after {received} of {total}; the service cannot page"
     )]
     RepeatedPage {
-        /// The page.
         page: u64,
         /// Samples so far.
         received: u64,

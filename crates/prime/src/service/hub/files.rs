@@ -16,7 +16,6 @@ use super::package::PackageError;
 /// Most bytes that a package may have; everything is packed in memory.
 const LARGEST_PACKAGE: u64 = 1024 * 1024 * 1024;
 
-/// One file of a package.
 #[derive(Clone, Debug)]
 pub(crate) struct PackageFile {
     /// Path below the top of the package, with `/` between its parts.

@@ -70,7 +70,6 @@ pub struct PushOptions {
 /// A finished push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
-    /// Id of the environment.
     pub environment_id: String,
     /// Owner on the hub.
     pub owner: String,
@@ -221,9 +220,7 @@ fn is_team_id(text: &str) -> bool {
 /// An environment on the hub, `owner/name` with an optional `@version`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentName {
-    /// Owner.
     pub owner: String,
-    /// Name.
     pub name: String,
     /// Version, or the latest.
     pub version: Option<String>,
@@ -258,9 +255,7 @@ impl std::fmt::Display for EnvironmentName {
 pub struct EnvironmentDetails {
     /// Id, by which hosted evaluations name it.
     pub id: String,
-    /// Version.
     pub version: Option<String>,
-    /// Hash of its content.
     pub content_hash: Option<String>,
     /// Who can see it.
     pub visibility: Option<String>,
@@ -294,7 +289,6 @@ pub struct EnvironmentStatus {
     pub raw: Value,
 }
 
-/// Status of an environment.
 pub async fn status(client: &Client, name: &EnvironmentName) -> Result<EnvironmentStatus, ApiError> {
     let path = ["environmentshub", segment("owner", &name.owner)?, segment("name", &name.name)?, "status"];
     let raw = client.get(&path, &[]).await?;

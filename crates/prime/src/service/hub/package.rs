@@ -98,9 +98,7 @@ pub struct Package {
     pub name: String,
     /// Version in `pyproject.toml`.
     pub version: String,
-    /// Name of the wheel.
     pub wheel_name: String,
-    /// The wheel.
     pub wheel: Bytes,
     /// SHA-256 of the wheel.
     pub wheel_sha256: String,

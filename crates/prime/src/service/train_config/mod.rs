@@ -65,13 +65,11 @@ impl Default for DifficultyFiltering {
 pub struct TrainOptions {
     /// The environment, `owner/name`.
     pub environment: EnvironmentName,
-    /// The model.
     pub model: String,
     /// Slice of the tasks.
     pub split: String,
     /// Which tasks.
     pub difficulties: Difficulties,
-    /// Harness.
     pub harness: Option<String>,
     /// Examples of each view; all if absent.
     pub num_examples: Option<u32>,
@@ -79,7 +77,6 @@ pub struct TrainOptions {
     pub max_steps: u32,
     /// Rollouts of a step.
     pub batch_size: u32,
-    /// Rollouts of an example.
     pub rollouts_per_example: u32,
     /// Most tokens of an answer.
     pub max_tokens: u32,
@@ -137,18 +134,10 @@ pub enum TrainOptionsError {
     },
     /// A ratio that is not positive.
     #[error("the ratio of {difficulty} must be a positive number, not {ratio}")]
-    RatioRange {
-        /// The difficulty.
-        difficulty: String,
-        /// Its ratio.
-        ratio: f64,
-    },
+    RatioRange { difficulty: String, ratio: f64 },
     /// A difficulty that is given twice.
     #[error("the difficulty {difficulty} is given twice")]
-    Repeated {
-        /// The difficulty.
-        difficulty: String,
-    },
+    Repeated { difficulty: String },
     /// Something is empty.
     #[error("{what} must not be empty")]
     Empty {
@@ -164,7 +153,6 @@ pub enum TrainOptionsError {
     /// A batch that groups do not fill.
     #[error("--batch-size {batch_size} is not a multiple of --rollouts-per-example {rollouts}")]
     Batch {
-        /// Size of the batch.
         batch_size: u32,
         /// Size of a group.
         rollouts: u32,
@@ -174,7 +162,6 @@ pub enum TrainOptionsError {
     Fraction {
         /// Which number.
         what: &'static str,
-        /// Its value.
         value: f64,
     },
     /// Thresholds in the wrong order.

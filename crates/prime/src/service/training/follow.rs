@@ -33,7 +33,6 @@ pub enum TrainEvent<'a> {
     Trouble {
         /// What it said.
         error: &'a ApiError,
-        /// The pause.
         pause: Duration,
     },
 }

@@ -16,7 +16,6 @@ use crate::service::secrets::Secrets;
 /// A training run as the service describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Id.
     pub id: String,
     /// Name given to it.
     pub name: Option<String>,
@@ -59,9 +58,7 @@ impl Run {
 /// A checkpoint of a run. Models cannot be asked through it; see [`crate::service::adapters`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// Id.
     pub id: String,
-    /// Step.
     pub step: Option<u64>,
     /// State of its files.
     pub status: Option<String>,
@@ -69,7 +66,6 @@ pub struct Checkpoint {
     pub raw: Value,
 }
 
-/// A run that was started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartedRun {
     /// Id of the run.
@@ -104,10 +100,7 @@ pub enum TrainError {
     #[error(
         "the hub's check of {environment} failed, so that training would fail too; look at its actions page, or skip the check"
     )]
-    BrokenEnvironment {
-        /// The environment.
-        environment: String,
-    },
+    BrokenEnvironment { environment: String },
     /// The service has ended this kind of training.
     #[error(
         "Prime no longer starts shared LoRA training runs ([[env]] configurations); write one for prime-rl with \
@@ -233,7 +226,6 @@ pub async fn list(client: &Client, most: u64) -> Result<Vec<Run>, ApiError> {
     rows.into_iter().take(most).map(|row| Run::of(row, call)).collect()
 }
 
-/// Checkpoints of a run.
 pub async fn checkpoints(client: &Client, run_id: &str) -> Result<Vec<Checkpoint>, ApiError> {
     let id = segment("training run id", run_id)?;
     let mut answer = client.get(&["rft", "runs", id, "checkpoints"], &[]).await?;
@@ -256,14 +248,12 @@ pub async fn progress(client: &Client, run_id: &str) -> Result<Option<u64>, ApiE
     Ok(follow::latest_step(&answer))
 }
 
-/// Metrics of steps from `first_step` on.
 pub async fn metrics(client: &Client, run_id: &str, first_step: u64) -> Result<Vec<Value>, ApiError> {
     let id = segment("training run id", run_id)?;
     let answer = client.get(&["rft", "runs", id, "metrics"], &[("min_step", first_step.to_string())]).await?;
     Ok(answer.get("metrics").and_then(Value::as_array).cloned().unwrap_or_default())
 }
 
-/// Stops a run.
 pub async fn stop(client: &Client, run_id: &str) -> Result<Run, ApiError> {
     let id = segment("training run id", run_id)?;
     let answer = client.put(&["rft", "runs", id, "stop"]).await?;

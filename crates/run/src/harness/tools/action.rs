@@ -9,7 +9,6 @@ use crate::workspace::Workspace;
 
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are the arguments of the tools")]
 pub enum Action {
     Run {
         line: String,

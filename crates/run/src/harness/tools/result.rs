@@ -44,7 +44,6 @@ impl Ran {
         Self { stderr: complaint, exit_code: Some(1), is_error: true, ..Self::default() }
     }
 
-    /// An answer.
     pub(crate) fn submission(answer: Submitted) -> Self {
         Self { submitted: Some(answer), ..Self::said("the answer is handed in".to_owned()) }
     }

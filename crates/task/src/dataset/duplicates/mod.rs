@@ -20,7 +20,6 @@ use crate::task::Task;
 /// What an agent is given, as text.
 #[derive(Clone, Debug)]
 pub struct Prompt {
-    /// Id of the task.
     pub task_id: String,
     /// The instruction and the text of the files that come with it.
     pub text: String,

@@ -35,7 +35,6 @@ pub struct LambdaSettings {
     pub run: RunLimits,
 }
 
-/// `[planner]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlannerSettings {
@@ -63,7 +62,6 @@ impl Default for PlannerSettings {
     }
 }
 
-/// `[review]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Review {
@@ -81,7 +79,6 @@ impl Default for Review {
     }
 }
 
-/// `[execution]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LambdaExecution {
@@ -95,7 +92,6 @@ impl Default for LambdaExecution {
     }
 }
 
-/// `[guardrails]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LambdaGuardrails {

@@ -27,7 +27,6 @@ impl Overrides {
     }
 }
 
-/// Lowers a limit.
 fn lower<T: Ord + Copy + Default>(limit: &mut T, to: Option<T>) {
     if let Some(to) = to.filter(|to| *to > T::default()) {
         *limit = (*limit).min(to);

@@ -67,11 +67,9 @@ pub enum InputType {
     /// UTF-8 text.
     #[default]
     String,
-    /// JSON.
     Json,
     /// Rows with a header.
     Csv,
-    /// TOML.
     Toml,
     /// The bytes as they are.
     Bytes,
@@ -92,7 +90,6 @@ pub struct Input {
     pub description: String,
 }
 
-/// `[hints]`.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hints {
@@ -120,7 +117,6 @@ impl Default for Subcall {
     }
 }
 
-/// `[guardrails]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Guardrails {
@@ -157,7 +153,6 @@ impl Default for Guardrails {
     }
 }
 
-/// `[execution]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Execution {

@@ -91,7 +91,6 @@ pub enum GenerationMode {
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Field {
-    /// Its name.
     pub name: String,
     /// Its type, in the template's words.
     pub dtype: String,
