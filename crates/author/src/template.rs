@@ -10,6 +10,7 @@ use aec_base::file::{Links, ReadError, read_text};
 use aec_base::problem::Problem;
 use aec_base::text;
 use aec_task::long_documents::files::{self, LAMBDA_FILE, MAPPING_FILE, REPORT_FILE, RLM_FILE};
+use aec_task::search::TemplateSummary;
 use indexmap::IndexMap;
 use semver::Version;
 
@@ -327,6 +328,24 @@ fn collect(
                 files.insert(place, content);
             }
             Err(error) => problems.push(unreadable(&entry.path(), &error, FAMILY)),
+        }
+    }
+}
+
+impl From<&Template> for TemplateSummary {
+    fn from(template: &Template) -> Self {
+        Self {
+            name: template.path(),
+            description: template.description.clone(),
+            long_description: template.long_description.clone(),
+            discipline: template.discipline.clone(),
+            category: template.category.clone(),
+            standards: template.standards.clone(),
+            tags: template.tags.clone(),
+            path: match &template.origin {
+                Origin::Library => PathBuf::new(),
+                Origin::Directory(directory) => directory.clone(),
+            },
         }
     }
 }

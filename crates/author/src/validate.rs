@@ -49,7 +49,6 @@ pub struct TierReport {
     pub difficulty: String,
     /// What its prompts show.
     pub visibility_level: &'static str,
-    /// Instances that were made.
     pub instances: usize,
     /// What the medians of the answers earn on average.
     pub medians_earn: f64,

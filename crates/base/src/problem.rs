@@ -109,7 +109,6 @@ impl Problem {
         self
     }
 
-    /// With the file as a whole.
     #[must_use]
     pub fn in_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.file = Some(file.into());

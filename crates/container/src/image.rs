@@ -23,7 +23,6 @@ pub(crate) const ROOM_IMAGES: &str = "localhost/aec-bench/room";
 /// Changes when images are put together in another way.
 const FORMAT: &str = "1";
 
-/// What the image of a task is made from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TaskImage {
     /// The task's `environment/`.

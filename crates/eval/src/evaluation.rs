@@ -72,7 +72,6 @@ impl Lane {
     }
 }
 
-/// What an evaluation is made of.
 pub struct EvaluationSetup<'a> {
     /// Which evaluation of this run it is.
     pub number: usize,

@@ -84,7 +84,6 @@ pub struct Used {
     pub times: BTreeMap<(UsedFor, String), u32>,
     /// How many, by what for.
     pub supplied: BTreeMap<UsedFor, u64>,
-    /// Digests of all of them.
     pub revisions: HashSet<Digest>,
 }
 

@@ -49,7 +49,6 @@ pub struct View {
     /// The candidate that it began with.
     pub baseline: Name,
     pub best: Name,
-    /// The whole digest of the best.
     pub best_candidate: Digest,
     /// Candidates that were accepted.
     pub accepted: usize,
@@ -172,7 +171,6 @@ pub struct CycleView {
 pub struct CandidateView {
     /// How people name it.
     pub name: Name,
-    /// The whole digest.
     pub candidate: Digest,
     /// What it was made from.
     pub parents: Vec<Name>,
@@ -249,7 +247,6 @@ pub struct HoldoutView {
     pub baseline_mean: Option<f64>,
     /// Mean reward of the best.
     pub best_mean: Option<f64>,
-    /// Their difference.
     pub difference: Option<f64>,
     /// Lower end of its interval.
     pub low: Option<f64>,

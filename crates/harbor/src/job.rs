@@ -35,7 +35,6 @@ const NOTE_LIMIT: u64 = 64 * 1024 * 1024;
 /// Seconds beside a trial's own that a remote sandbox may live.
 const SPARE_SECONDS: f64 = 1800.0;
 
-/// What a job is made from.
 pub struct JobSetup<'a> {
     pub plan: &'a Plan,
     /// Its tasks, in its order.

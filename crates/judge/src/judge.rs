@@ -90,7 +90,6 @@ impl JudgeLimits {
     }
 }
 
-/// What the image of a task is made from.
 pub fn image_of(task: &Task) -> TaskImage {
     let environment = &task.environment;
     TaskImage {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aec_base::content::ContentStore;
 use aec_base::digest::Digest;
 use aec_base::name::Name;
 use aec_base::timestamp::Timestamp;
@@ -98,6 +99,24 @@ pub fn record(experiment: &str, trial: &str, attempt: u32) -> TrialRecord {
             artefacts: Vec::new(),
         },
     }
+}
+
+/// A scored record of the experiment `exp` with these files, whose contents are kept.
+///
+/// # Panics
+///
+/// When they cannot be kept.
+pub fn record_with(
+    contents: &ContentStore,
+    trial: &str,
+    attempt: u32,
+    files: &[(&str, &[u8])],
+) -> TrialRecord {
+    let artefact = |(path, content): &(&str, &[u8])| {
+        let digest = contents.put(content).unwrap_or_else(|error| panic!("{path}: {error}"));
+        Artefact { path: (*path).to_owned(), digest, size: content.len() as u64 }
+    };
+    TrialRecord { artefacts: files.iter().map(artefact).collect(), ..record("exp", trial, attempt) }
 }
 
 /// The same attempt with another outcome, which has a fault and no reward.

@@ -17,7 +17,6 @@ pub struct Swept {
     pub kept: usize,
     /// Contents that were removed.
     pub removed: usize,
-    /// Their bytes.
     pub bytes: u64,
 }
 

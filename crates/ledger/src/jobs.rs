@@ -129,14 +129,15 @@ fn copy(from: File, artefact: &Artefact, place: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::example;
 
     #[test]
     fn files_appear_whole_and_once() {
         let root = tempfile::tempdir().unwrap();
         let contents = ContentStore::new(root.path().join("store"));
         let jobs = root.path().join("jobs/exp");
-        let record = sample::record_with(&contents, "t1", 2, &[("workspace/output.md", b"42"), ("log", b"")]);
+        let record =
+            example::record_with(&contents, "t1", 2, &[("workspace/output.md", b"42"), ("log", b"")]);
         let place = materialise(&contents, &record, &jobs).unwrap();
         assert_eq!(place, jobs.join("t1.2"));
         assert_eq!(fs_err::read(place.join("workspace/output.md")).unwrap(), b"42");
@@ -151,7 +152,7 @@ mod tests {
     fn a_copy_is_checked() {
         let root = tempfile::tempdir().unwrap();
         let contents = ContentStore::new(root.path().join("store"));
-        let record = sample::record_with(&contents, "t1", 1, &[("a", b"beam")]);
+        let record = example::record_with(&contents, "t1", 1, &[("a", b"beam")]);
         let artefact = record.all_artefacts().next().unwrap();
         let from = || File::open(contents.path(artefact.digest)).unwrap();
         copy(from(), artefact, &root.path().join("a")).unwrap();
@@ -166,17 +167,17 @@ mod tests {
         let contents = ContentStore::new(root.path().join("store"));
         let jobs = root.path().join("jobs");
         for path in ["../out", "/etc/passwd", "a/../b", "", "a\u{1b}[2J", "a\\b", "a//b"] {
-            let record = sample::record_with(&contents, "t1", 1, &[("fine", b"x"), (path, b"y")]);
+            let record = example::record_with(&contents, "t1", 1, &[("fine", b"x"), (path, b"y")]);
             let error = materialise(&contents, &record, &jobs).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{path:?}");
             assert!(!jobs.join("t1").exists() && !error.to_string().contains('\u{1b}'));
         }
         for files in [[("a", b"x"), ("a", b"y")], [("a", b"x"), ("a/b", b"y")]] {
             let files = files.map(|(path, content)| (path, content.as_slice()));
-            let record = sample::record_with(&contents, "t1", 1, &files);
+            let record = example::record_with(&contents, "t1", 1, &files);
             assert!(materialise(&contents, &record, &jobs).is_err());
         }
-        let record = sample::record_with(&contents, "t1", 1, &[("a", b"beam")]);
+        let record = example::record_with(&contents, "t1", 1, &[("a", b"beam")]);
         let content = contents.path(digest::Digest::of(b"beam"));
         fs_err::remove_file(&content).unwrap();
         assert_eq!(materialise(&contents, &record, &jobs).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -19,8 +19,6 @@ pub mod package;
 pub mod read;
 pub mod record;
 pub mod repair;
-#[cfg(test)]
-mod sample;
 pub mod transcript;
 pub mod verify;
 pub mod writer;

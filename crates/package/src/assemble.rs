@@ -33,7 +33,6 @@ const WORKSPACE: &str = "/workspace/";
 #[derive(Debug)]
 pub struct Assembled {
     pub manifest: PackageManifest,
-    /// Contents by their digest.
     pub contents: BTreeMap<Digest, Arc<[u8]>>,
 }
 

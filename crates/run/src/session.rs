@@ -219,7 +219,6 @@ impl Session {
         write_atomic(&kept, plan.to_json().as_bytes())
     }
 
-    /// Says how it ended.
     pub fn end(&mut self, recorded: u64, stopped: Option<crate::event::StopReason>) -> io::Result<()> {
         self.file.ended_at = Some(Timestamp::now_in_milliseconds());
         self.file.recorded = Some(recorded);

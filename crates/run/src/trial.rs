@@ -66,7 +66,6 @@ pub struct Shared {
     pub control: Control,
 }
 
-/// An attempt to be made.
 pub(crate) struct Attempt {
     pub(crate) trial: PlannedTrial,
     pub(crate) number: u32,

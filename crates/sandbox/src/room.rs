@@ -145,7 +145,6 @@ pub trait Sandbox: Send {
 pub struct Stopper(Box<dyn Fn() + Send + Sync>);
 
 impl Stopper {
-    /// What is done to stop it.
     pub fn new(stop: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Box::new(stop))
     }

@@ -293,7 +293,6 @@ impl Frames {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole frame.
     pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         let rest = &self.buffer[self.at..];
         let Some(header) = rest.first_chunk::<HEADER>() else { return Ok(None) };

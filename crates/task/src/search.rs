@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::catalogue::SMALL_TASKS;
 use crate::task::Task;
 
-/// What a template says of itself.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateSummary {
     /// `discipline/name`.

@@ -52,7 +52,6 @@ pub fn check_all(root: &Path) -> Report {
     Report { tasks: check(&directories), problems }
 }
 
-/// Checks some tasks.
 pub fn check(directories: &[TaskDirectory]) -> Vec<TaskReport> {
     parallel::map(directories, SMALL_TASKS, |directory| TaskReport {
         id: directory.id.clone(),

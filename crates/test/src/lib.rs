@@ -16,6 +16,7 @@ pub mod podman;
 pub mod port;
 pub mod prime;
 pub mod running;
+pub mod stand_in;
 pub mod tree;
 pub mod venv;
 pub mod wait;

@@ -110,7 +110,6 @@ pub(crate) fn cost(view: &View) -> String {
 }
 
 impl Progress {
-    /// What a view says of it.
     pub(crate) fn of(view: &View) -> Self {
         let best_mean = best(view).and_then(|best| best.mean);
         Self {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::ReportFilterArguments;
+use super::ChosenTrials;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExportCommand {
@@ -16,17 +16,8 @@ pub(crate) enum ExportCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct TrainingDataArguments {
-    /// The experiment; several are taken together
-    #[arg(
-        long = "experiment-id",
-        short = 'e',
-        visible_alias = "experiment",
-        value_name = "EXP",
-        required = true
-    )]
-    pub(crate) experiments: Vec<String>,
     #[command(flatten)]
-    pub(crate) filter: ReportFilterArguments,
+    pub(crate) chosen: ChosenTrials,
     /// File to write
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,

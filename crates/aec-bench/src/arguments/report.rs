@@ -23,6 +23,22 @@ pub(crate) enum ReportCommand {
     Fields(ReportFieldsArguments),
 }
 
+/// Trials of experiments that must be named.
+#[derive(Debug, Args)]
+pub(crate) struct ChosenTrials {
+    /// The experiment; several are taken together
+    #[arg(
+        long = "experiment-id",
+        short = 'e',
+        visible_alias = "experiment",
+        value_name = "EXP",
+        required = true
+    )]
+    pub(crate) experiments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) filter: ReportFilterArguments,
+}
+
 /// What a report is about. Filters intersect; none of them can leave out what failed.
 #[derive(Debug, Args)]
 pub(crate) struct ReportFilterArguments {
@@ -63,17 +79,8 @@ pub(crate) enum UnitArgument {
 
 #[derive(Debug, Args)]
 pub(crate) struct EvaluateArguments {
-    /// The experiment; several are taken together
-    #[arg(
-        long = "experiment-id",
-        short = 'e',
-        visible_alias = "experiment",
-        value_name = "EXP",
-        required = true
-    )]
-    pub(crate) experiments: Vec<String>,
     #[command(flatten)]
-    pub(crate) filter: ReportFilterArguments,
+    pub(crate) chosen: ChosenTrials,
     /// What an interval takes to be alike
     #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
     pub(crate) unit: UnitArgument,
@@ -123,17 +130,8 @@ pub(crate) struct ReportLeaderboardArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportTracesArguments {
-    /// The experiment; several are taken together
-    #[arg(
-        long = "experiment-id",
-        short = 'e',
-        visible_alias = "experiment",
-        value_name = "EXP",
-        required = true
-    )]
-    pub(crate) experiments: Vec<String>,
     #[command(flatten)]
-    pub(crate) filter: ReportFilterArguments,
+    pub(crate) chosen: ChosenTrials,
     /// Quote what agents and their tools said; whoever reads it must not do what it says
     #[arg(long)]
     pub(crate) show_text: bool,
@@ -147,17 +145,8 @@ pub(crate) struct ReportTracesArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportBehavioralArguments {
-    /// The experiment; several are taken together
-    #[arg(
-        long = "experiment-id",
-        short = 'e',
-        visible_alias = "experiment",
-        value_name = "EXP",
-        required = true
-    )]
-    pub(crate) experiments: Vec<String>,
     #[command(flatten)]
-    pub(crate) filter: ReportFilterArguments,
+    pub(crate) chosen: ChosenTrials,
     /// Quote what agents and their tools said; whoever reads it must not do what it says
     #[arg(long)]
     pub(crate) show_text: bool,
@@ -201,17 +190,8 @@ pub(crate) struct ReportCompareArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportFieldsArguments {
-    /// The experiment; several are taken together
-    #[arg(
-        long = "experiment-id",
-        short = 'e',
-        visible_alias = "experiment",
-        value_name = "EXP",
-        required = true
-    )]
-    pub(crate) experiments: Vec<String>,
     #[command(flatten)]
-    pub(crate) filter: ReportFilterArguments,
+    pub(crate) chosen: ChosenTrials,
     /// Quote wrong answers; whoever reads them must not do what they say
     #[arg(long)]
     pub(crate) show_text: bool,

@@ -50,7 +50,7 @@ struct Bootstrap {
 }
 
 pub(crate) fn evaluate(context: &Context, arguments: &EvaluateArguments) -> Result<Outcome, Failure> {
-    let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     let floors = arguments.floors.as_ref().map(|path| read_floors(context, path)).transpose()?;
     let (selection, problems) = source.selection()?;
     let unit = Unit::from(arguments.unit);

@@ -70,7 +70,7 @@ fn export(
     arguments: &TrainingDataArguments,
     rows: impl Fn(&[Example<'_>]) -> Written,
 ) -> Result<Outcome, Failure> {
-    let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     let contents = source.ledger.contents();
     let ((read, problems), _) = ask(&source.project, &source.ledger, |index| {
         each_record(&source.ledger, index, &source.filter, |record| Conversation::read(record, &contents))

@@ -76,7 +76,7 @@ pub(crate) fn behavioral(
     context: &Context,
     arguments: &ReportBehavioralArguments,
 ) -> Result<Outcome, Failure> {
-    let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     source.selection()?;
     let (analysed, mut problems) = read(&source)?;
     let by_rules = behaviours(&analysed, |trial| trial.labels.clone());

@@ -20,7 +20,7 @@ struct Data {
 }
 
 pub(crate) fn fields(context: &Context, arguments: &ReportFieldsArguments) -> Result<Outcome, Failure> {
-    let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     source.selection()?;
     let ((marks, unread), mut problems) = ask(&source.project, &source.ledger, |index| {
         each_record(&source.ledger, index, &source.filter, Marks::of)

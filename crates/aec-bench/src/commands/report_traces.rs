@@ -13,7 +13,7 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 pub(crate) fn traces(context: &Context, arguments: &ReportTracesArguments) -> Result<Outcome, Failure> {
-    let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
     source.selection()?;
     let contents = source.ledger.contents();
     let quote = arguments.show_text;

@@ -250,16 +250,53 @@ fn carry_out(
     prepared: Prepared,
     trials: Vec<PlannedTrial>,
     how: &How<'_>,
-    mut options: Options,
+    options: Options,
     mode: Mode,
 ) -> Result<Outcome, Failure> {
-    let Prepared { project, plan, tasks, variables, mut problems, .. } = prepared;
+    let Prepared { project, plan, variables, .. } = &prepared;
+    let (plan_digest, variables) = (plan.digest, variables.clone());
+    let jobs = project.shown(&project.settings.path(Setting::Jobs)).to_path_buf();
+    let ledger = project.shown(&project.settings.path(Setting::Ledger)).to_path_buf();
+    let Performed { ended, session, problems } = perform(context, prepared, trials, how, options, mode)?;
+    let data = Data {
+        plan: plan_digest,
+        session,
+        duration_seconds: ended.duration.as_secs_f64(),
+        jobs,
+        ledger,
+        ended: &ended,
+    };
+    let outcome = Outcome::new(context.format, &data, || summary_text(&ended))?.problems(problems);
+    let outcome = variables_remark(outcome, &variables);
+    if let Some(worker) = how.worker {
+        return Ok(outcome.exit(worker.exit().unwrap_or_else(|| worker_exit(&ended))));
+    }
+    Ok(match ended.stopped {
+        Some(StopReason::Asked | StopReason::Insisted) => outcome.exit(Exit::Interrupted),
+        _ => outcome,
+    })
+}
+
+/// What came of a run.
+struct Performed {
+    ended: RunEnded,
+    session: String,
+    problems: Vec<Problem>,
+}
+
+fn perform(
+    context: &Context,
+    prepared: Prepared,
+    trials: Vec<PlannedTrial>,
+    how: &How<'_>,
+    mut options: Options,
+    mode: Mode,
+) -> Result<Performed, Failure> {
+    let Prepared { project, plan, tasks, mut problems, .. } = prepared;
     let harbor = match plan.conditions.backend {
         Backend::Harbor => Some(harbor::open(context, &project, &plan, &tasks, how.tape)?),
         Backend::Local | Backend::Docker | Backend::Modal => None,
     };
-    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    let jobs = project.settings.path(Setting::Jobs);
     let begun = begin(context, &project, &plan, &trials, how, &options, mode)?;
     let Begun { runtime, signals, campaign, past, mut progress, shared, control, client, problems: noticed } =
         begun;
@@ -294,27 +331,9 @@ fn carry_out(
     // A judge that nobody waits for any more ends with the program.
     runtime.shutdown_background();
     let (ended, more) = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
-    let found = found(&ended);
-    let exit = how.worker.map(|worker| worker.exit().unwrap_or_else(|| worker_exit(&ended)));
     problems.extend(more);
-    problems.extend(found);
-    let data = Data {
-        plan: plan.digest,
-        session,
-        duration_seconds: ended.duration.as_secs_f64(),
-        jobs: project.shown(&jobs).to_path_buf(),
-        ledger: project.shown(ledger.root()).to_path_buf(),
-        ended: &ended,
-    };
-    let outcome = Outcome::new(context.format, &data, || summary_text(&ended))?.problems(problems);
-    let outcome = variables_remark(outcome, &variables);
-    if let Some(exit) = exit {
-        return Ok(outcome.exit(exit));
-    }
-    Ok(match ended.stopped {
-        Some(StopReason::Asked | StopReason::Insisted) => outcome.exit(Exit::Interrupted),
-        _ => outcome,
-    })
+    problems.extend(found(&ended));
+    Ok(Performed { ended, session, problems })
 }
 
 /// Carries out a plan: Harbor makes the attempts, or this process does.
@@ -344,31 +363,15 @@ fn worker_exit(ended: &RunEnded) -> Exit {
 }
 
 /// Carries out a plan whose agents need no model, in the usual way.
-pub(crate) fn offline(
-    context: &Context,
-    prepared: Prepared,
-) -> Result<(RunEnded, Ledger, Vec<Problem>), Failure> {
-    let Prepared { project, plan, tasks, problems, .. } = prepared;
-    let ledger = Ledger::new(project.settings.path(Setting::Ledger));
-    let trials = plan.trials();
+pub(crate) fn offline(context: &Context, prepared: Prepared) -> Result<(RunEnded, Vec<Problem>), Failure> {
+    let trials = prepared.plan.trials();
     let terms = Terms { concurrency: Some(4), max_faults: Some(10), ..Terms::default() };
     let options = Options { terms, rerun: Rerun::default(), traces: false, cluster: None };
     let tape = TapeArguments::default();
     let how = How { tape: &tape, shard: None, extend: false, worker: None };
     let quiet = Mode::choose(Wanted { quiet: true, ..Wanted::default() });
-    let begun = begin(context, &project, &plan, &trials, &how, &options, quiet)?;
-    let Begun { runtime, signals, campaign, past, mut progress, shared, control, .. } = begun;
-    let work = Work { shared, tasks, trials, options };
-    let ended = runtime.block_on(async {
-        tokio::spawn(listen(signals, control));
-        execute(campaign, &past, work, None, &mut |event: &RunEvent| progress.on(event)).await
-    });
-    progress.finish();
-    // A judge that nobody waits for any more ends with the program.
-    runtime.shutdown_background();
-    let (ended, more) = ended.map_err(|problems| Failure { exit: Exit::Environment, problems })?;
-    let problems = problems.into_iter().chain(more).chain(found(&ended)).collect();
-    Ok((ended, ledger, problems))
+    let Performed { ended, problems, .. } = perform(context, prepared, trials, &how, options, quiet)?;
+    Ok((ended, problems))
 }
 
 /// Every signal asks once more; a third one ends the program at once.
@@ -382,7 +385,6 @@ pub(super) async fn listen(mut signals: Signals, control: Control) {
     std::process::exit(i32::from(Exit::Interrupted as u8));
 }
 
-/// What all attempts of a run share.
 /// The judge of a run. Where trials run in containers, their engine must answer.
 pub(super) fn judge(context: &Context, project: &Project, plan: &Plan) -> Result<Judge, Failure> {
     let containers = match plan.conditions.backend {

@@ -1,7 +1,6 @@
 //! `aec-bench search`.
 
 use aec_author::library::Library;
-use aec_author::template::{Origin, Template};
 use aec_base::settings::Setting;
 use aec_task::catalogue::Catalogue;
 use aec_task::search::{Hit, HitKind, TemplateSummary};
@@ -30,7 +29,11 @@ pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<O
         Vec::new()
     };
     let templates = if wanted(SearchKind::Template) {
-        Library::load(&[project.settings.path(Setting::Templates)]).templates.iter().map(summary).collect()
+        Library::load(&[project.settings.path(Setting::Templates)])
+            .templates
+            .iter()
+            .map(TemplateSummary::from)
+            .collect()
     } else {
         Vec::new()
     };
@@ -58,20 +61,4 @@ pub(crate) fn search(context: &Context, arguments: &SearchArguments) -> Result<O
         (total, shown) if shown < total => outcome.remark(format!("The best {shown} of {total} are shown.")),
         _ => outcome,
     })
-}
-
-fn summary(template: &Template) -> TemplateSummary {
-    TemplateSummary {
-        name: template.path(),
-        description: template.description.clone(),
-        long_description: template.long_description.clone(),
-        discipline: template.discipline.clone(),
-        category: template.category.clone(),
-        standards: template.standards.clone(),
-        tags: template.tags.clone(),
-        path: match &template.origin {
-            Origin::Library => std::path::PathBuf::new(),
-            Origin::Directory(directory) => directory.clone(),
-        },
-    }
 }

@@ -7,7 +7,7 @@ use crate::world::{World, rows};
 
 fn hub(world: &mut World) -> StandIn {
     let hub = world.runtime.block_on(StandIn::start()).unwrap();
-    world.env.set("HF_ENDPOINT", &hub.endpoint());
+    world.env.set("HF_ENDPOINT", &hub.base_url());
     world.env.set("HF_TOKEN", &hub.with(|state| state.token.clone()));
     hub
 }

@@ -17,7 +17,6 @@ use crate::config::{FAMILY, number};
 /// One value of a sweep, as what it changes.
 #[derive(Debug)]
 pub(super) enum Change {
-    /// Some option.
     Option(Box<EvalOptions>),
     /// Sampling parameters, which merge with those that are fixed.
     Sampling(Object),

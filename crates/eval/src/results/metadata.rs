@@ -81,7 +81,6 @@ pub struct Description {
     pub name: Option<String>,
     /// Whether examples are shuffled.
     pub shuffle: bool,
-    /// The seed with which they are.
     pub shuffle_seed: Option<i64>,
     /// What it costs.
     pub till: Till,
@@ -212,7 +211,6 @@ pub struct Metadata {
     /// Whether examples are shuffled.
     #[serde(deserialize_with = "or_empty")]
     pub shuffle: bool,
-    /// The seed with which they are.
     pub shuffle_seed: Option<i64>,
     /// What the tokens cost, over all sessions.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_known")]

@@ -105,12 +105,10 @@ impl Moments {
         self.count
     }
 
-    /// Their sum.
     pub fn sum(&self) -> f64 {
         self.sum.value()
     }
 
-    /// Their mean.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum.divided_by(self.count))
     }

@@ -24,7 +24,6 @@ const TORN_FILE: &str = "results.torn";
 pub struct OpenRun {
     /// Its directory.
     pub path: PathBuf,
-    /// What its metadata says.
     pub metadata: Metadata,
     /// Which rollouts have a row.
     pub present: Present,

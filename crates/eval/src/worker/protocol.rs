@@ -88,7 +88,6 @@ pub struct Tool {
 pub struct ModelCall {
     /// Number of the call within its worker.
     pub call: u64,
-    /// The job in which it is made.
     pub job: u64,
     /// The rollout of the job, where the environment lets it be known.
     #[serde(default)]

@@ -303,7 +303,7 @@ async fn redirects_stay_with_the_hub() {
     stage.hub.fail(within);
     stage.publish(Some("moved")).await.unwrap();
     let other = Stage::new().await;
-    let target = format!("{}/api/whoami-v2", other.hub.endpoint());
+    let target = format!("{}/api/whoami-v2", other.hub.base_url());
     stage.hub.fail(Failure::status("whoami", 302, 1).header("location", &target));
     assert_eq!(said(&stage.publish(Some("moved")).await.unwrap_err()).0, "R083");
     assert!(other.hub.calls().is_empty(), "the token was not carried to another address");

@@ -46,7 +46,7 @@ impl Stage {
     }
 
     fn account(&self) -> Account {
-        let endpoint = self.hub.endpoint();
+        let endpoint = self.hub.base_url();
         Account::load(Path::new("/nowhere"), |name| match name {
             "HF_TOKEN" => Some("hf_test_token".to_owned()),
             "HF_ENDPOINT" => Some(endpoint.clone()),

@@ -13,7 +13,7 @@ async fn an_evaluation_becomes_a_private_dataset_of_the_user() {
     let stage = Stage::new().await;
     let published = stage.publish(None).await.unwrap();
     assert_eq!(published.repository.to_string(), DEFAULT);
-    assert_eq!(published.page, format!("{}/datasets/{DEFAULT}", stage.hub.endpoint()));
+    assert_eq!(published.page, format!("{}/datasets/{DEFAULT}", stage.hub.base_url()));
     assert_eq!(published.commit.len(), 40);
     assert_eq!(published.commit_page, format!("{}/commit/{}", published.page, published.commit));
     assert_eq!((published.visibility, published.rows), (Visibility::Private, 6));

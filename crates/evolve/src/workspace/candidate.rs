@@ -27,7 +27,6 @@ pub struct Candidate {
     pub id: Digest,
     /// Every file.
     pub files: Files,
-    /// What the manifest says.
     pub manifest: Manifest,
     pub prompt: String,
     /// The skills, by name.

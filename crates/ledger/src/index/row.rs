@@ -158,7 +158,6 @@ impl Row {
         }
     }
 
-    /// The values of its own columns.
     pub(super) fn values(&self) -> [Value; COLUMNS.len()] {
         [
             text(self.experiment_id.as_str()),

@@ -210,7 +210,7 @@ mod tests {
     use aec_base::content::ContentStore;
 
     use super::*;
-    use crate::sample;
+    use crate::example;
 
     #[test]
     fn every_attempt_can_be_proved_whether_it_is_withheld_or_not() {
@@ -219,7 +219,7 @@ mod tests {
         let made = |withhold: &[&str]| {
             let mut tally = Tally::new(&Name::parse("exp").unwrap());
             for trial in ["a", "b", "c", "d", "e"] {
-                let record = sample::record_with(&contents, trial, 1, &[("log", trial.as_bytes())]);
+                let record = example::record_with(&contents, trial, 1, &[("log", trial.as_bytes())]);
                 let facts = Facts::of(&record, Digest::of(trial.as_bytes()), 1).unwrap();
                 if withhold.contains(&trial) {
                     let Attempt { trial_id, attempt, leaf, .. } = facts.attempt;
@@ -246,7 +246,7 @@ mod tests {
     fn a_leaf_is_what_the_document_says() {
         let directory = tempfile::tempdir().unwrap();
         let contents = ContentStore::new(directory.path());
-        let record = sample::record_with(&contents, "a", 2, &[("x", b"2"), ("y", b"1"), ("z", b"2")]);
+        let record = example::record_with(&contents, "a", 2, &[("x", b"2"), ("y", b"1"), ("z", b"2")]);
         let facts = Facts::of(&record, Digest::of(b"file"), 4).unwrap();
         let mut digests = [Digest::of(b"1"), Digest::of(b"2")];
         digests.sort();

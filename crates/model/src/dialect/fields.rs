@@ -115,6 +115,14 @@ impl Fields {
         self.map.retain(|_, value| !value.is_null());
         self.map
     }
+
+    /// The rest of an answer: what nobody took of it, of its blocks and of its usage.
+    pub(crate) fn rest_with(self, blocks: Vec<Value>, usage: Map<String, Value>) -> Map<String, Value> {
+        let mut rest = self.rest();
+        rest.extend((!blocks.is_empty()).then(|| ("blocks".to_owned(), blocks.into())));
+        rest.extend((!usage.is_empty()).then(|| ("usage".to_owned(), usage.into())));
+        rest
+    }
 }
 
 /// Adds what is not null; a later value replaces an earlier one.

@@ -32,7 +32,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// What to do with models that have no price where there is a budget in money.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unpriced {
-    /// Refuse them.
     #[default]
     Refuse,
     /// Let them pass: their tokens count, their money does not.

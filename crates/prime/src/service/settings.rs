@@ -65,10 +65,7 @@ pub enum SettingsError {
     },
     /// A context name that could leave the directory of contexts.
     #[error("{name:?} is no context name: only letters, digits, `_` and `-` are allowed")]
-    ContextName {
-        /// The name as given.
-        name: String,
-    },
+    ContextName { name: String },
     /// A context that was never saved.
     #[error("there is no context `{name}`: {} does not exist; `prime config envs` lists the saved ones", path.display())]
     NoContext {

@@ -47,7 +47,7 @@ async fn the_list_has_all_pages() {
     assert_eq!(all.len(), 236);
     assert_eq!(stand_in.requests().len(), 3);
     let offsets: Vec<_> =
-        stand_in.requests().iter().map(|request| request.parameter("offset").unwrap().to_owned()).collect();
+        stand_in.requests().iter().map(|request| request.parameter("offset").unwrap()).collect();
     assert_eq!(offsets, ["0", "100", "200"]);
 }
 

@@ -146,7 +146,7 @@ async fn the_key_does_not_follow_to_another_host() {
     assert!(other.requests().is_empty());
     stand_in.with(|state| state.failures = vec![redirect("/api/v1/user/whoami?again=1".to_owned(), 307)]);
     whoami(&client).await.unwrap();
-    assert_eq!(stand_in.requests().last().unwrap().parameter("again"), Some("1"));
+    assert_eq!(stand_in.requests().last().unwrap().parameter("again").as_deref(), Some("1"));
     let mut forever = redirect("/api/v1/user/whoami".to_owned(), 302);
     forever.times = 100;
     stand_in.with(|state| state.failures = vec![forever]);

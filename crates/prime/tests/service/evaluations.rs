@@ -171,5 +171,5 @@ async fn evaluations_are_listed() {
     assert_eq!((page.len(), page[0].id.as_str(), total), (1, "eval_2", 3));
     let request = stand_in.requests().pop().unwrap();
     assert_eq!(request.path, "/api/v1/evaluations/");
-    assert_eq!(request.parameter("environment_name"), Some("demo"));
+    assert_eq!(request.parameter("environment_name").as_deref(), Some("demo"));
 }

@@ -54,7 +54,7 @@ async fn all_pages_come_in_order() {
         assert_eq!(pages as u64, total.div_ceil(1000), "{total}");
     }
     let limits: Vec<_> =
-        stand_in.requests().iter().map(|request| request.parameter("limit").unwrap().to_owned()).collect();
+        stand_in.requests().iter().map(|request| request.parameter("limit").unwrap()).collect();
     assert!(limits.iter().all(|limit| limit == "1000"));
 }
 

@@ -84,7 +84,6 @@ pub struct Summary {
     pub trials_with_behavioral_trace: usize,
     /// Trials with at least one labelled turn.
     pub classified_trials: usize,
-    /// Trials that the reference is made of.
     pub reference_trial_count: usize,
     /// Mean labelled turns of the classified trials.
     pub mean_classified_turns: Option<f64>,
@@ -134,7 +133,6 @@ pub struct TrialSummary {
     pub reward: Option<f64>,
     /// Labelled turns.
     pub classified_turns: usize,
-    /// Their mean confidence.
     pub mean_turn_confidence: Option<f64>,
     /// Labelled turns by kind.
     pub bond_counts: IndexMap<&'static str, usize>,

@@ -29,7 +29,6 @@ const PROMPT: i64 = -1;
 /// Traces that are packed together.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// Their trials.
     pub(super) trials: Vec<usize>,
     /// How many of their texts were shortened.
     pub(super) shortened: usize,

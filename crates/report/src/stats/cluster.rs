@@ -9,9 +9,7 @@ use super::real;
 pub struct Cluster {
     /// Number of observations.
     pub count: usize,
-    /// Their sum.
     pub sum: f64,
-    /// The sum of their squares.
     pub sum_of_squares: f64,
 }
 

@@ -185,7 +185,6 @@ pub struct SourceError {
 pub struct Plan {
     /// The version of this form.
     pub schema_version: u32,
-    /// The settings it was made from.
     pub planner: PlannerSettings,
     /// What calls were expected to look like.
     pub call: CallShape,

@@ -84,7 +84,6 @@ pub struct Course<'a> {
     /// What all attempts share.
     pub shared: Arc<Shared>,
     pub trials: Vec<PlannedTrial>,
-    /// Their tasks.
     pub tasks: Arc<TaskCache>,
     /// How they are carried out.
     pub options: Options,

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use super::value::{Argv, Needs, Pairs, Pause, Ports, Published, Test, Text, Texts};
 
-/// The whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ComposeFile {

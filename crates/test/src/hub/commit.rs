@@ -7,16 +7,16 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Answer, RecordedRequest, StandInState};
+use super::{Answer, RecordedRequest, StandInState, refusal};
 use crate::sha256;
 
 /// Says for each file whether it is large.
 pub(super) fn preupload(state: &StandInState, id: &str, body: &Value) -> Answer {
     if !state.datasets.contains_key(id) {
-        return Answer::refusal(404, "Repository not found");
+        return refusal(404, "Repository not found");
     }
     let Some(files) = body.get("files").and_then(Value::as_array) else {
-        return Answer::refusal(400, "files must be a list");
+        return refusal(400, "files must be a list");
     };
     let mut answers = Vec::new();
     for file in files {
@@ -24,10 +24,10 @@ pub(super) fn preupload(state: &StandInState, id: &str, body: &Value) -> Answer 
         let size = file.get("size").and_then(Value::as_u64);
         let sample = file.get("sample").and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
         let (Some(path), Some(size), Some(sample)) = (path, size, sample) else {
-            return Answer::refusal(400, "a file needs path, size and sample");
+            return refusal(400, "a file needs path, size and sample");
         };
         if sample.len() as u64 != size.min(512) {
-            return Answer::refusal(400, "the sample must be the first 512 bytes");
+            return refusal(400, "the sample must be the first 512 bytes");
         }
         let mode = if size >= state.large_from { "lfs" } else { "regular" };
         answers.push(json!({"path": path, "uploadMode": mode, "shouldIgnore": false}));
@@ -38,10 +38,10 @@ pub(super) fn preupload(state: &StandInState, id: &str, body: &Value) -> Answer 
 /// Takes a commit.
 pub(super) fn commit(state: &mut StandInState, id: &str, request: &RecordedRequest) -> Answer {
     if request.header("content-type") != Some("application/x-ndjson") {
-        return Answer::refusal(415, "Content-Type must be application/x-ndjson");
+        return refusal(415, "Content-Type must be application/x-ndjson");
     }
     if !state.datasets.contains_key(id) {
-        return Answer::refusal(404, "Repository not found");
+        return refusal(404, "Repository not found");
     }
     match contents(state, &request.body) {
         Ok((summary, files)) => {
@@ -56,7 +56,7 @@ pub(super) fn commit(state: &mut StandInState, id: &str, request: &RecordedReque
                 "hookOutput": "",
             }))
         }
-        Err(reason) => Answer::refusal(400, &reason),
+        Err(reason) => refusal(400, &reason),
     }
 }
 

@@ -6,39 +6,8 @@ use std::fmt;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::Answer;
-
-/// A request that the server got.
-#[derive(Clone, Debug)]
-pub struct RecordedRequest {
-    pub method: String,
-    pub path: String,
-    /// What follows the path.
-    pub query: String,
-    /// Headers, names in lower case.
-    pub headers: Vec<(String, String)>,
-    pub body: Bytes,
-}
-
-impl RecordedRequest {
-    /// A header by its name in lower case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    /// The body as JSON, or null.
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_default()
-    }
-}
-
-/// How a request fails.
-#[derive(Clone, Debug)]
-pub enum Outcome {
-    Refused(Answer),
-    /// Without: the connection is cut.
-    Cut,
-}
+use super::{dispatch, refusal};
+use crate::stand_in::{Answer, Outcome, RecordedRequest, Service};
 
 /// A failure on demand.
 #[derive(Clone, Debug)]
@@ -54,7 +23,7 @@ pub struct Failure {
 impl Failure {
     /// Requests whose `METHOD path` contains `request` are refused.
     pub fn status(request: &str, status: u16, times: u32) -> Self {
-        let answer = Answer::refusal(status, &format!("failure {status} on demand"));
+        let answer = refusal(status, &format!("failure {status} on demand"));
         Self { request: request.to_owned(), times, outcome: Outcome::Refused(answer) }
     }
 
@@ -75,7 +44,7 @@ impl Failure {
     #[must_use]
     pub fn body(mut self, body: &str) -> Self {
         if let Outcome::Refused(answer) = &mut self.outcome {
-            body.clone_into(&mut answer.body);
+            answer.body = body.to_owned().into();
         }
         self
     }
@@ -142,7 +111,32 @@ pub struct StandInState {
 }
 
 impl StandInState {
-    pub(super) fn new(root: String) -> Self {
+    /// Makes a dataset.
+    pub(super) fn create(&mut self, body: &Value) -> Answer {
+        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (owner, name) = (text("organization"), text("name"));
+        let private = match text("visibility") {
+            "private" => true,
+            "public" => false,
+            _ => return refusal(400, "visibility must be private or public"),
+        } && !self.deaf_to_visibility;
+        if text("type") != "dataset" || name.is_empty() || name.len() > 96 || name.contains("--") {
+            return refusal(400, "Invalid repo name");
+        }
+        if owner != self.user && !self.organisations.iter().any(|known| known == owner) {
+            return refusal(403, "You don't have the rights to create a dataset under this namespace");
+        }
+        let id = format!("{owner}/{name}");
+        if self.datasets.contains_key(&id) || self.taken.contains(&id) {
+            return refusal(409, "You already created this dataset repo");
+        }
+        self.datasets.insert(id.clone(), Dataset { private, ..Dataset::default() });
+        Answer::json(&json!({"url": format!("{}/datasets/{id}", self.root)}))
+    }
+}
+
+impl Service for StandInState {
+    fn new(root: String) -> Self {
         Self {
             token: "hf_test_token".to_owned(),
             user: "tester".to_owned(),
@@ -163,46 +157,23 @@ impl StandInState {
         }
     }
 
-    /// Makes a dataset.
-    pub(super) fn create(&mut self, body: &Value) -> Answer {
-        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (owner, name) = (text("organization"), text("name"));
-        let private = match text("visibility") {
-            "private" => true,
-            "public" => false,
-            _ => return Answer::refusal(400, "visibility must be private or public"),
-        } && !self.deaf_to_visibility;
-        if text("type") != "dataset" || name.is_empty() || name.len() > 96 || name.contains("--") {
-            return Answer::refusal(400, "Invalid repo name");
-        }
-        if owner != self.user && !self.organisations.iter().any(|known| known == owner) {
-            return Answer::refusal(
-                403,
-                "You don't have the rights to create a dataset under this namespace",
-            );
-        }
-        let id = format!("{owner}/{name}");
-        if self.datasets.contains_key(&id) || self.taken.contains(&id) {
-            return Answer::refusal(409, "You already created this dataset repo");
-        }
-        self.datasets.insert(id.clone(), Dataset { private, ..Dataset::default() });
-        Answer::json(&json!({"url": format!("{}/datasets/{id}", self.root)}))
+    fn requests(&mut self) -> &mut Vec<RecordedRequest> {
+        &mut self.requests
     }
 
-    /// Lets happen what a test wants to happen now.
-    pub(super) fn run_hooks(&mut self, request: &RecordedRequest) {
-        let shown = format!("{} {}", request.method, request.path);
+    /// Lets happen what a test wants to happen now, which may be a failure.
+    fn arrive(&mut self, request: &RecordedRequest) -> Option<Outcome> {
+        let shown = request.shown();
         for hook in self.hooks.extract_if(.., |hook| shown.contains(&hook.request)) {
             (hook.run)();
         }
-    }
-
-    /// The failure that a request meets, if one is due.
-    pub(super) fn take_failure(&mut self, request: &RecordedRequest) -> Option<Outcome> {
-        let shown = format!("{} {}", request.method, request.path);
         let due =
             self.failures.iter_mut().find(|failure| failure.times > 0 && shown.contains(&failure.request))?;
         due.times -= 1;
         Some(due.outcome.clone())
+    }
+
+    fn answer(&mut self, request: &RecordedRequest) -> Answer {
+        dispatch(self, request)
     }
 }

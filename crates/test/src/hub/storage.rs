@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
-use super::{Answer, RecordedRequest, StandInState};
+use super::{Answer, RecordedRequest, StandInState, refusal};
 use crate::sha256;
 
 /// What addresses of the storage carry in place of a token.
@@ -12,17 +12,17 @@ const SIGNATURE: &str = "signature=s3cret";
 /// The protocol of large files: `batch` and `verify`.
 pub(super) fn protocol(state: &mut StandInState, request: &RecordedRequest, id: &str, step: &str) -> Answer {
     if !state.datasets.contains_key(id) {
-        return Answer::refusal(404, "Repository not found");
+        return refusal(404, "Repository not found");
     }
     let body = request.json();
     if step == "verify" {
         return verify(state, &body);
     }
     if request.header("content-type") != Some("application/vnd.git-lfs+json") {
-        return Answer::refusal(415, "Content-Type must be application/vnd.git-lfs+json");
+        return refusal(415, "Content-Type must be application/vnd.git-lfs+json");
     }
     if step != "batch" || body.get("operation").and_then(Value::as_str) != Some("upload") {
-        return Answer::refusal(400, "expected a batch of uploads");
+        return refusal(400, "expected a batch of uploads");
     }
     let objects = body.get("objects").and_then(Value::as_array).cloned().unwrap_or_default();
     let objects: Vec<Value> = objects.iter().map(|object| place(state, id, object)).collect();
@@ -61,21 +61,21 @@ fn verify(state: &mut StandInState, body: &Value) -> Answer {
             state.verified.insert(oid);
             Answer::json(&json!({}))
         }
-        _ => Answer::refusal(404, "Object not found"),
+        _ => refusal(404, "Object not found"),
     }
 }
 
 /// The storage, which knows signatures and no tokens.
 pub(super) fn answer(state: &mut StandInState, request: &RecordedRequest, path: &[&str]) -> Answer {
     if request.header("authorization").is_some() {
-        return Answer::refusal(400, "the storage is no place for a token");
+        return refusal(400, "the storage is no place for a token");
     }
     if request.query != SIGNATURE {
-        return Answer::refusal(403, "signature missing");
+        return refusal(403, "signature missing");
     }
     let length = request.header("content-length").and_then(|text| text.parse().ok());
     if length != Some(request.body.len()) {
-        return Answer::refusal(411, "the length must be known in advance");
+        return refusal(411, "the length must be known in advance");
     }
     match (request.method.as_str(), path) {
         ("PUT", ["whole", oid]) => keep(state, oid, request.body.clone()),
@@ -88,13 +88,13 @@ pub(super) fn answer(state: &mut StandInState, request: &RecordedRequest, path: 
             answer
         }
         ("POST", ["complete", oid]) => complete(state, oid, &request.json()),
-        _ => Answer::refusal(404, "Not Found"),
+        _ => refusal(404, "Not Found"),
     }
 }
 
 fn keep(state: &mut StandInState, oid: &str, content: Bytes) -> Answer {
     if sha256(&content) != oid {
-        return Answer::refusal(400, "the content does not have this digest");
+        return refusal(400, "the content does not have this digest");
     }
     state.objects.insert(oid.to_owned(), content);
     Answer::json(&json!({}))
@@ -102,18 +102,18 @@ fn keep(state: &mut StandInState, oid: &str, content: Bytes) -> Answer {
 
 fn complete(state: &mut StandInState, oid: &str, body: &Value) -> Answer {
     if body.get("oid").and_then(Value::as_str) != Some(oid) {
-        return Answer::refusal(400, "wrong oid");
+        return refusal(400, "wrong oid");
     }
     let mut whole = BytesMut::new();
     let parts = body.get("parts").and_then(Value::as_array).cloned().unwrap_or_default();
     for (part, expected) in parts.iter().zip(1..) {
         let number = part.get("partNumber").and_then(Value::as_u64).unwrap_or_default();
         let Some(content) = state.parts.get(&(oid.to_owned(), number)).filter(|_| number == expected) else {
-            return Answer::refusal(400, "parts are missing or out of order");
+            return refusal(400, "parts are missing or out of order");
         };
         let etag = format!("\"{}\"", sha256(content));
         if part.get("etag").and_then(Value::as_str) != Some(&etag) {
-            return Answer::refusal(400, "wrong etag");
+            return refusal(400, "wrong etag");
         }
         whole.extend_from_slice(content);
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::request::RecordedRequest;
+use super::answer;
 use super::state::StandInState;
+use crate::stand_in::{Answer, RecordedRequest};
 
 /// Where samples come from.
 #[derive(Clone)]
@@ -133,20 +133,20 @@ pub(super) fn answer(
                 run.questions += 1;
                 Answer::json(&run.describe(id, &root))
             }
-            None => Answer::refusal(404, "Evaluation not found"),
+            None => answer::refusal(404, "Evaluation not found"),
         },
         ("GET", [id, "samples"]) => match state.evaluations.get(*id) {
             Some(run) => samples(id, run, request),
-            None => Answer::refusal(404, "Evaluation not found"),
+            None => answer::refusal(404, "Evaluation not found"),
         },
-        _ => Answer::refusal(404, "Not Found"),
+        _ => answer::refusal(404, "Not Found"),
     }
 }
 
 fn samples(id: &str, run: &HostedRun, request: &RecordedRequest) -> Answer {
     let (page, limit) = (request.number("page", 1), request.number("limit", 100));
     if page < 1 || !(1..=1000).contains(&limit) {
-        return Answer::invalid(&["limit"], "page must be at least 1 and limit from 1 to 1000");
+        return answer::invalid(&["limit"], "page must be at least 1 and limit from 1 to 1000");
     }
     match &run.samples {
         SampleSource::Scripted(script) => Answer::json(&script(page, limit)),
@@ -179,33 +179,33 @@ pub(super) fn answer_hosted(
         ("POST", []) => create(state, request),
         ("GET", [id, "logs"]) => match state.evaluations.get(*id) {
             Some(run) => Answer::json(&json!({"logs": run.log()})),
-            None => Answer::refusal(404, "Evaluation not found"),
+            None => answer::refusal(404, "Evaluation not found"),
         },
         ("PATCH", [id, "cancel"]) => match state.evaluations.get_mut(*id) {
             Some(run) => {
                 run.statuses = vec!["CANCELLED".to_owned()];
                 Answer::json(&json!({"message": "cancelled"}))
             }
-            None => Answer::refusal(404, "Evaluation not found"),
+            None => answer::refusal(404, "Evaluation not found"),
         },
-        _ => Answer::refusal(404, "Not Found"),
+        _ => answer::refusal(404, "Not Found"),
     }
 }
 
 fn create(state: &mut StandInState, request: &RecordedRequest) -> Answer {
     let body = request.json();
     let Some(environments) = body["environment_ids"].as_array().filter(|list| !list.is_empty()) else {
-        return Answer::invalid(&["environment_ids"], "Field required");
+        return answer::invalid(&["environment_ids"], "Field required");
     };
     if !body["inference_model"].is_string() {
-        return Answer::invalid(&["inference_model"], "Field required");
+        return answer::invalid(&["inference_model"], "Field required");
     }
     if !body["eval_config"]["num_examples"].is_i64() {
-        return Answer::invalid(&["eval_config", "num_examples"], "Input should be a valid integer");
+        return answer::invalid(&["eval_config", "num_examples"], "Input should be a valid integer");
     }
     for environment in environments {
         if !state.environments.iter().any(|known| environment.as_str() == Some(&known.id)) {
-            return Answer::refusal(404, "Environment not found");
+            return answer::refusal(404, "Environment not found");
         }
     }
     let mut ids = Vec::new();

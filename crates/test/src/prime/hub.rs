@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::request::RecordedRequest;
+use super::answer;
 use super::state::StandInState;
 use crate::sha256;
+use crate::stand_in::{Answer, RecordedRequest};
 
 #[derive(Clone, Debug)]
 pub(super) struct Environment {
@@ -63,39 +63,39 @@ pub(super) fn answer(
         ("GET", [owner, name, "status"]) => status(state, owner, name),
         ("GET", [owner, name, version]) if version.starts_with('@') => {
             match state.environments.iter().find(|known| known.owner == *owner && known.name == *name) {
-                Some(environment) => Answer::data(&details(environment)),
-                None => Answer::refusal(404, "Environment not found"),
+                Some(environment) => answer::data(&details(environment)),
+                None => answer::refusal(404, "Environment not found"),
             }
         }
-        _ => Answer::refusal(404, "Not Found"),
+        _ => answer::refusal(404, "Not Found"),
     }
 }
 
 fn resolve(state: &mut StandInState, request: &RecordedRequest) -> Answer {
     let body = request.json();
     let text = |key: &str| body.get(key).and_then(Value::as_str);
-    let Some(name) = text("name") else { return Answer::invalid(&["name"], "Field required") };
+    let Some(name) = text("name") else { return answer::invalid(&["name"], "Field required") };
     let user = state.user.get("slug").and_then(Value::as_str);
     let Some(owner) =
         ["owner_slug", "team_slug", "team_id"].iter().find_map(|key| text(key)).or(user).map(str::to_owned)
     else {
-        return Answer::refusal(400, "Your profile is missing a username");
+        return answer::refusal(400, "Your profile is missing a username");
     };
     let visibility = text("visibility").unwrap_or("PRIVATE");
     let (id, created) = state.resolve(&owner, name, visibility);
-    Answer::data(&json!({"id": id, "created": created, "owner": {"name": owner, "type": "user"}}))
+    answer::data(&json!({"id": id, "created": created, "owner": {"name": owner, "type": "user"}}))
 }
 
 fn announce(state: &mut StandInState, request: &RecordedRequest, id: &str, collection: &str) -> Answer {
     let body = request.json();
     for field in ["content_hash", "filename", "sha256", "semantic_version", "metadata"] {
         if body.get(field).is_none() {
-            return Answer::invalid(&[field], "Field required");
+            return answer::invalid(&[field], "Field required");
         }
     }
     let root = state.root.clone();
     let Some(environment) = state.environments.iter_mut().find(|known| known.id == id) else {
-        return Answer::refusal(404, "Environment not found");
+        return answer::refusal(404, "Environment not found");
     };
     let same = |file: &&UploadedFile| {
         file.collection == collection
@@ -105,9 +105,9 @@ fn announce(state: &mut StandInState, request: &RecordedRequest, id: &str, colle
     let id_key = if collection == "wheels" { "wheel_id" } else { "version_id" };
     if let Some(file) = environment.files.iter().find(same) {
         if collection == "wheels" {
-            return Answer::data(&json!({id_key: file.id, "upload_url": null}));
+            return answer::data(&json!({id_key: file.id, "upload_url": null}));
         }
-        return Answer::refusal(409, "A version with this content hash already exists");
+        return answer::refusal(409, "A version with this content hash already exists");
     }
     let file_id = format!("{}{}", &collection[..2], environment.files.len() + 1);
     let file_name = body["filename"].as_str().unwrap_or_default();
@@ -120,7 +120,7 @@ fn announce(state: &mut StandInState, request: &RecordedRequest, id: &str, colle
         key,
         finalized: false,
     });
-    Answer::data(&json!({id_key: file_id, "upload_url": upload_url}))
+    answer::data(&json!({id_key: file_id, "upload_url": upload_url}))
 }
 
 fn finalize(state: &mut StandInState, id: &str, collection: &str, file_id: &str) -> Answer {
@@ -129,28 +129,28 @@ fn finalize(state: &mut StandInState, id: &str, collection: &str, file_id: &str)
     let file = environment.and_then(|environment| {
         environment.files.iter_mut().find(|file| file.id == file_id && file.collection == collection)
     });
-    let Some(file) = file else { return Answer::refusal(404, "Upload not found") };
-    let Some(bytes) = storage.get(&file.key) else { return Answer::refusal(400, "Nothing was uploaded") };
+    let Some(file) = file else { return answer::refusal(404, "Upload not found") };
+    let Some(bytes) = storage.get(&file.key) else { return answer::refusal(400, "Nothing was uploaded") };
     let hash = sha256(bytes);
     if file.announced["sha256"] != json!(hash) {
-        return Answer::invalid(&["sha256"], "does not match what was uploaded");
+        return answer::invalid(&["sha256"], "does not match what was uploaded");
     }
     let size = file.announced.get("size").and_then(Value::as_u64);
     if size.is_some_and(|size| size != bytes.len() as u64) {
-        return Answer::invalid(&["size"], "does not match what was uploaded");
+        return answer::invalid(&["size"], "does not match what was uploaded");
     }
     file.finalized = true;
-    Answer::data(&json!({"success": true, "message": "finalized"}))
+    answer::data(&json!({"success": true, "message": "finalized"}))
 }
 
 fn status(state: &StandInState, owner: &str, name: &str) -> Answer {
     let Some(environment) =
         state.environments.iter().find(|known| known.owner == owner && known.name == name)
     else {
-        return Answer::refusal(404, "Environment not found");
+        return answer::refusal(404, "Environment not found");
     };
     let latest = environment.latest();
-    Answer::data(&json!({
+    answer::data(&json!({
         "latest_version": {"semantic_version": latest["semantic_version"], "content_hash": latest["content_hash"]},
         "action": {"status": state.environment_action},
         "visibility": environment.visibility,
@@ -181,17 +181,17 @@ impl Environment {
 /// Storage, where the signature in the address is the permission and the key must not be sent.
 pub(super) fn storage(state: &mut StandInState, request: &RecordedRequest, name: &str) -> Answer {
     if request.header("authorization").is_some() {
-        return Answer::refusal(400, "Only one auth mechanism allowed");
+        return answer::refusal(400, "Only one auth mechanism allowed");
     }
     match request.method.as_str() {
         "PUT" => {
             state.storage.insert(name.to_owned(), request.body.clone());
-            Answer::bytes(bytes::Bytes::new())
+            answer::bytes(bytes::Bytes::new())
         }
         "GET" => match state.storage.get(name) {
-            Some(bytes) => Answer::bytes(bytes.clone()),
-            None => Answer::refusal(404, "Not Found"),
+            Some(bytes) => answer::bytes(bytes.clone()),
+            None => answer::refusal(404, "Not Found"),
         },
-        _ => Answer::refusal(405, "Method Not Allowed"),
+        _ => answer::refusal(405, "Method Not Allowed"),
     }
 }

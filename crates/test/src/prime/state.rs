@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::dispatch;
 use super::evaluations::HostedRun;
 use super::hub::Environment;
-use super::request::RecordedRequest;
 use super::training::TrainingRun;
+use crate::stand_in::{Answer, Outcome, RecordedRequest, Service};
 
 /// Whether shared training can be started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,19 @@ pub struct StandInState {
 }
 
 impl StandInState {
-    pub(super) fn new(root: String) -> Self {
+    /// Content of what was uploaded under a file name.
+    pub fn stored(&self, file_name: &str) -> Option<&Bytes> {
+        self.storage.iter().find(|(key, _)| key.ends_with(file_name)).map(|(_, bytes)| bytes)
+    }
+
+    /// Makes an environment that can be evaluated without a push.
+    pub fn add_environment(&mut self, owner: &str, name: &str) -> String {
+        self.resolve(owner, name, "PRIVATE").0
+    }
+}
+
+impl Service for StandInState {
+    fn new(root: String) -> Self {
         let price = json!({"input_usd_per_mtok": 0.1, "output_usd_per_mtok": 0.2});
         Self {
             key: "pit_test_key".to_owned(),
@@ -99,18 +111,11 @@ impl StandInState {
         }
     }
 
-    /// Content of what was uploaded under a file name.
-    pub fn stored(&self, file_name: &str) -> Option<&Bytes> {
-        self.storage.iter().find(|(key, _)| key.ends_with(file_name)).map(|(_, bytes)| bytes)
+    fn requests(&mut self) -> &mut Vec<RecordedRequest> {
+        &mut self.requests
     }
 
-    /// Makes an environment that can be evaluated without a push.
-    pub fn add_environment(&mut self, owner: &str, name: &str) -> String {
-        self.resolve(owner, name, "PRIVATE").0
-    }
-
-    /// The failure that a request meets, if one is due.
-    pub(super) fn take_failure(&mut self, request: &RecordedRequest) -> Option<Answer> {
+    fn arrive(&mut self, request: &RecordedRequest) -> Option<Outcome> {
         let due = self.failures.iter_mut().find(|failure| {
             failure.times > 0
                 && request.path.contains(&failure.path)
@@ -126,6 +131,10 @@ impl StandInState {
         if answer.headers.iter().all(|(name, _)| name != "content-type") {
             answer.headers.push(("content-type".to_owned(), "application/json".to_owned()));
         }
-        Some(answer)
+        Some(Outcome::Refused(answer))
+    }
+
+    fn answer(&mut self, request: &RecordedRequest) -> Answer {
+        dispatch(self, request)
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
-use super::request::RecordedRequest;
+use super::answer;
 use super::state::{SharedTraining, StandInState};
+use crate::stand_in::{Answer, RecordedRequest};
 
 const TIME: &str = "2026-11-15T00:00:00Z";
 
@@ -72,7 +72,7 @@ pub(super) fn answer(
         ("GET", ["adapters", id]) => {
             match state.adapters.iter().find(|adapter| adapter["id"].as_str() == Some(*id)) {
                 Some(adapter) => Answer::json(&json!({"adapter": adapter})),
-                None => Answer::refusal(404, "Adapter not found"),
+                None => answer::refusal(404, "Adapter not found"),
             }
         }
         ("GET", ["deployable-models"]) => Answer::json(&json!({"models": ["Qwen/Qwen3.5-4B"]})),
@@ -87,9 +87,9 @@ pub(super) fn answer(
         ("POST", ["runs"]) => create_shared(state, request),
         (_, ["runs", id, rest @ ..]) => match state.runs.get_mut(*id) {
             Some(run) => of_run(id, run, request, method, rest),
-            None => Answer::refusal(404, "Run not found"),
+            None => answer::refusal(404, "Run not found"),
         },
-        _ => Answer::refusal(404, "Not Found"),
+        _ => answer::refusal(404, "Not Found"),
     }
 }
 
@@ -104,14 +104,14 @@ fn adapters(state: &StandInState, request: &RecordedRequest) -> Answer {
 
 fn create_shared(state: &mut StandInState, request: &RecordedRequest) -> Answer {
     if state.shared_training == SharedTraining::Retired {
-        return Answer::refusal(410, "Shared LoRA training no longer accepts new runs");
+        return answer::refusal(410, "Shared LoRA training no longer accepts new runs");
     }
     let body = request.json();
     if !body["model"]["name"].is_string() {
-        return Answer::invalid(&["model", "name"], "Field required");
+        return answer::invalid(&["model", "name"], "Field required");
     }
     if body["environments"].as_array().is_none_or(Vec::is_empty) {
-        return Answer::invalid(&["environments"], "List should have at least 1 item");
+        return answer::invalid(&["environments"], "List should have at least 1 item");
     }
     let id = format!("run_{}", state.runs.len() + 1);
     let run = TrainingRun::new(body, false);
@@ -123,7 +123,7 @@ fn create_shared(state: &mut StandInState, request: &RecordedRequest) -> Answer 
 pub(super) fn create_dedicated(state: &mut StandInState, request: &RecordedRequest) -> Answer {
     let body = request.json();
     if !body["config"].is_object() {
-        return Answer::invalid(&["config"], "Field required");
+        return answer::invalid(&["config"], "Field required");
     }
     let id = format!("run_{}", state.runs.len() + 1);
     let mut run = TrainingRun::new(body.clone(), true);
@@ -167,6 +167,6 @@ fn of_run(id: &str, run: &mut TrainingRun, request: &RecordedRequest, method: &s
                 (1..=run.questions).map(|step| format!("step {step} reward 0.3\n")).collect();
             Answer::json(&json!({"logs": lines.concat()}))
         }
-        _ => Answer::refusal(404, "Not Found"),
+        _ => answer::refusal(404, "Not Found"),
     }
 }

@@ -54,7 +54,6 @@ const SECTIONS: [(&str, &str); 8] = [
     ("audits", "Audits"),
 ];
 
-/// The whole page.
 pub(crate) fn frame(project: &str, page: &Page) -> String {
     let mut html = Html::default();
     html.raw("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")

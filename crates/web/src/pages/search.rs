@@ -1,6 +1,5 @@
 //! Everything that has a name, by words or by the beginning of an id.
 
-use aec_author::template::Template;
 use aec_ledger::index::Filter;
 use aec_task::dataset::store::Store;
 use aec_task::search::{HitKind, TemplateSummary, search};
@@ -97,7 +96,7 @@ fn datasets(site: &Site, query: &str) -> Vec<Vec<Cell>> {
 
 fn files(site: &Site, query: &str) -> Vec<Vec<Cell>> {
     let (catalogue, library) = (site.catalogue(), site.library());
-    let templates: Vec<TemplateSummary> = library.templates.iter().map(summary).collect();
+    let templates: Vec<TemplateSummary> = library.templates.iter().map(TemplateSummary::from).collect();
     let hits = search(query, &catalogue.tasks, &templates);
     let of = |kind: HitKind| hits.iter().filter(move |hit| hit.kind == kind).take(HITS);
     of(HitKind::Task)
@@ -107,17 +106,4 @@ fn files(site: &Site, query: &str) -> Vec<Vec<Cell>> {
             row("template", href, hit.name.clone(), hit.summary.clone())
         }))
         .collect()
-}
-
-fn summary(template: &Template) -> TemplateSummary {
-    TemplateSummary {
-        name: template.path(),
-        description: template.description.clone(),
-        long_description: template.long_description.clone(),
-        discipline: template.discipline.clone(),
-        category: template.category.clone(),
-        standards: template.standards.clone(),
-        tags: template.tags.clone(),
-        path: std::path::PathBuf::new(),
-    }
 }

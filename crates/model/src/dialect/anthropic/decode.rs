@@ -33,13 +33,7 @@ pub(crate) fn decode_message(message: Value) -> Result<Reply, Failure> {
         Some(usage) => decode_usage(usage)?,
         None => (None, Map::new()),
     };
-    let mut extra = fields.rest();
-    if !leftover.is_empty() {
-        extra.insert("blocks".to_owned(), leftover.into());
-    }
-    if !more_usage.is_empty() {
-        extra.insert("usage".to_owned(), more_usage.into());
-    }
+    let extra = fields.rest_with(leftover, more_usage);
     Ok(Reply { parts, stop, usage, model, id, extra })
 }
 

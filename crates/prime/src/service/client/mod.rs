@@ -243,7 +243,6 @@ impl Message {
         Ok(answer.body)
     }
 
-    /// What content says.
     fn value(&self, content: &[u8]) -> Result<Value, ApiError> {
         serde_json::from_slice(content).map(unwrapped).map_err(|error| {
             let reason = format!("not JSON (line {}, column {})", error.line(), error.column());

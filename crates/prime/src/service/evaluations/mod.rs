@@ -68,7 +68,6 @@ impl std::fmt::Display for EvaluationStatus {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     pub id: String,
-    /// Name given to it.
     pub name: Option<String>,
     /// Where it stands.
     pub status: EvaluationStatus,

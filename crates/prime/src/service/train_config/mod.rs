@@ -84,7 +84,6 @@ pub struct TrainOptions {
     pub eval_interval: u32,
     /// Examples of an evaluation.
     pub eval_num_examples: u32,
-    /// Rollouts of each of them.
     pub eval_rollouts_per_example: u32,
     /// Whether the model is evaluated before training.
     pub eval_base_model: bool,

@@ -17,7 +17,6 @@ use crate::service::secrets::Secrets;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub id: String,
-    /// Name given to it.
     pub name: Option<String>,
     /// Where it stands: `QUEUED`, `PENDING`, `RUNNING`, `COMPLETED`, `FAILED`, `STOPPED` or `PAUSED`.
     pub status: String,

@@ -95,7 +95,6 @@ impl Record {
         }
     }
 
-    /// Calls that were made.
     pub(super) fn calls(&self) -> u32 {
         self.state().calls
     }

@@ -51,7 +51,6 @@ pub(super) struct Setup {
     pub(super) inputs: Vec<Input>,
     /// Whether there is a report to fill.
     pub(super) report: bool,
-    /// Whether there is an advisor.
     pub(super) advisor: bool,
 }
 

@@ -18,7 +18,6 @@ const MOST: usize = 8;
 pub(crate) struct Images {
     /// As the model gets them.
     pub(crate) parts: Vec<Part>,
-    /// Their paths.
     pub(crate) paths: Vec<String>,
     /// Why others are not shown.
     pub(crate) remarks: Vec<String>,

@@ -127,7 +127,6 @@ impl Toolset {
         Self { offers: offers.into(), declared }
     }
 
-    /// Their names.
     pub fn names(&self) -> Vec<&str> {
         self.offers.iter().map(|tool| tool.name.as_str()).collect()
     }

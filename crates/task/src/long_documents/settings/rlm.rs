@@ -71,7 +71,6 @@ pub enum InputType {
     /// Rows with a header.
     Csv,
     Toml,
-    /// The bytes as they are.
     Bytes,
 }
 
