@@ -36,6 +36,9 @@ const GROUP: usize = 256;
 /// The row or sample as it came.
 const SAMPLE_FILE: &str = "prime_sample.json";
 
+/// The harness of runs on a user's machine, which are known by the names of their directories.
+pub const SAVED: &str = "verifiers";
+
 /// Takes the rows of a run group by group, so that memory does not depend on what they hold.
 pub struct Rollouts<'a, 'b> {
     importer: &'a mut Importer<'b>,
@@ -107,6 +110,12 @@ pub fn refused(problem: &RowProblem) -> Problem {
     match problem.kind {
         ProblemKind::Torn => told.fix("the other rows were taken; finish the evaluation and import it again"),
         _ => told.fix("the other rows were taken"),
+    }
+}
+
+impl Sample<'_> {
+    fn as_it_came(&self) -> String {
+        String::from_utf8_lossy(&self.raw).into_owned()
     }
 }
 
@@ -186,9 +195,13 @@ impl Foreign for Sample<'_> {
         let keep = |name: &str, text: String| keep(format!("workspace/{name}"), text, bench);
         Ok(vec![
             keep(CONVERSATION_FILE, conversation_lines(&self.rollout.messages))?,
-            keep(SAMPLE_FILE, String::from_utf8_lossy(&self.raw).into_owned())?,
+            keep(SAMPLE_FILE, self.as_it_came())?,
             keep(TRAJECTORY_FILE, transcript::lines(&events(&self.rollout)))?,
         ])
+    }
+
+    fn original(&self) -> Option<(String, String)> {
+        (self.adapter == SAVED).then(|| (format!("workspace/{SAMPLE_FILE}"), self.as_it_came()))
     }
 }
 

@@ -12,7 +12,7 @@ use aec_harbor::import as harbor;
 use aec_harbor::result::{Job, is_job};
 use aec_judge::judge::Judge;
 use aec_ledger::layout::Ledger;
-use aec_prime::import::{Rollouts, refused};
+use aec_prime::import::{Rollouts, SAVED, refused};
 use aec_prime::rollouts::reader::{Source, open};
 use aec_prime::rollouts::run::Run;
 use aec_run::import::{FAMILY, ImportError, ImportSetup, Imported, Importer, Origin};
@@ -101,7 +101,7 @@ pub(crate) fn saved(path: &Path) -> Origin {
         .collect();
     names.reverse();
     let id = Name::nearest(&names.join("-")).as_str().to_owned();
-    Origin { adapter: "verifiers", name: id.clone(), id }
+    Origin { adapter: SAVED, name: id.clone(), id }
 }
 
 /// Opens saved rollouts.
@@ -144,7 +144,7 @@ pub(crate) fn outcome(context: &Context, importer: Importer<'_>, about: About) -
         format!(
             "{experiment}  {found} found: {} added, {attempts} further attempts, {skipped} here already, {doubled} doubled, \
              {refused} unreadable, {unfinished} without a result\n\
-             judged again: {} agree, {} disagree, {} could not be\n",
+             judged again: {} agree, {} disagree, {} not judged\n",
             count(imported.imported, "trial"),
             verification.agree,
             verification.disagree,

@@ -178,7 +178,9 @@ pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
         count => format!(", {count} without a known cost"),
     };
     let counts = format!("{}: {}", text::count(totals.count, noun), outcomes.join(", "));
-    format!("{counts}{mean}; ${:.4}{unknown}", totals.cost_usd)
+    // A trial is its last attempt; what earlier ones cost is in `runs status` and in all attempts.
+    let of = if noun == "trial" { " in last attempts" } else { "" };
+    format!("{counts}{mean}; ${:.4}{of}{unknown}", totals.cost_usd)
 }
 
 /// A number, or a dash when there is none.

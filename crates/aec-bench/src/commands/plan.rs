@@ -269,7 +269,8 @@ impl Preview {
             Some(ceiling) => format!("Cost at most: {ceiling}\n"),
             None => "Cost at most: no bound\n".to_owned(),
         });
-        for ceiling in self.cost_ceilings.iter().filter(|ceiling| ceiling.at_most.is_none()) {
+        let unbounded = |ceiling: &&Ceiling| self.cost_ceiling.is_none() && ceiling.at_most.is_none();
+        for ceiling in self.cost_ceilings.iter().filter(unbounded) {
             text.push_str(&format!("  {}: {}\n", ceiling.agent, ceiling.why.unwrap_or_default()));
         }
         for forecast in &self.forecasts {

@@ -9,14 +9,23 @@ pub(crate) const UNKNOWN: &str = "—";
 
 /// Money, rounded up: cents, or two figures of less than a cent.
 pub(crate) fn money(amount: MicroDollars) -> String {
+    money_by(amount, u64::div_ceil)
+}
+
+/// Money that may still be spent, rounded down: nobody is promised what is not there.
+pub(crate) fn money_left(amount: MicroDollars) -> String {
+    money_by(amount, |micro, unit| micro / unit)
+}
+
+fn money_by(amount: MicroDollars, rounded: fn(u64, u64) -> u64) -> String {
     match amount.0 {
         0 => "$0.00".to_owned(),
         micro @ 1..=99 => format!("$0.{micro:06}"),
-        micro @ 100..=9_900 => format!("$0.{:04}", micro.div_ceil(100)),
-        micro => {
-            let cents = micro.div_ceil(10_000);
-            format!("${}.{:02}", grouped(cents / 100), cents % 100)
-        }
+        micro @ 100..=9_900 => format!("$0.{:04}", rounded(micro, 100)),
+        micro => match rounded(micro, 10_000) {
+            0 => format!("$0.{:04}", rounded(micro, 100)),
+            cents => format!("${}.{:02}", grouped(cents / 100), cents % 100),
+        },
     }
 }
 
@@ -110,6 +119,15 @@ pub(crate) fn bar(share: f64, cells: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn money_that_is_left_is_rounded_down() {
+        let shown = |micro| money_left(MicroDollars(micro));
+        assert_eq!(
+            [0, 99, 101, 3_650, 9_901, 10_000, 13_900, 429_999].map(shown),
+            ["$0.00", "$0.000099", "$0.0001", "$0.0036", "$0.0099", "$0.01", "$0.01", "$0.42"]
+        );
+    }
 
     #[test]
     fn money_is_rounded_up() {

@@ -6,7 +6,7 @@ use aec_judge::verdict::Outcome;
 use aec_run::event::{RunStarted, StopReason, TrialRef};
 use aec_run::tally::AgentTally;
 
-use super::figures::{UNKNOWN, grouped, guess, many, money, rate, span};
+use super::figures::{UNKNOWN, grouped, guess, many, money, money_left, rate, span};
 use super::state::{Ended, State};
 
 /// `120/500 trials`.
@@ -109,7 +109,8 @@ pub(crate) fn start(started: &RunStarted) -> String {
         grouped(started.concurrency as u64),
     );
     if let Some(most) = started.max_cost {
-        text.push_str(&format!(", at most {}", money(most)));
+        let more = if started.done_before > 0 || started.interrupted > 0 { " more" } else { "" };
+        text.push_str(&format!(", at most {}{more}", money_left(most)));
     }
     if started.interrupted > 0 {
         text.push_str(&format!(", {} left over by a killed session", many(started.interrupted, "attempt")));

@@ -2,7 +2,7 @@
 
 use aec_base::text::printable;
 use aec_judge::verdict::Outcome;
-use aec_run::event::RunEnded;
+use aec_run::event::{RunEnded, StopReason};
 use aec_run::tally::AgentTally;
 
 use super::figures::{UNKNOWN, grouped, many, money, span};
@@ -34,7 +34,12 @@ pub(crate) fn summary_text(ended: &RunEnded) -> String {
         text.push_str(&format!("stopped: {}\n", printable(&stop_reason(reason)).replace('\n', " ")));
     }
     if missing(&ended.all) + not_final(&ended.all) > 0 {
-        text.push_str(&format!("continue with: aec-bench run --resume {}\n", ended.experiment_id));
+        // The cap is kept, so that going on within it would end at once.
+        let more = match ended.stopped {
+            Some(StopReason::Budget(_)) => " --max-cost DOLLARS (more than the cap that is used up)",
+            _ => "",
+        };
+        text.push_str(&format!("continue with: aec-bench run --resume {}{more}\n", ended.experiment_id));
     }
     text
 }
@@ -65,7 +70,8 @@ fn cells(tally: &AgentTally) -> Vec<String> {
 
 /// Trials without a result.
 fn missing(tally: &AgentTally) -> usize {
-    tally.planned.saturating_sub(tally.executed)
+    let cancelled = tally.outcomes.get(&Outcome::Cancelled).copied().unwrap_or(0);
+    tally.planned.saturating_sub(tally.executed + cancelled)
 }
 
 /// Trials whose latest attempt was not the agent's to decide.
@@ -80,7 +86,6 @@ fn count(number: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use aec_base::digest::Digest;
-    use aec_run::event::StopReason;
 
     use super::super::samples;
     use super::*;

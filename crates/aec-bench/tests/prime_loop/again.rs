@@ -104,6 +104,25 @@ fn doubled_rows_are_told_and_make_no_trials() {
 }
 
 #[test]
+fn another_run_of_the_same_name_is_not_passed_over() {
+    let world = World::new();
+    for (place, reward) in [("a", 0.0), ("b", 1.0)] {
+        save(
+            &world.env,
+            &format!("{place}/evals/run"),
+            &[row(0, 0, 1, Some(reward)), row(1, 0, 1, Some(reward))],
+        );
+    }
+    assert_eq!(counts(&world.data("import a/evals/run -e same")), [2, 2, 0, 0, 0, 0, 0]);
+    let run = world.run("import b/evals/run -e same --json");
+    assert_eq!(run.errors().into_iter().map(|(id, _)| id).collect::<Vec<_>>(), ["H019"], "{run:?}");
+    assert_ne!(run.code, Some(0));
+    assert_eq!(mean(&world, "same"), (2, 0.0));
+    assert_eq!(counts(&world.data("import b/evals/run -e other")), [2, 2, 0, 0, 0, 0, 0]);
+    assert_eq!(counts(&world.data("import a/evals/run -e same")), [2, 0, 0, 2, 0, 0, 0], "the same again");
+}
+
+#[test]
 fn a_reward_is_a_number_or_there_is_none() {
     let world = World::new();
     let odd = [json!(null), json!("1"), json!(true), json!({"score": 1.0})];

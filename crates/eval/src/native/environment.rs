@@ -221,7 +221,7 @@ impl NativeEnvironment {
         let mut problems = Vec::new();
         if self.overlap {
             let what = format!(
-                "the tasks of {} that the filters leave are fewer than {SMALLEST_SPLIT} or all on one side, so every split has all of them",
+                "{} has fewer than {SMALLEST_SPLIT} tasks here, or all of them are on one side, so every split has all of them",
                 self.name
             );
             let problem = Problem::note(what).id(FAMILY.number(63));

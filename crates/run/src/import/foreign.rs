@@ -24,6 +24,12 @@ pub trait Foreign: Sync {
 
     /// Keeps the files that say what happened, and lists them. Only asked for what gets a record.
     fn evidence(&self, bench: Bench<'_>) -> io::Result<Vec<Artefact>>;
+
+    /// The piece of evidence that tells this trial from one of another run of the same name: its path and its text.
+    /// Absent where runs have ids of their own.
+    fn original(&self) -> Option<(String, String)> {
+        None
+    }
 }
 
 /// A trial that another program made. What nobody said is absent.

@@ -27,7 +27,7 @@ use aec_judge::judge::Judge;
 use aec_judge::settle::order::AnswerOrder;
 use aec_ledger::journal;
 use aec_ledger::layout::{ExperimentDirectory, Ledger};
-use aec_ledger::record::AgentFacts;
+use aec_ledger::record::{AgentFacts, TrialRecord};
 use aec_ledger::writer::{CommitError, Writer, WriterSetup};
 use aec_task::task::Task;
 use serde::Serialize;
@@ -221,7 +221,7 @@ impl<'a> Importer<'a> {
         });
         let mut cases = Vec::with_capacity(told.len());
         for (foreign, (told, agent)) in foreign.iter().zip(told) {
-            cases.extend(self.admit(foreign, told, agent));
+            cases.extend(self.admit(foreign, told, agent)?);
         }
         let maker = self.maker();
         for made in parallel::map(&cases, 16, |case| maker.record(case)) {
@@ -296,7 +296,12 @@ impl<'a> Importer<'a> {
     }
 
     /// Decides whether a trial gets a record, and which.
-    fn admit<'f, F>(&mut self, foreign: &'f F, told: ForeignTrial, agent: AgentFacts) -> Option<Case<'f, F>> {
+    fn admit<'f, F: Foreign>(
+        &mut self,
+        foreign: &'f F,
+        told: ForeignTrial,
+        agent: AgentFacts,
+    ) -> Result<Option<Case<'f, F>>, ImportError> {
         self.imported.found += 1;
         let own = Name::nearest(&told.id);
         let (mut trial, mut attempt, mut earlier) = (own.clone(), 1, None);
@@ -312,7 +317,7 @@ impl<'a> Importer<'a> {
                 }
                 Some(_) if taken.trial == own => {
                     self.imported.skipped += 1;
-                    return None;
+                    return Ok(None);
                 }
                 // Somebody gave it an id: it is another rollout, whatever its numbers say.
                 Some(_) if key.is_named => {}
@@ -321,7 +326,7 @@ impl<'a> Importer<'a> {
                     let problem = Problem::warning(what).id(FAMILY.number(29));
                     let problem = problem.why("two processes wrote to the file, or lines were copied");
                     self.tell(problem.fix("nothing: the first row was taken"));
-                    return None;
+                    return Ok(None);
                 }
             }
         }
@@ -335,10 +340,34 @@ impl<'a> Importer<'a> {
         // Earlier versions made a trial of its own of each attempt.
         let is_here = |trial, attempt| self.directory.record(trial, attempt).symlink_metadata().is_ok();
         if is_here(&trial, attempt) || is_here(&own, 1) {
+            self.check_same(foreign, &trial, attempt)?;
             self.imported.skipped += 1;
-            return None;
+            return Ok(None);
         }
-        Some(Case { foreign, told, agent, trial, attempt, repetition })
+        Ok(Some(Case { foreign, told, agent, trial, attempt, repetition }))
+    }
+
+    /// Two runs can have one name. What is here must be what was found, else the import would lose it silently.
+    fn check_same<F: Foreign>(&self, foreign: &F, trial: &Name, attempt: u32) -> Result<(), ImportError> {
+        let Some((path, text)) = foreign.original() else { return Ok(()) };
+        // A record that cannot be read is the business of `ledger verify`.
+        let read = fs_err::read(self.directory.record(trial, attempt)).ok();
+        let record: Option<TrialRecord> = read.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let kept =
+            record.and_then(|record| record.timing.artefacts.into_iter().find(|kept| kept.path == path));
+        let found = Digest::of(self.setup.redactor.scrub(text).as_bytes());
+        if kept.is_none_or(|kept| kept.digest == found) {
+            return Ok(());
+        }
+        let what = format!("`{trial}` of `{}` is another rollout than the one found", self.setup.experiment);
+        let problem = Problem::error(what)
+            .id(FAMILY.number(19))
+            .why(format!(
+                "another run that is called `{}` was imported into this experiment",
+                self.setup.origin.name
+            ))
+            .fix("import under another --experiment, or rename the directory of one of the two runs");
+        Err(ImportError::Refused(vec![problem]))
     }
 
     /// Which repetition of its task and agent a trial is, as they come: the same order gives the same numbers.

@@ -55,7 +55,10 @@ impl Verification {
     /// What the user is told of a trial, when this judge disagrees.
     pub fn problem(&self, trial: &str) -> Option<Problem> {
         let Self::Disagrees { local, told } = self else { return None };
-        let told = told.map_or_else(|| "no reward".to_owned(), |reward| format!("a reward of {reward}"));
+        let told = told.map_or_else(
+            || "no reward that is a number".to_owned(),
+            |reward| format!("a reward of {reward}"),
+        );
         let what = format!("{trial}: {told} was told, the verifier here says {local}");
         Some(
             Problem::warning(what)
