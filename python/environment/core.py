@@ -26,6 +26,15 @@ ANSWER_ORDERS = ("submitted_first", "file_first")
 SMALLEST_SPLIT = 5
 
 
+# What Unicode calls white space. `str.strip` takes four control characters besides.
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing in a text that could be read."""
+    return not text.strip(WHITE_SPACE)
+
+
 class PackageError(ValueError):
     """The package or an argument cannot be used; the message says what to do."""
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import room, tree
-from .core import File, Package, PackageError, Task, Terms
+from .core import File, Package, PackageError, Task, Terms, is_blank
 from .workspace import Scratch, Workspace
 
 MEBIBYTE = 1024 * 1024
@@ -96,7 +96,7 @@ def choose(order: str, submitted: bool, written: bool, said: bool) -> str:
 
 def last_word(text: str | None, calls_tools: bool) -> str:
     """What a policy said last, if that may be its answer: what is said beside a call is said on the way."""
-    return text if text and text.strip() and not calls_tools else ""
+    return text if text and not is_blank(text) and not calls_tools else ""
 
 
 def _freeze(
@@ -118,17 +118,18 @@ def _freeze(
         except tree.TooLarge as error:
             verdict.problem = f"the workspace is too large: {error}"
             return None
-    verdict.source = choose(package.answer_order, submitted is not None, written, bool(message.strip()))
+    verdict.source = choose(package.answer_order, submitted is not None, written, not is_blank(message))
     place = task.output_path.split("/")
     if verdict.source == "message":
         _put(target, place, message.encode(errors="replace"))
-    elif verdict.source == "submission":
+    elif verdict.source == "submission" and submitted.get("path") != task.output_path:
         content = _submitted(workspace)
         if content is not None:
             _put(target, place, content)
-        elif submitted["path"] != task.output_path:
+        else:
             _clear(target, place)
             verdict.refused.append(f"{submitted['path']}: it cannot be read")
+    # A file that lies in the answer's place already was copied with the others, or refused by name.
     return target
 
 

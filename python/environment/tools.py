@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from . import room, tree
-from .core import DIRECTORY, Task
+from .core import DIRECTORY, Task, is_blank
 from .workspace import ROOT, Workspace
 
 SUBMIT = "submit_answer"
@@ -84,7 +84,7 @@ async def _carry_out(workspace: Workspace, name: str, arguments: str | Mapping[s
         raise ToolError(f"there is no tool `{printable(name)}`; the tools are {known}")
     given = _Given(name, arguments, built_in()[name]["keys"])
     text = await ACTIONS[name](workspace, given, number)
-    return text if text.strip() or name == "bash" else ""
+    return text if not is_blank(text) or name == "bash" else ""
 
 
 class _Given:
@@ -131,7 +131,7 @@ def _object(text: str) -> dict[str, Any] | None:
     def no_constant(name: str) -> float:
         raise ValueError(f"{name} is not JSON")
 
-    if not text.strip():
+    if is_blank(text):
         return {}
     try:
         value = json.loads(text, parse_constant=no_constant)
@@ -229,7 +229,7 @@ def _quoted(text: str) -> str:
 
 
 async def _run(workspace: Workspace, line: str, number: int) -> str:
-    if not line.strip():
+    if is_blank(line):
         raise ToolError("`command` is empty")
     if "\0" in line or len(_bytes(line)) > limit("command"):
         raise ToolError(
@@ -237,8 +237,8 @@ async def _run(workspace: Workspace, line: str, number: int) -> str:
         )
     ended = await workspace.run(_bytes(line).decode(), limit("kept_output"))
     out, err = await _show(workspace, number, ended.stdout, ended.stderr)
-    text = out if out.strip() else ""
-    if err.strip():
+    text = "" if is_blank(out) else out
+    if not is_blank(err):
         text += f"\nSTDERR: {err}"
     if ended.exit_code:
         text += f"\n[exit code: {ended.exit_code}]"
@@ -246,7 +246,7 @@ async def _run(workspace: Workspace, line: str, number: int) -> str:
         text += f"\n[timed out after {max(int(ended.timed_out), 1)} s]"
     if ended.stopped is not None and ended.timed_out is None:
         text += f"\n[stopped: {ended.stopped}]"
-    return text if text.strip() else ""
+    return "" if is_blank(text) else text
 
 
 async def _show(workspace: Workspace, number: int, out: room.Captured, err: room.Captured) -> tuple[str, str]:

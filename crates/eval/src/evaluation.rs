@@ -162,7 +162,7 @@ impl Evaluation {
             Place::Old(run) => {
                 run.check(&description)?;
                 notes.extend(run.notes.iter().cloned());
-                description.till.go_on(&run.metadata);
+                description.till.go_on(&run.metadata, &run.untold);
                 notes.extend(run.metadata.budget.as_ref().and_then(|kept| going_on(&setup.caps, &kept.caps)));
                 if !setup.rerun_errors || run.present.errored().is_empty() {
                     notes.extend(run.complete(examples.iter().copied(), rollouts));

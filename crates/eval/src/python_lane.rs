@@ -306,13 +306,15 @@ fn answer(reply: &Reply) -> worker::ModelAnswer {
 fn refusal(failure: &Failure) -> worker::ModelFailure {
     let kind = match failure.kind {
         FailureKind::Overlong => worker::FailureKind::Overlong,
-        FailureKind::Empty => worker::FailureKind::Empty,
-        FailureKind::Protocol | FailureKind::Truncated => worker::FailureKind::Invalid,
+        kind if kind.is_silence() => worker::FailureKind::Empty,
+        FailureKind::Protocol => worker::FailureKind::Invalid,
         FailureKind::Auth => worker::FailureKind::Refused,
         FailureKind::Rate => worker::FailureKind::RateLimited,
         FailureKind::Cancelled => worker::FailureKind::Timeout,
         FailureKind::Network => worker::FailureKind::Connection,
-        FailureKind::ContentFilter
+        FailureKind::Empty
+        | FailureKind::Truncated
+        | FailureKind::ContentFilter
         | FailureKind::Server
         | FailureKind::Request
         | FailureKind::Budget

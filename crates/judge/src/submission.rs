@@ -1,6 +1,6 @@
 //! Freezing what an agent left: regular files only, bounded, hashed, kept by content.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use aec_sandbox::{Kind, Tree, WalkLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::settle::order::in_the_way;
+use crate::settle::order::{Files, in_the_way};
 
 /// What a submission may be.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +31,27 @@ impl Default for SubmissionLimits {
     fn default() -> Self {
         const MEBIBYTE: u64 = 1024 * 1024;
         Self { entries: 10_000, depth: 16, file_bytes: 64 * MEBIBYTE, total_bytes: 256 * MEBIBYTE }
+    }
+}
+
+impl SubmissionLimits {
+    /// Refuses files in memory that are more than a submission may be, as freezing a directory does.
+    pub fn check(&self, files: &Files, outputs: &[String]) -> Result<(), FreezeError> {
+        let too_large = |what: &str| Err(FreezeError::TooLarge(format!("{what} than allowed")));
+        let above =
+            |path: &String| path.match_indices('/').map(|(at, _)| path[..at].to_owned()).collect::<Vec<_>>();
+        let directories: BTreeSet<String> = files.keys().flat_map(above).collect();
+        if files.len() + directories.len() > self.entries {
+            return too_large("more entries");
+        }
+        if files.keys().any(|path| path.matches('/').count() > self.depth) {
+            return too_large("deeper directories");
+        }
+        let taken = files.iter().filter(|(path, _)| is_output(path, outputs));
+        if taken.map(|(_, content)| content.len() as u64).sum::<u64>() > self.total_bytes {
+            return too_large("more bytes");
+        }
+        Ok(())
     }
 }
 

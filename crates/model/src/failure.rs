@@ -40,6 +40,11 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Whether the model said nothing, whatever kept it from speaking. Programs of others have one word for it.
+    pub fn is_silence(self) -> bool {
+        matches!(self, Self::Empty | Self::Truncated | Self::ContentFilter)
+    }
+
     /// The name as written in files.
     pub fn name(self) -> &'static str {
         match self {

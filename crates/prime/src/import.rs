@@ -67,6 +67,8 @@ impl<'a, 'b> Rollouts<'a, 'b> {
         let row = match row {
             Ok(row) => row,
             Err(problem) => {
+                // Its place stays its own, so that the others keep theirs when it is mended.
+                self.seen += 1;
                 self.importer.refuse(refused(&problem));
                 return Ok(());
             }

@@ -217,9 +217,38 @@ impl Terms {
                 .in_file(&path)
         };
         match fs_err::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| cannot(&error)),
+            Ok(text) => {
+                let found: Map<String, Value> =
+                    serde_json::from_slice(&text).map_err(|error| cannot(&error))?;
+                let terms: Self =
+                    serde_json::from_value(Value::Object(found.clone())).map_err(|error| cannot(&error))?;
+                terms.check(&found).map_err(|what| cannot(&what))?;
+                Ok(terms)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(cannot(&error)),
+        }
+    }
+
+    /// Refuses what no flag could have said: a key that is none, a number that is none.
+    fn check(&self, found: &Map<String, Value>) -> Result<(), String> {
+        let known = said(self);
+        if let Some(key) =
+            found.iter().find_map(|(key, value)| (known.get(key) != Some(value)).then_some(key))
+        {
+            return Err(format!("`{}` is not one of the terms", aec_base::text::printable(key)));
+        }
+        let numbers = [
+            ("concurrency", self.concurrency, 10_000),
+            ("max_attempts", self.max_attempts, 100),
+            ("max_faults", self.max_faults, u32::MAX),
+        ];
+        match numbers
+            .into_iter()
+            .find(|(_, number, most)| number.is_some_and(|number| !(1..=*most).contains(&number)))
+        {
+            Some((key, ..)) => Err(format!("`{key}` is out of its range")),
+            None => Ok(()),
         }
     }
 
@@ -317,5 +346,34 @@ mod tests {
             assert_eq!(limit::<u32>(text), None, "{text}");
         }
         assert_eq!(limit::<MicroDollars>("-1"), None);
+    }
+
+    #[test]
+    fn what_no_flag_could_have_said_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let ledger = aec_ledger::layout::Ledger::new(directory.path());
+        let experiment = ledger.experiment(&aec_base::name::Name::nearest("x"));
+        let terms = Terms {
+            concurrency: Some(4),
+            caps: Caps { max_cost: limit("1.00"), ..Caps::default() },
+            ..Terms::default()
+        };
+        fs_err::create_dir_all(experiment.run()).unwrap();
+        terms.keep(&experiment).unwrap();
+        assert_eq!(Terms::kept(&experiment).unwrap(), terms);
+        for text in [
+            r#"{"max_cots": "8"}"#,
+            r#"{"concurrency": 0}"#,
+            r#"{"concurrency": 10001}"#,
+            r#"{"max_attempts": 0}"#,
+            r#"{"max_faults": 0}"#,
+            r#"{"max_cost": null}"#,
+            r#"{"max_cost": "lots"}"#,
+            "[4]",
+            "",
+        ] {
+            fs_err::write(experiment.run().join(FILE), text).unwrap();
+            assert_eq!(Terms::kept(&experiment).unwrap_err().id.as_deref(), Some("E053"), "{text}");
+        }
     }
 }

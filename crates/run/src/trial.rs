@@ -242,10 +242,6 @@ fn freeze(
     let opened = || workspace.as_ref().and_then(|workspace| workspace.lock().ok());
     let lost = || opened().and_then(|room| room.lost());
     let out_of_memory = opened().is_some_and(|room| room.out_of_memory());
-    if matches!(rollout.end, End::Room(_)) && out_of_memory {
-        // A room that its own commands brought down did not fail by itself.
-        rollout.end = End::Agent(TOO_MUCH_MEMORY.to_owned());
-    }
     if matches!(rollout.end, End::Room(RoomFault { kind: None, .. }))
         && let Some(why) = lost()
     {

@@ -135,6 +135,11 @@ impl Workspace {
         }
     }
 
+    /// Whether commands took more memory than the room has. Nothing is opened to find out.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.files().is_none() && self.lock().is_ok_and(|room| room.out_of_memory())
+    }
+
     /// Runs a command to its end or its deadline. An exit code is a result, not an error.
     pub async fn exec(&self, command: ExecSpec) -> Result<ExecResult, SandboxError> {
         let room = self.clone();

@@ -211,6 +211,35 @@ fn costs_add_up_and_the_budget_is_for_all_sessions() {
 }
 
 #[test]
+fn rows_that_were_written_after_the_metadata_are_paid_for() {
+    let world = World::new();
+    world.environment("my-env");
+    let prices = "[[price]]\nendpoint = \"gpt-4.1-mini\"\ninput = 10\noutput = 10\n";
+    world.env.write("configs/prices.toml", prices);
+    let line = "eval run my-env -n 3 -r 2 -t 100 -s --max-cost 5";
+    world.eval(line);
+    let run = world.saved("my_env", "my-env");
+    let whole = cost(&run);
+    let mut killed = metadata(&run);
+    assert_eq!(killed["rows"], 6);
+    let told = metadata(&run);
+    // As a session leaves them that is killed in its first second.
+    killed["rows"] = json!(0);
+    killed["cost"] = json!({"input_usd": 0.0, "output_usd": 0.0, "total_usd": 0.0});
+    killed["budget"]["spent_usd"] = json!(0.0);
+    killed["budget"]["spent_tokens"] = json!(0);
+    std::fs::write(run.join("metadata.json"), killed.to_string()).unwrap();
+    world.eval(&format!("{line} --resume {}", run.display()));
+    assert!((cost(&run) - whole).abs() < 1e-9, "{} instead of {whole}", cost(&run));
+    let spent = |metadata: &serde_json::Value| {
+        let budget = &metadata["budget"];
+        (budget["spent_usd"].as_f64().unwrap(), budget["spent_tokens"].as_u64().unwrap())
+    };
+    let (now, before) = (spent(&metadata(&run)), spent(&told));
+    assert!((now.0 - before.0).abs() < 1e-9 && now.1 == before.1, "{now:?} instead of {before:?}");
+}
+
+#[test]
 fn a_run_of_an_earlier_version_goes_on_and_its_cost_counts() {
     let world = World::new();
     world.environment("my-env");

@@ -1,7 +1,7 @@
 //! One rollout of a native environment: the conversation with the model, then its verdict as a row.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use aec_judge::settle::freeze::{Frozen, Unfrozen};
 use aec_judge::settle::order::{Handed, last_word};
@@ -294,7 +294,7 @@ impl Generated {
             }
             let results = match self.carry_out(&calls, tools, deadline).await {
                 Ok(results) => results,
-                Err(fault) => return End::Machine(fault),
+                Err(end) => return end,
             };
             if self.workspace.as_ref().is_some_and(|workspace| workspace.submitted.is_some()) {
                 return End::Stop("has_final_env_response");
@@ -369,8 +369,10 @@ impl Generated {
         calls: &[ToolCall],
         tools: &EnvironmentTools,
         deadline: tokio::time::Instant,
-    ) -> Result<Vec<Part>, String> {
-        let Some(workspace) = &mut self.workspace else { return Err("there is no workspace".to_owned()) };
+    ) -> Result<Vec<Part>, End> {
+        let Some(workspace) = &mut self.workspace else {
+            return Err(End::Machine("there is no workspace".to_owned()));
+        };
         let begun = self.clock.now();
         let mut results = Vec::with_capacity(calls.len());
         for call in calls {
@@ -379,9 +381,13 @@ impl Generated {
                 self.calls[at] += 1;
             }
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            let left = left.max(Duration::from_millis(1));
             let done = workspace.carry_out(&self.example.tools.set, call, self.all_calls, left).await;
-            let mut ran = done.map_err(|fault| format!("{}: {fault}", call.name))?;
+            let mut ran = match done {
+                Ok(ran) => ran,
+                // A room that its own commands brought down did not fail by itself.
+                Err(_) if workspace.place.is_out_of_memory() => return Err(End::Stop("out_of_memory")),
+                Err(fault) => return Err(End::Machine(format!("{}: {fault}", call.name))),
+            };
             self.completion.push(Said::tool(call.id.clone(), ran.text()));
             results.push(ran.part(&call.id));
         }
@@ -406,8 +412,8 @@ impl Generated {
             }
             End::Failed(failure) => {
                 let class = match failure.kind {
-                    FailureKind::Empty => "EmptyModelResponseError",
-                    FailureKind::Protocol | FailureKind::Truncated => "InvalidModelResponseError",
+                    kind if kind.is_silence() => "EmptyModelResponseError",
+                    FailureKind::Protocol => "InvalidModelResponseError",
                     _ => "ModelError",
                 };
                 let cause = (class == "ModelError").then(|| failure.kind.name());

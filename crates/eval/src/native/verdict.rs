@@ -8,6 +8,7 @@ use aec_judge::judge::JudgeLimits;
 use aec_judge::scorer::{self, Answers, Unreadable};
 use aec_judge::settle::freeze::{Freezer, Frozen, Given, Unfrozen, secret_in};
 use aec_judge::settle::order::{self, AnswerOrder, Handed, InMemory, Source, is_directory};
+use aec_judge::submission::SubmissionLimits;
 use aec_judge::verifier::VerifierFiles;
 use aec_run::workspace::blocking;
 use serde_json::Value;
@@ -151,6 +152,9 @@ impl Bench {
         mut files: order::Files,
         handed: &Handed,
     ) -> RolloutVerdict {
+        if let Err(error) = SubmissionLimits::default().check(&files, &terms.outputs) {
+            return RolloutVerdict::unfrozen(&error.into());
+        }
         let source = terms.settle(&mut files, handed);
         let is_given = |content: &[u8]| terms.given.iter().any(|given| *given.content == *content);
         let holds_secret = |content: &[u8]| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aec_judge::judge::Isolation;
 use aec_judge::settle::order::{Files, Submitted};
 use aec_model::message::ToolCall;
-use aec_run::harness::tools::{Allowed, Ran, Toolset};
+use aec_run::harness::tools::{Allowed, Ran, TIME_IS_UP, Toolset};
 use aec_run::parameters::DEFAULT_TOOL_OUTPUT;
 use aec_run::room::{MAX_PIDS, RoomOpener};
 use aec_run::workspace::Workspace as Place;
@@ -65,6 +65,9 @@ impl Workspace {
         number: u32,
         time_left: Duration,
     ) -> Result<Ran, SandboxError> {
+        if time_left.is_zero() {
+            return Ok(Ran::refused(TIME_IS_UP.to_owned()));
+        }
         let action = match tools.read(call) {
             Ok(action) => action,
             Err(complaint) => return Ok(Ran::refused(complaint)),

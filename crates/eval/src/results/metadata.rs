@@ -135,6 +135,7 @@ impl Description {
             errors: summary.errors.clone(),
             timing: summary.timing,
             rollouts: Some(summary.rows),
+            rows: None,
             complete: Some(summary.rows >= self.rollouts()),
             date: Some(self.date.as_str().to_owned()),
             configuration: Some(self.configuration.clone()),
@@ -229,6 +230,8 @@ pub struct Metadata {
     pub timing: Option<TimingSummary>,
     /// Rollouts that have a row.
     pub rollouts: Option<u64>,
+    /// Rows of the file when this was written: what later ones cost is in none of these numbers.
+    pub rows: Option<u64>,
     /// Whether all rollouts have a row.
     pub complete: Option<bool>,
     /// When the run began.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use aec_base::jsonl::Appender;
 use aec_base::problem::Problem;
+use aec_model::message::Usage;
 
 use crate::results::aggregate::Aggregate;
 use crate::results::configuration::{differences, mismatch};
@@ -29,6 +30,10 @@ pub struct OpenRun {
     pub present: Present,
     /// Aggregates over the rows.
     pub aggregate: Aggregate,
+    /// Rows of the file.
+    pub rows: u64,
+    /// What the rows took that were written after the metadata, by a session that was killed.
+    pub untold: Usage,
     /// What was put right.
     pub notes: Vec<Problem>,
     pub(crate) lock: RunLock,
@@ -52,12 +57,20 @@ pub fn open(path: &Path, threshold: Option<f64>) -> Result<OpenRun, Problem> {
     let metadata = Metadata::read(&path.join(METADATA_FILE))?;
     let threshold = threshold.or(metadata.pass_threshold).unwrap_or(PASS_THRESHOLD);
     let results = path.join(RESULTS_FILE);
-    let scanned = scan(&results, Aggregate::new(metadata.rollouts_of_example(), threshold), |_, _| {})?;
+    let (told, mut row, mut untold) = (metadata.rows.unwrap_or(u64::MAX), 0, Usage::default());
+    let aggregate = Aggregate::new(metadata.rollouts_of_example(), threshold);
+    let scanned = scan(&results, aggregate, |facts, _| {
+        row += 1;
+        if let Some(usage) = facts.usage.filter(|_| row > told) {
+            untold.input = untold.input.saturating_add(tokens(usage.input_tokens));
+            untold.output = untold.output.saturating_add(tokens(usage.output_tokens));
+        }
+    })?;
     let refused =
         |error: io::Error| problems::refused(33, "put the end of the results right", &results, &error);
     let notes = repair(path, &results, &scanned).map_err(refused)?.into_iter().collect();
-    let Scanned { present, aggregate, .. } = scanned;
-    Ok(OpenRun { path: path.to_owned(), metadata, present, aggregate, notes, lock })
+    let Scanned { present, aggregate, rows, .. } = scanned;
+    Ok(OpenRun { path: path.to_owned(), metadata, present, aggregate, rows, untold, notes, lock })
 }
 
 impl OpenRun {
@@ -85,6 +98,11 @@ impl OpenRun {
         }
         Some(note)
     }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the cast ends at the bounds")]
+fn tokens(number: f64) -> u64 {
+    number as u64
 }
 
 /// Ends the results with a whole line. What has to be cut off for that is kept beside.

@@ -44,14 +44,28 @@ impl Till {
         Self { earlier: Some(Cost::default()), budget, now: Some((account, price)) }
     }
 
-    /// Goes on with a run: costs add up, and what it was allowed holds where nothing is said now.
-    pub(crate) fn go_on(&mut self, saved: &Metadata) {
-        let cost = saved.cost.unwrap_or_default();
+    /// Goes on with a run: costs add up, and what it was allowed holds where nothing is said now. `untold` is what rows
+    /// took that the metadata does not know, at the price of now.
+    pub(crate) fn go_on(&mut self, saved: &Metadata, untold: &Usage) {
+        let mut cost = saved.cost.unwrap_or_default();
         // Runs of earlier versions say what they cost and no more.
-        let spent = saved
+        let mut spent = saved
             .budget
             .clone()
             .unwrap_or_else(|| SpentSoFar { spent_usd: cost.total_usd, ..SpentSoFar::default() });
+        let price = self.now.as_ref().and_then(|(_, price)| price.as_ref());
+        match price {
+            Some(price) => {
+                let read = price.cost(&Usage { output: 0, ..*untold }).dollars();
+                let all = price.cost(untold).dollars();
+                cost.input_usd += read;
+                cost.output_usd += all - read;
+                cost.total_usd += all;
+                spent.spent_usd += all;
+            }
+            None => spent.unpriced_calls += u64::from(untold.total() > 0),
+        }
+        spent.spent_tokens = spent.spent_tokens.saturating_add(untold.total());
         self.earlier = Some(cost);
         self.budget = SpentSoFar { caps: over(&self.budget.caps, &spent.caps), ..spent };
     }

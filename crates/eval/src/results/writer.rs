@@ -99,7 +99,7 @@ impl ResultsWriter {
         let file = Appender::create(&path);
         let file = file.map_err(|error| problems::refused(36, "begin the results", &path, &error))?;
         let aggregate = Aggregate::new(description.rollouts_per_example, description.pass_threshold);
-        Self::start(run, description, Begin { lock, file, aggregate, seconds: 0.0 })
+        Self::start(run, description, Begin { lock, file, aggregate, rows: 0, seconds: 0.0 })
     }
 
     /// Continues a run, whose date it keeps. Whether the description fits is for [`OpenRun::check`] to say.
@@ -110,7 +110,7 @@ impl ResultsWriter {
         let file = Appender::open(&path);
         let file = file.map_err(|error| problems::refused(36, "continue the results", &path, &error))?;
         let seconds = run.metadata.time.unwrap_or_default().max(0.0);
-        let begin = Begin { lock: run.lock, file, aggregate: run.aggregate, seconds };
+        let begin = Begin { lock: run.lock, file, aggregate: run.aggregate, rows: run.rows, seconds };
         Self::start(&run.path, description, begin)
     }
 
@@ -121,6 +121,7 @@ impl ResultsWriter {
             file: begin.file,
             description,
             aggregate: begin.aggregate,
+            rows: begin.rows,
             shared: Arc::clone(&shared),
             begin: Instant::now(),
             earlier_seconds: begin.seconds,
@@ -237,6 +238,8 @@ struct Begin {
     lock: RunLock,
     file: Appender,
     aggregate: Aggregate,
+    /// Rows of the file.
+    rows: u64,
     seconds: f64,
 }
 
@@ -246,6 +249,7 @@ struct Work {
     file: Appender,
     description: Description,
     aggregate: Aggregate,
+    rows: u64,
     shared: Arc<Shared>,
     begin: Instant,
     earlier_seconds: f64,
@@ -352,6 +356,7 @@ impl Work {
         for facts in facts {
             self.aggregate.add(facts);
         }
+        self.rows += facts.len() as u64;
         self.is_told = false;
         self.shared.synced.fetch_add(facts.len() as u64, Ordering::Release);
         Ok(())
@@ -361,7 +366,8 @@ impl Work {
         let begin = Instant::now();
         let summary = Arc::new(self.aggregate.summary());
         let seconds = self.earlier_seconds + self.begin.elapsed().as_secs_f64();
-        let metadata = self.description.metadata(&summary, seconds);
+        let mut metadata = self.description.metadata(&summary, seconds);
+        metadata.rows = Some(self.rows);
         self.told_spent.clone_from(&metadata.budget);
         metadata.write(&self.path.join(METADATA_FILE))?;
         *self.shared.summary.lock().unwrap_or_else(PoisonError::into_inner) = Some(summary);

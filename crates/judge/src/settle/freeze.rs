@@ -126,6 +126,7 @@ impl Freezer<'_> {
 
     /// Freezes files that lie in memory.
     pub fn files(&self, mut files: Files, handed: &Handed) -> Result<Frozen, Unfrozen> {
+        SubmissionLimits::default().check(&files, self.outputs)?;
         let given = self.given.iter().find(|given| given.path == self.place).map(|given| given.content);
         let settling = InMemory { order: self.order, place: self.place, outputs: self.outputs, given };
         let source = settling.settle(&mut files, handed);

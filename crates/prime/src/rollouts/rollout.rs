@@ -90,13 +90,14 @@ impl Rollout {
     }
 
     /// The answer that was handed in: of those that the environment took the last one, else the last one. A call on
-    /// the last turn that a rollout may take is never executed.
+    /// the last turn that a rollout may take is never executed. In a rollout that an error ended, what the environment
+    /// did not take was not handed in.
     pub fn submitted(&self) -> Option<&Submission> {
         self.submissions
             .iter()
             .rev()
             .find(|submission| submission.is_accepted)
-            .or_else(|| self.submissions.last())
+            .or_else(|| self.submissions.last().filter(|_| self.error.is_none()))
     }
 
     /// Why there is no reward.

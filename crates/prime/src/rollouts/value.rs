@@ -31,6 +31,10 @@ pub(crate) fn first_text(object: &Object, keys: &[&str]) -> Option<String> {
 pub(crate) fn id(object: &Object, key: &str) -> Option<String> {
     match object.get(key)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
+        // Beyond these, several numbers are one after they were read.
+        Value::Number(number) if number.as_f64().is_some_and(|size| number.is_f64() && size.abs() > 9e15) => {
+            None
+        }
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }

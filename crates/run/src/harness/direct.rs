@@ -19,7 +19,7 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
         Ok(reply) => {
             let text = reply.text();
             let mut rollout = Rollout::new(End::Done);
-            rollout.final_text = last_word(&text, false).map(str::to_owned);
+            rollout.final_text = last_word(&text, reply.tool_calls().next().is_some()).map(str::to_owned);
             rollout.resolved_model = reply.model;
             rollout
         }

@@ -22,6 +22,7 @@ use std::sync::Arc;
 
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
+use aec_judge::settle::freeze::TOO_MUCH_MEMORY;
 use aec_judge::settle::order::{Handed, Submitted};
 use aec_judge::settle::outcome::RoomFault;
 use aec_model::client::{Called, Model, Scope, Source};
@@ -302,6 +303,16 @@ fn blame(failure: Failure, events: &[CallEvent]) -> Failure {
 
 /// Lets a harness work. It must end by itself soon after the deadline; the caller sees to it if it does not.
 pub async fn run(context: &mut TrialContext) -> Rollout {
+    let mut rollout = carry_out(context).await;
+    let is_out_of_memory = || context.opened().is_some_and(Workspace::is_out_of_memory);
+    if matches!(rollout.end, End::Room(_)) && is_out_of_memory() {
+        // A room that its own commands brought down did not fail by itself.
+        rollout.end = End::Agent(TOO_MUCH_MEMORY.to_owned());
+    }
+    rollout
+}
+
+async fn carry_out(context: &mut TrialContext) -> Rollout {
     match context.agent.harness {
         Harness::Direct => direct::run(context).await,
         Harness::ToolLoop => tool_loop::run(context).await,

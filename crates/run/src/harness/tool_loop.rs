@@ -8,7 +8,7 @@ use aec_model::event::CallEvent;
 use aec_model::message::{Message, Part, Reply, Request, Role, Stop, ToolCall};
 use serde_json::Map;
 
-use super::tools::{Action, Allowed, Ran, SUBMIT, Toolset};
+use super::tools::{Action, Allowed, Ran, SUBMIT, TIME_IS_UP, Toolset};
 use super::{End, Limit, Rollout, TrialContext, snapshot};
 
 /// Runs the loop.
@@ -157,12 +157,12 @@ async fn work(
     let mut results = Vec::with_capacity(calls.len());
     let mut limit = None;
     for call in calls {
-        // An answer can always be handed in: it costs nothing and ends the work.
-        let refusal = if call.name == SUBMIT {
-            None
-        } else if context.time_left().is_zero() {
+        let refusal = if context.time_left().is_zero() {
             limit = Some(Limit::Time);
-            Some("your time is up; this call was not carried out".to_owned())
+            Some(TIME_IS_UP.to_owned())
+        } else if call.name == SUBMIT {
+            // In its time an agent can always hand in: that costs nothing and ends the work.
+            None
         } else if tally.tool_calls >= most {
             limit = limit.or(Some(Limit::ToolCalls));
             Some(format!("this call was not carried out: more than {most} calls of tools are not allowed"))
