@@ -10,7 +10,6 @@ use crate::room::{ContainerRoom, Purpose};
 /// Where rooms that are containers come from.
 #[derive(Clone, Debug)]
 pub enum Containers {
-    /// A container engine.
     Engine(Engine),
     Modal(Modal),
 }

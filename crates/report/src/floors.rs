@@ -17,7 +17,6 @@ pub struct Floors(BTreeMap<String, f64>);
 /// Means of rewards that were rescaled: 0 is what doing nothing earns, 1 is everything.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rescaled {
-    /// Tasks with a floor.
     pub tasks: usize,
     /// Tasks without one; their rewards are as they were.
     pub tasks_without: usize,

@@ -43,11 +43,8 @@ pub struct Experiment {
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub id: Box<str>,
-    /// Which experiment of the selection.
     pub experiment: usize,
-    /// Which task of the selection.
     pub task: usize,
-    /// Which agent of the selection.
     pub agent: usize,
     /// The repetition, from 1.
     pub repetition: u32,

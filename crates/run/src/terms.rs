@@ -14,7 +14,7 @@ use aec_base::settings::NO_LIMIT;
 use aec_ledger::layout::ExperimentDirectory;
 use aec_model::meter::{Budget, Unpriced};
 use aec_model::money::MicroDollars;
-use clap::Args;
+use clap::{Args, Parser};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -181,6 +181,16 @@ impl Caps {
     }
 }
 
+/// What is kept is read as the flags that it was, so that it says nothing that no flag could say.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct AsFlags {
+    #[command(flatten)]
+    terms: Terms,
+    #[command(flatten)]
+    caps: Caps,
+}
+
 impl Terms {
     /// Trials at once.
     pub fn concurrency(&self) -> usize {
@@ -218,37 +228,16 @@ impl Terms {
         };
         match fs_err::read(&path) {
             Ok(text) => {
-                let found: Map<String, Value> =
+                let kept: Map<String, Value> =
                     serde_json::from_slice(&text).map_err(|error| cannot(&error))?;
-                let terms: Self =
-                    serde_json::from_value(Value::Object(found.clone())).map_err(|error| cannot(&error))?;
-                terms.check(&found).map_err(|what| cannot(&what))?;
-                Ok(terms)
+                let read = AsFlags::try_parse_from(flags(&kept)).map_err(|error| {
+                    let error = error.to_string();
+                    cannot(&error.lines().next().unwrap_or_default().trim_start_matches("error: "))
+                })?;
+                Ok(Self { caps: read.caps, ..read.terms })
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(cannot(&error)),
-        }
-    }
-
-    /// Refuses what no flag could have said: a key that is none, a number that is none.
-    fn check(&self, found: &Map<String, Value>) -> Result<(), String> {
-        let known = said(self);
-        if let Some(key) =
-            found.iter().find_map(|(key, value)| (known.get(key) != Some(value)).then_some(key))
-        {
-            return Err(format!("`{}` is not one of the terms", aec_base::text::printable(key)));
-        }
-        let numbers = [
-            ("concurrency", self.concurrency, 10_000),
-            ("max_attempts", self.max_attempts, 100),
-            ("max_faults", self.max_faults, u32::MAX),
-        ];
-        match numbers
-            .into_iter()
-            .find(|(_, number, most)| number.is_some_and(|number| !(1..=*most).contains(&number)))
-        {
-            Some((key, ..)) => Err(format!("`{key}` is out of its range")),
-            None => Ok(()),
         }
     }
 

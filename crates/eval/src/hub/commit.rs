@@ -23,7 +23,6 @@ pub(super) struct Made {
 /// How a file travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// In the commit.
     Inside,
     /// As a large file, which the commit refers to.
     Large,

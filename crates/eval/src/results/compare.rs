@@ -85,7 +85,6 @@ pub struct MeanDifference {
     pub first: f64,
     /// Mean of this run over these examples.
     pub this: f64,
-    /// The mean difference.
     pub difference: f64,
     /// Its standard error; none with one pair.
     pub standard_error: Option<f64>,

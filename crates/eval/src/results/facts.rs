@@ -24,7 +24,6 @@ const LONGEST_CHAIN: usize = 300;
 pub struct ErrorFacts {
     /// Classes of the error and of what caused it, joined by ` -> `; the error's text when its classes are not known.
     pub chain: String,
-    /// The class of the error.
     pub class: String,
 }
 

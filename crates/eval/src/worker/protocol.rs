@@ -126,7 +126,6 @@ pub struct ModelAnswer {
     pub id: String,
     /// When it was made, in seconds since 1970.
     pub created: i64,
-    /// The model that answered.
     pub model: String,
     /// Text, a list of parts, or nothing.
     pub content: Value,

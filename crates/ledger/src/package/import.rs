@@ -63,7 +63,6 @@ pub struct Imported {
     pub package: Digest,
     /// Who signed it; absent when nobody did.
     pub key: Option<String>,
-    /// What is in the package.
     pub counts: Counts,
     /// Records that were not here.
     pub added: u64,
@@ -85,7 +84,6 @@ pub struct Imported {
 pub struct ImportNote {
     /// Version of this format.
     pub schema_version: u32,
-    /// The root of the package.
     pub root: Digest,
     /// Who signed it; absent when nobody did.
     pub key: Option<String>,

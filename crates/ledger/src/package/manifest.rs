@@ -51,7 +51,6 @@ pub struct Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Counts {
-    /// Attempts in the package.
     pub attempts: u64,
     /// The same by outcome; outcomes that did not occur are not listed.
     pub outcomes: BTreeMap<Outcome, u64>,
@@ -59,7 +58,6 @@ pub struct Counts {
     pub withheld: u64,
     /// Attempts in the package that no chain names.
     pub unchained: u64,
-    /// Contents in the package.
     pub contents: u64,
     /// Bytes of these contents.
     pub content_bytes: u64,
@@ -118,7 +116,6 @@ pub struct File {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
-    /// Digest of the content.
     pub digest: Digest,
     /// Its length.
     pub size: u64,

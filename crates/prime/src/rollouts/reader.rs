@@ -54,7 +54,6 @@ pub struct Source {
     pub run: Option<Run>,
     /// What the run says of itself and could not be read. The rollouts can be, all the same.
     pub run_problem: Option<Problem>,
-    /// The rollouts.
     pub rows: Rows<BufReader<File>>,
 }
 

@@ -95,7 +95,6 @@ pub enum AdapterStep {
     /// The one deployed last.
     #[default]
     Latest,
-    /// A step by its number.
     Number(u64),
 }
 

@@ -39,7 +39,6 @@ pub struct Seat {
     pub url: String,
     /// The key, with the name of its variable; none for a local model.
     pub key: Option<(String, String)>,
-    /// Examples that it plays.
     pub num_examples: usize,
     /// Most tokens of an answer.
     pub max_tokens: u32,

@@ -84,7 +84,6 @@ pub struct Sightings {
 /// Assigned files that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InspectedFiles {
-    /// Files that were read.
     pub read: usize,
     /// Files that the task has.
     pub of: usize,
@@ -99,11 +98,9 @@ pub struct InspectedFiles {
 /// Tools of the task that were used. Asking them for help is no use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsedTools {
-    /// Tools that were used.
     pub used: usize,
     /// Tools that the task has.
     pub of: usize,
-    /// Uses in all.
     pub calls: usize,
     pub first_turn: Option<u32>,
 }

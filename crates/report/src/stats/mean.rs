@@ -13,7 +13,6 @@ pub(super) const ROUNDING: f64 = 1e-12;
 /// A mean or a difference of means, and how far it can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The estimate itself.
     pub mean: f64,
     /// Its standard error; nothing with a single cluster.
     pub standard_error: Option<f64>,

@@ -16,8 +16,6 @@ mod parallel;
 mod pass;
 mod permutation;
 mod power;
-#[cfg(test)]
-mod properties;
 mod proportion;
 mod quantile;
 mod random;

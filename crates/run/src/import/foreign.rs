@@ -135,7 +135,6 @@ pub enum Left {
 pub struct Answer {
     /// Where it goes below the workspace.
     pub path: String,
-    /// The answer.
     pub text: String,
     /// Whether it was handed in, or is what the model said at the end.
     pub source: Source,

@@ -32,11 +32,8 @@ pub struct Failure {
     pub times: u32,
     /// Matching requests that still work before the first failure.
     pub after: u32,
-    /// Status of the failure.
     pub status: u16,
-    /// Headers of the failure.
     pub headers: Vec<(String, String)>,
-    /// Body of the failure.
     pub body: String,
 }
 

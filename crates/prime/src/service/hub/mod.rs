@@ -71,7 +71,6 @@ pub struct PushOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
     pub environment_id: String,
-    /// Owner on the hub.
     pub owner: String,
     /// Name on the hub.
     pub name: String,
@@ -104,7 +103,6 @@ pub enum PushError {
          pyproject.toml ({source})"
     )]
     AlreadyPublished {
-        /// Owner on the hub.
         owner: String,
         /// Name on the hub.
         name: String,

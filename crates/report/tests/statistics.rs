@@ -1,8 +1,14 @@
-//! What holds for any input.
+//! What holds of the statistics for any input.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
+
+use aec_report::stats::*;
 use proptest::prelude::*;
 
-use super::*;
+#[expect(clippy::cast_precision_loss, reason = "counts in these tests are small")]
+fn real(count: usize) -> f64 {
+    count as f64
+}
 
 /// Rewards, of which many are 0, 1 or one of a few steps between, as they are in benchmarks.
 fn reward() -> impl Strategy<Value = f64> {
