@@ -39,7 +39,7 @@ fn keys_stand_in_their_order() {
     let keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = "env_id env_args model base_url num_examples rollouts_per_example sampling_args time avg_reward \
         avg_metrics avg_error pass_at_k pass_all_k pass_threshold usage version_info state_columns tools reward reward_std \
-        reward_se metrics_std name shuffle shuffle_seed cost stop_conditions errors timing rollouts complete date \
+        reward_se metrics_std name shuffle shuffle_seed cost stop_conditions errors timing rollouts rows complete date \
         configuration schema_version";
     assert_eq!(keys.join(" "), expected);
     assert_eq!(value["reward"], json!(0.5));
