@@ -32,7 +32,7 @@ use crate::rollouts::run::Run;
 use crate::rollouts::stop::StopKind;
 
 /// Rollouts that are brought in together.
-const GROUP: usize = 256;
+const GROUP: usize = 128;
 /// The row or sample as it came.
 const SAMPLE_FILE: &str = "prime_sample.json";
 

@@ -339,7 +339,8 @@ impl<'a> Importer<'a> {
         }
         // Earlier versions made a trial of its own of each attempt.
         let is_here = |trial, attempt| self.directory.record(trial, attempt).symlink_metadata().is_ok();
-        if is_here(&trial, attempt) || is_here(&own, 1) {
+        let is_its_own = trial == own && attempt == 1;
+        if is_here(&trial, attempt) || !is_its_own && is_here(&own, 1) {
             self.check_same(foreign, &trial, attempt)?;
             self.imported.skipped += 1;
             return Ok(None);
