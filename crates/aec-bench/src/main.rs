@@ -1,19 +1,6 @@
 //! `aec-bench`: engineering tasks with executable verifiers, for evaluation and training.
 //!
-//! This crate parses arguments, calls the other rooms and renders what they return. It has no logic of its own.
-
-mod arguments;
-mod commands;
-mod context;
-mod entry;
-mod eval_progress;
-mod evolve_progress;
-mod failure;
-mod groups;
-mod output;
-mod progress;
-mod signals;
-mod table;
+//! The program; what it does is in the crate `cli`.
 
 use std::process::ExitCode;
 
@@ -29,5 +16,5 @@ fn main() -> ExitCode {
     if arguments.get(1).is_some_and(|first| first == aec_sandbox::SHIM_ARGUMENT) {
         return ExitCode::from(u8::try_from(aec_sandbox::run_shim()).unwrap_or(1));
     }
-    entry::run(&arguments)
+    aec_cli::run(&arguments)
 }

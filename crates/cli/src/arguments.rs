@@ -1,0 +1,107 @@
+//! Options that every command takes, and groups of arguments that commands of several nouns share.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, ValueEnum, ValueHint};
+
+use crate::commands::Command;
+
+/// Engineering tasks with executable verifiers: write them, run agents on them, trust the score.
+#[derive(Debug, Parser)]
+#[command(
+    name = "aec-bench",
+    version,
+    propagate_version = false,
+    disable_help_subcommand = false,
+    subcommand_required = false,
+    after_help = "Begin with `aec-bench quickstart`. Exit codes and the JSON envelope are described in docs/cli.md."
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: GlobalArguments,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Options that every command takes, before or after its name.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GlobalArguments {
+    /// Print one JSON envelope on stdout and nothing else
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) json: bool,
+    /// Print text, which is the default
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) text: bool,
+    /// Print data and errors only
+    #[arg(long, short, global = true, help_heading = "Global options", conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say on stderr what is read and how long it takes
+    #[arg(long, short, global = true, help_heading = "Global options")]
+    pub(crate) verbose: bool,
+    /// Work in this project instead of the one around the current directory
+    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options", value_hint = ValueHint::DirPath)]
+    pub(crate) project: Option<PathBuf>,
+    /// No colours; `NO_COLOR` does the same
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) no_color: bool,
+}
+
+/// The flag rung of `paths.tasks`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TasksRootArgument {
+    /// Task catalogue to use instead of the configured one
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) tasks_root: Option<String>,
+}
+
+/// Filters that intersect.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SelectionArguments {
+    /// Only tasks of this dataset
+    #[arg(long, value_name = "NAME@VERSION")]
+    pub(crate) dataset: Option<String>,
+    /// No task that matches this pattern
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) exclude: Vec<String>,
+    /// Only this discipline
+    #[arg(long, value_name = "NAME")]
+    pub(crate) domain: Vec<String>,
+    /// Only this difficulty
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Difficulty::NAMES))]
+    pub(crate) difficulty: Vec<String>,
+    /// Only this stage of life; `any` for all [default: active]
+    #[arg(long, value_name = "STAGE", value_parser = ["proposed", "active", "deprecated", "retired", "any"])]
+    pub(crate) lifecycle: Vec<String>,
+    /// Only this visibility
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(aec_task::file::Visibility::NAMES))]
+    pub(crate) visibility: Vec<String>,
+    /// Only tasks with this tag; several must all be there
+    #[arg(long, value_name = "TAG")]
+    pub(crate) tag: Vec<String>,
+    /// Only tasks whose field has this value, such as category=reasoning or visibility=unknown
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub(crate) filter: Vec<String>,
+}
+
+/// How commands are kept apart from this machine.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SandboxArgument {
+    /// How verifiers and engines are kept apart from this machine; `none` runs them on it
+    #[arg(long, value_name = "LEVEL", default_value = "namespaces")]
+    pub(crate) sandbox: SandboxLevel,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxLevel {
+    Namespaces,
+    None,
+}
+
+/// The flag rung of `paths.ledger`.
+#[derive(Debug, Args)]
+pub(crate) struct LedgerRootArgument {
+    /// Ledger to use instead of the configured one
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) ledger_root: Option<String>,
+}

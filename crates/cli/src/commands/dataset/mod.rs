@@ -1,0 +1,59 @@
+//! `aec-bench dataset`.
+
+pub(crate) mod create;
+pub(crate) mod diff;
+pub(crate) mod export;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod show;
+pub(crate) mod split;
+pub(crate) mod verify;
+
+use clap::Subcommand;
+
+use crate::commands::dataset::create::DatasetCreateArguments;
+use crate::commands::dataset::diff::DatasetDiffArguments;
+use crate::commands::dataset::export::DatasetExportArguments;
+use crate::commands::dataset::import::DatasetImportArguments;
+use crate::commands::dataset::show::DatasetShowArguments;
+use crate::commands::dataset::split::DatasetSplitArguments;
+use crate::commands::dataset::verify::DatasetVerifyArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one value, made once per process")]
+pub(crate) enum DatasetCommand {
+    /// Freeze tasks as they are now under a name and a version
+    Create(DatasetCreateArguments),
+    /// List datasets
+    List,
+    /// Show everything about one dataset
+    Show(DatasetShowArguments),
+    /// Check that the tasks of datasets are still what they were
+    Verify(DatasetVerifyArguments),
+    /// Show which tasks were added, removed and changed from one dataset to another
+    Diff(DatasetDiffArguments),
+    /// Make two datasets of one, to train on and to evaluate on
+    Split(DatasetSplitArguments),
+    /// Write a dataset and its tasks into one file
+    Export(DatasetExportArguments),
+    /// Take a dataset and its tasks from a file
+    Import(DatasetImportArguments),
+}
+
+impl DatasetCommand {
+    pub(crate) fn execute(self, context: &Context) -> Result<Outcome, Failure> {
+        match self {
+            Self::Create(arguments) => create::create(context, &arguments),
+            Self::List => list::list(context),
+            Self::Show(arguments) => show::show(context, &arguments),
+            Self::Verify(arguments) => verify::verify(context, &arguments),
+            Self::Diff(arguments) => diff::diff(context, &arguments),
+            Self::Split(arguments) => split::split(context, &arguments),
+            Self::Export(arguments) => export::export(context, &arguments),
+            Self::Import(arguments) => import::import(context, &arguments),
+        }
+    }
+}

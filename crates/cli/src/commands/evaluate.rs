@@ -1,0 +1,262 @@
+//! `aec-bench evaluate`.
+
+use std::path::{Path, PathBuf};
+
+use aec_base::file::{Links, read_text};
+use aec_base::problem::Problem;
+use aec_base::text::{count, printable};
+use aec_report::evaluate::{Evaluation, evaluate as evaluate_selection};
+use aec_report::floors::{Floors, Rescaled};
+use aec_report::group::{Group, Unit};
+use aec_report::html::{Budget, render};
+use aec_report::page::{PageSource, document};
+use aec_report::selection::Selection;
+use aec_report::stats::{Confidence, Interval, bootstrap_bca};
+use clap::{Args, ValueHint};
+use serde::Serialize;
+
+use crate::commands::ledger::{ask, number};
+use crate::commands::report::{ChosenTrials, Source, UnitArgument, dollars, span, write};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+pub(crate) struct EvaluateArguments {
+    #[command(flatten)]
+    pub(crate) chosen: ChosenTrials,
+    /// What an interval takes to be alike
+    #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
+    pub(crate) unit: UnitArgument,
+    /// Bootstrap intervals for all trials and each agent as well, with so many resamples
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000")]
+    pub(crate) bootstrap: Option<usize>,
+    /// Rewards of agents that do nothing, by task, as `audit --json` reports them: rewards are rescaled by them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) floors: Option<PathBuf>,
+    /// Write an HTML report that opens from disk
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
+    /// Replace a report that exists
+    #[arg(long, requires = "report")]
+    pub(crate) force: bool,
+    /// Leave traces out of the HTML report
+    #[arg(long, requires = "report")]
+    pub(crate) no_traces: bool,
+}
+
+/// Floors of a hundred thousand tasks are shorter.
+const FLOORS_LIMIT: u64 = 64 * 1024 * 1024;
+/// Every bootstrap draws from here: the same records give the same interval.
+const SEED: u64 = 0x0b00_7a57;
+/// Tables that grow with the library are shown so far.
+const SHOWN: usize = 20;
+
+#[derive(Serialize)]
+struct Data {
+    #[serde(flatten)]
+    evaluation: Evaluation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bootstrap: Option<Bootstrap>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rescaled: Option<Rescaled>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<PathBuf>,
+}
+
+/// Bootstrap intervals of the mean, corrected for bias and skew.
+#[derive(Serialize)]
+struct Bootstrap {
+    resamples: usize,
+    overall: Option<Interval>,
+    agent: Vec<(String, Option<Interval>)>,
+}
+
+pub(crate) fn evaluate(context: &Context, arguments: &EvaluateArguments) -> Result<Outcome, Failure> {
+    let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
+    let floors = arguments.floors.as_ref().map(|path| read_floors(context, path)).transpose()?;
+    let (selection, problems) = source.selection()?;
+    let unit = Unit::from(arguments.unit);
+    let evaluation = evaluate_selection(&selection, unit);
+    let mut problems = problems;
+    let report = match &arguments.report {
+        Some(file) => {
+            problems.extend(write_page(context, &source, &selection, &evaluation, arguments, file)?);
+            Some(file.clone())
+        }
+        None => None,
+    };
+    let data = Data {
+        bootstrap: arguments.bootstrap.map(|resamples| bootstrap(&selection, &evaluation, unit, resamples)),
+        rescaled: floors.map(|floors| floors.evaluate(&selection, unit)),
+        report,
+        evaluation,
+    };
+    let mut outcome = Outcome::new(context.format, &data, || evaluation_text(&data))?.problems(problems);
+    if let Some(file) = &data.report {
+        outcome = outcome.remark(format!("Wrote {}.", printable(&file.to_string_lossy())));
+    }
+    Ok(outcome)
+}
+
+/// Writes the HTML report; what could not be read for it is told.
+fn write_page(
+    context: &Context,
+    source: &Source,
+    selection: &Selection,
+    evaluation: &Evaluation,
+    arguments: &EvaluateArguments,
+    file: &Path,
+) -> Result<Vec<Problem>, Failure> {
+    let budget = Budget::default();
+    let tool = format!("aec-bench {}", env!("CARGO_PKG_VERSION"));
+    let ((document, unread), _) = ask(&source.project, &source.ledger, |index| {
+        let (ledger, filter) = (&source.ledger, &source.filter);
+        let page = PageSource { ledger, index, filter, selection, evaluation };
+        document(&page, &tool, (!arguments.no_traces).then_some(&budget))
+    })?;
+    let rendered = render(&document, &budget).map_err(|error| {
+        let problem = Problem::error(format!("the report cannot be written: {error}"));
+        Failure::input([problem.fix("narrow it down with filters, or name fewer experiments")])
+    })?;
+    let page = context.redactor().scrub(rendered.html);
+    write(&context.absolute(file)?, page.as_bytes(), arguments.force)?;
+    Ok(unread)
+}
+
+fn read_floors(context: &Context, path: &Path) -> Result<Floors, Failure> {
+    let path = context.absolute(path)?;
+    let refuse = |what: String| {
+        let problem = Problem::error(format!("the floors cannot be used: {what}")).in_file(&path);
+        Failure::input([problem.fix("write them with `aec-bench audit --all --json > FILE`")])
+    };
+    let text = read_text(&path, FLOORS_LIMIT, Links::Follow).map_err(|error| refuse(error.to_string()))?;
+    Floors::parse(&text).map_err(refuse)
+}
+
+fn bootstrap(selection: &Selection, evaluation: &Evaluation, unit: Unit, resamples: usize) -> Bootstrap {
+    let interval = |agent: Option<&str>| {
+        bootstrap_bca(
+            &aec_report::group::clusters(selection, unit, agent),
+            resamples,
+            Confidence::default(),
+            SEED,
+        )
+    };
+    let agents = evaluation.by.agent.iter().map(|group| group.name.clone());
+    Bootstrap {
+        resamples,
+        overall: interval(None),
+        agent: agents.map(|name| (name.clone(), interval(Some(&name)))).collect(),
+    }
+}
+
+pub(crate) fn evaluation_text(data: &impl AsEvaluation) -> String {
+    let evaluation = data.evaluation();
+    let mut text = overview(evaluation);
+    let by = &evaluation.by;
+    for (title, groups) in [
+        ("AGENT", &by.agent),
+        ("MODEL", &by.model),
+        ("HARNESS", &by.harness),
+        ("DIFFICULTY", &by.difficulty),
+        ("DISCIPLINE", &by.discipline),
+        ("FAMILY", &by.family),
+        ("TASK", &by.task),
+    ] {
+        if groups.len() > 1 || title == "AGENT" {
+            text.push_str(&format!("\n{}", group_table(title, groups)));
+        }
+    }
+    for note in &evaluation.notes {
+        text.push_str(&format!("\nNote: {note}.\n"));
+    }
+    text
+}
+
+/// What holds an evaluation.
+pub(crate) trait AsEvaluation {
+    fn evaluation(&self) -> &Evaluation;
+}
+
+impl AsEvaluation for Data {
+    fn evaluation(&self) -> &Evaluation {
+        &self.evaluation
+    }
+}
+
+impl AsEvaluation for Evaluation {
+    fn evaluation(&self) -> &Evaluation {
+        self
+    }
+}
+
+/// All trials in a few lines.
+pub(crate) fn overview(evaluation: &Evaluation) -> String {
+    let all = &evaluation.overall;
+    let outcomes: Vec<String> =
+        all.outcomes.iter().map(|(outcome, count)| format!("{count} {}", outcome.name())).collect();
+    let means = &all.denominators;
+    let mut text = format!(
+        "{}: {} of {} ({})\n",
+        evaluation.experiments.join(", "),
+        count(all.trials, "trial"),
+        count(all.tasks, "task"),
+        outcomes.join(", ")
+    );
+    text.push_str(&format!(
+        "mean reward {} (95 % {}), {} of {} solved\n",
+        number(all.mean_reward, 3),
+        span(all.interval),
+        all.solved,
+        all.counted
+    ));
+    text.push_str(&format!(
+        "counting every fault as 0: {}; counting what was not run as 0 too: {}\n",
+        number(means.as_run, 3),
+        number(means.worst_case, 3)
+    ));
+    let passes: Vec<String> = all
+        .pass
+        .iter()
+        .map(|pass| format!("pass@{} {:.3}, pass^{} {:.3}", pass.k, pass.pass_at_k, pass.k, pass.pass_hat_k))
+        .collect();
+    if !passes.is_empty() {
+        text.push_str(&format!("{}\n", passes.join("; ")));
+    }
+    text
+}
+
+pub(crate) fn group_table(title: &'static str, groups: &[Group]) -> String {
+    let mut table = Table::new([
+        title,
+        "MEAN",
+        "95 % INTERVAL",
+        "SOLVED",
+        "TRIALS",
+        "TASKS",
+        "UNCOUNTED",
+        "USD",
+        "USD/SOLVED",
+    ]);
+    for group in groups.iter().take(SHOWN) {
+        let uncounted = group.trials - group.counted;
+        table.row([
+            group.name.clone(),
+            number(group.mean_reward, 3),
+            span(group.interval),
+            format!("{} of {}", group.solved, group.counted),
+            group.trials.to_string(),
+            group.tasks.to_string(),
+            uncounted.to_string(),
+            dollars(group),
+            number(group.cost_per_solved, 4),
+        ]);
+    }
+    let mut text = table.render();
+    if groups.len() > SHOWN {
+        text.push_str(&format!("and {} more; --json shows all\n", groups.len() - SHOWN));
+    }
+    text
+}

@@ -1,0 +1,49 @@
+//! `aec-bench evolve rollback`.
+
+use std::path::PathBuf;
+
+use aec_base::digest::Digest;
+use aec_base::name::Name;
+use clap::{Args, ValueHint};
+use serde::Serialize;
+
+use crate::commands::evolve::{candidate, short, workspace};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Args)]
+pub(crate) struct EvolveRollbackArguments {
+    /// The workspace
+    #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]
+    pub(crate) workspace: PathBuf,
+    /// A candidate or a label
+    #[arg(value_name = "CANDIDATE")]
+    pub(crate) candidate: String,
+}
+
+#[derive(Serialize)]
+pub(crate) struct RolledBack {
+    workspace: PathBuf,
+    candidate: Digest,
+    name: Name,
+    /// What lay in the workspace before.
+    before: Digest,
+}
+
+pub(crate) fn rollback(context: &Context, arguments: &EvolveRollbackArguments) -> Result<Outcome, Failure> {
+    let workspace = workspace(context, &arguments.workspace)?;
+    let _held = workspace.hold()?;
+    let target = candidate(&workspace, Some(&arguments.candidate))?;
+    // What people changed by hand is kept before it is replaced.
+    let before = workspace.keep_here()?;
+    workspace.show(&target)?;
+    let data = RolledBack {
+        workspace: workspace.path().to_owned(),
+        candidate: target.id,
+        name: target.name(),
+        before: before.id,
+    };
+    let outcome = Outcome::new(context.format, &data, || format!("{}\n", data.name))?;
+    Ok(outcome.remark(format!("Before it was {}, which is kept.", short(data.before))))
+}

@@ -1,0 +1,44 @@
+//! `aec-bench evolve run`.
+
+use std::path::PathBuf;
+
+use aec_evolve::config::Evolution;
+use aec_evolve::event::Kind;
+use aec_evolve::run::Settings;
+use aec_evolve::workspace::Workspace;
+use clap::{Args, ValueHint};
+
+use crate::arguments::SandboxArgument;
+use crate::commands::evolve::begin::{Opened, begin, first, open_project, sandbox};
+use crate::commands::evolve::{CarryArguments, git};
+use crate::commands::planning::{self};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Args)]
+pub(crate) struct EvolveRunArguments {
+    /// The evolution file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: PathBuf,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxArgument,
+    #[command(flatten)]
+    pub(crate) carry: CarryArguments,
+}
+
+pub(crate) fn evolve(context: &Context, arguments: &EvolveRunArguments) -> Result<Outcome, Failure> {
+    let project = open_project(context, &arguments.carry)?;
+    let told = Evolution::read(&context.absolute(&arguments.config)?, &project.root, &project.env)?;
+    let workspace = Workspace::open(git(context)?, &told.workspace)?;
+    let held = (!arguments.dry_run).then(|| workspace.hold()).transpose()?;
+    let baseline = first(&workspace, arguments.dry_run)?;
+    let sandbox = sandbox(&arguments.sandbox);
+    let backend = planning::backend(&project);
+    let settings = Settings::of_evolution(&told, &baseline.manifest, backend, sandbox);
+    let opened = Opened { project, workspace, held, settings, kind: Kind::Evolution, baseline };
+    begin(context, opened, &arguments.carry, arguments.dry_run)
+}

@@ -1,0 +1,24 @@
+//! `aec-bench gateway`.
+
+pub(crate) mod serve;
+
+use clap::Subcommand;
+
+use crate::commands::gateway::serve::GatewayServeArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GatewayCommand {
+    /// Serve models on loopback to whoever holds a token; keys stay here
+    Serve(GatewayServeArguments),
+}
+
+impl GatewayCommand {
+    pub(crate) fn execute(self, context: &Context) -> Result<Outcome, Failure> {
+        match self {
+            Self::Serve(arguments) => serve::serve(context, &arguments),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `aec-bench init`.
+
+use std::path::{Path, PathBuf};
+
+use aec_task::scaffold::{Action, ProjectScaffold, Written, new_project};
+use clap::{Args, ValueHint};
+use serde::Serialize;
+
+use crate::commands::schema;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// Directory of the project; created if it does not exist
+    #[arg(default_value = ".", value_hint = ValueHint::DirPath)]
+    pub(crate) directory: PathBuf,
+    /// Write the project's files anew where they exist (never .env)
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Leave out the example task
+    #[arg(long)]
+    pub(crate) no_example: bool,
+}
+
+#[derive(Serialize)]
+struct Data {
+    root: PathBuf,
+    files: Vec<Written>,
+}
+
+pub(crate) fn init(context: &Context, arguments: &InitArguments) -> Result<Outcome, Failure> {
+    let root = context.absolute(&arguments.directory)?;
+    let files = scaffold(&root, arguments.force, !arguments.no_example)?;
+    let data = Data { root, files };
+    let cd = if arguments.directory == Path::new(".") {
+        String::new()
+    } else {
+        format!("cd {} && ", arguments.directory.display())
+    };
+    let outcome = Outcome::new(context.format, &data, String::new)?;
+    let mut outcome = data.files.iter().fold(outcome, |outcome, written| outcome.remark(line(written)));
+    outcome = outcome.remark(format!("\nThe project is ready. Next: {cd}aec-bench task validate --all"));
+    Ok(outcome)
+}
+
+/// Creates the project; also the first step of `quickstart`.
+pub(crate) fn scaffold(root: &Path, force: bool, example: bool) -> Result<Vec<Written>, Failure> {
+    let schemas = schema::all();
+    Ok(new_project(root, &ProjectScaffold { force, example, schemas: &schemas })?)
+}
+
+pub(crate) fn line(written: &Written) -> String {
+    let action = match written.action {
+        Action::Created => "created",
+        Action::Replaced => "replaced",
+        Action::Extended => "extended",
+        Action::Kept => "kept",
+    };
+    format!("{action:<9}{}", written.path)
+}

@@ -1,0 +1,79 @@
+//! `aec-bench ledger list`.
+
+use std::path::PathBuf;
+
+use aec_ledger::index::{Attempts, Row, Totals};
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::LedgerRootArgument;
+use crate::commands::ledger::{RecordFilterArguments, ask_filtered, number, open, totals_text};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+pub(crate) struct LedgerListArguments {
+    #[command(flatten)]
+    pub(crate) filter: RecordFilterArguments,
+    /// Every attempt at each trial instead of the latest one
+    #[arg(long)]
+    pub(crate) all_attempts: bool,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
+}
+
+#[derive(Serialize)]
+struct Data {
+    ledger: PathBuf,
+    /// Over everything that the filters take; `records` may hold fewer because of the limit.
+    totals: Totals,
+    records: Vec<Row>,
+}
+
+pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result<Outcome, Failure> {
+    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let attempts = if arguments.all_attempts { Attempts::All } else { Attempts::Latest };
+    let mut filter = arguments.filter.filter(&ledger, attempts)?;
+    filter.limit = Some(arguments.limit);
+    let ((records, totals), problems) = ask_filtered(&project, &ledger, &filter, |index, filter| {
+        Ok((index.query(filter)?, index.totals(filter)?))
+    })?;
+    let data = Data { ledger: ledger.root().to_path_buf(), totals, records };
+    let noun = if arguments.all_attempts { "attempt" } else { "trial" };
+    let mut outcome = Outcome::new(context.format, &data, || list_text(&data, noun))?;
+    if data.totals.count == 0 {
+        let place = project.shown(&data.ledger).display();
+        outcome = outcome.remark(format!("No records in {place} that these filters take."));
+    } else if data.records.len() < data.totals.count {
+        let shown = data.records.len();
+        outcome = outcome.remark(format!("The newest {shown} are shown; --limit shows more."));
+    }
+    Ok(outcome.problems(problems))
+}
+
+fn list_text(data: &Data, noun: &str) -> String {
+    if data.totals.count == 0 {
+        return String::new();
+    }
+    let mut table =
+        Table::new(["RECORD", "TASK", "AGENT", "MODEL", "OUTCOME", "REWARD", "USD", "SECONDS", "BEGAN"]);
+    for row in &data.records {
+        table.row([
+            row.file().id(),
+            row.task_id.clone(),
+            row.agent.to_string(),
+            row.model.clone().unwrap_or_else(|| "-".to_owned()),
+            row.outcome.name().to_owned(),
+            number(row.reward, 3),
+            number(row.cost_usd, 4),
+            format!("{:.1}", row.total_seconds),
+            row.timestamp.to_string(),
+        ]);
+    }
+    format!("{}\n{}\n", table.render(), totals_text(&data.totals, noun))
+}

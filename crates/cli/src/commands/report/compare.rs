@@ -1,0 +1,237 @@
+//! `aec-bench report compare`.
+
+use std::collections::BTreeSet;
+
+use aec_base::problem::Problem;
+use aec_base::text::printable;
+use aec_report::compare::{Arm, Comparison, Metric, Part, Question, Sample, Side, compare as weigh};
+use aec_report::glance::each_record;
+use aec_report::selection::Selection;
+use clap::Args;
+
+use crate::commands::ledger::{ask, number};
+use crate::commands::report::{ReportFilterArguments, Source};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportCompareArguments {
+    /// The run to compare with: EXPERIMENT, or EXPERIMENT/AGENT where it has several
+    #[arg(value_name = "BASE")]
+    pub(crate) base: String,
+    /// The run to judge, named likewise
+    #[arg(value_name = "OTHER")]
+    pub(crate) other: String,
+    #[command(flatten)]
+    pub(crate) filter: ReportFilterArguments,
+    /// Compare although the runs differ in more than the agent
+    #[arg(long)]
+    pub(crate) allow_different_frame: bool,
+    /// A loss that is small enough to be none
+    #[arg(long, value_name = "REWARD", default_value_t = 0.02)]
+    pub(crate) margin: f64,
+    /// Say how large the runs would have to be to see this difference
+    #[arg(long, value_name = "REWARD", default_value_t = 0.05)]
+    pub(crate) detect: f64,
+}
+
+/// Parts that are shown at most.
+const SHOWN: usize = 20;
+
+pub(crate) fn compare(context: &Context, arguments: &ReportCompareArguments) -> Result<Outcome, Failure> {
+    let (question, mut problems) = (question(arguments)?, Vec::new());
+    let base = arm(context, arguments, &arguments.base, &mut problems)?;
+    let other = arm(context, arguments, &arguments.other, &mut problems)?;
+    let orders = base.samples.iter().chain(&other.samples).map(|sample| sample.answer_order).collect();
+    problems.extend(Selection::mixed_orders(&orders).map(Problem::note));
+    let comparison = weigh(&base, &other, &question);
+    if !arguments.allow_different_frame && !comparison.frame.is_empty() {
+        return Err(different(&comparison));
+    }
+    let exit = if comparison.verdict.kind.is_fine() { Exit::Success } else { Exit::Found };
+    let outcome = Outcome::new(context.format, &comparison, || comparison_text(&comparison))?;
+    Ok(outcome.problems(problems).exit(exit))
+}
+
+fn question(arguments: &ReportCompareArguments) -> Result<Question, Failure> {
+    for (flag, value) in [("--margin", arguments.margin), ("--detect", arguments.detect)] {
+        if !(value > 0.0 && value < 1.0) {
+            let problem = Problem::error(format!("{flag} {value} is not a difference of rewards"));
+            return Err(Failure::usage(problem.fix("give a number between 0 and 1")));
+        }
+    }
+    Ok(Question { margin: arguments.margin, detect: arguments.detect, ..Question::default() })
+}
+
+/// The trials of one side. An experiment with several agents needs the agent's name too.
+fn arm(
+    context: &Context,
+    arguments: &ReportCompareArguments,
+    named: &str,
+    problems: &mut Vec<Problem>,
+) -> Result<Arm, Failure> {
+    let (experiment, agent) = match named.split_once('/') {
+        Some((experiment, agent)) => (experiment, Some(agent.to_owned())),
+        None => (named, None),
+    };
+    let mut source = Source::open(context, &[experiment.to_owned()], &arguments.filter)?;
+    if agent.is_some() {
+        source.filter.agent = agent;
+    }
+    source.selection()?;
+    let contents = source.ledger.contents();
+    let ((samples, unread), more) = ask(&source.project, &source.ledger, |index| {
+        each_record(&source.ledger, index, &source.filter, |record| Sample::read(record, &contents))
+    })?;
+    problems.extend(unread);
+    problems.extend(more);
+    let agents: BTreeSet<&str> = samples.iter().map(|sample| sample.facts.agent.as_str()).collect();
+    if agents.len() > 1 {
+        let names: Vec<String> = agents.iter().map(|agent| format!("{experiment}/{agent}")).collect();
+        let problem = Problem::error(format!("`{}` has several agents", printable(named)))
+            .why(format!("they are {}", names.join(", ")))
+            .fix("name one of them");
+        return Err(Failure::usage(problem));
+    }
+    Ok(Arm { name: named.to_owned(), samples })
+}
+
+fn different(comparison: &Comparison) -> Failure {
+    let lines: Vec<String> = comparison
+        .frame
+        .iter()
+        .map(|part| format!("{}: {} against {}", part.what, part.base, part.other))
+        .collect();
+    let problem = Problem::error("the runs differ in more than the agent")
+        .why(lines.join("; "))
+        .fix("run both in the same frame, or pass --allow-different-frame and say so");
+    Failure::input([problem])
+}
+
+fn comparison_text(comparison: &Comparison) -> String {
+    let mut table = Table::new(["METRIC", "BASE", "OTHER", "DIFFERENCE", "95 % INTERVAL", "P", "P (HOLM)"]);
+    for metric in &comparison.metrics {
+        table.row([
+            label(metric),
+            side(&metric.base),
+            side(&metric.other),
+            signed(metric.difference),
+            signed_span(metric.interval),
+            chance(metric.p_value),
+            chance(metric.adjusted_p_value),
+        ]);
+    }
+    let mut text = format!(
+        "base  {}\nother {}\n\n{}",
+        printable(&comparison.base),
+        printable(&comparison.other),
+        table.render()
+    );
+    for (title, parts) in [
+        ("DIFFICULTY", &comparison.by.difficulty),
+        ("FAMILY", &comparison.by.family),
+        ("TASK", &comparison.by.task),
+    ] {
+        if parts.len() > 1 {
+            text.push_str(&format!("\n{}", parts_table(title, parts)));
+        }
+    }
+    if let Some(test) = &comparison.reward.mcnemar {
+        text.push_str(&format!(
+            "\nsolved by base alone {}, by other alone {}: McNemar p {}\n",
+            test.base_only,
+            test.other_only,
+            chance(Some(test.p_value))
+        ));
+    }
+    let power = &comparison.power;
+    if let Some(smallest) = power.minimal_detectable_effect {
+        text.push_str(&format!(
+            "a comparison of this size sees differences from {smallest:.3} ({:.0} % of the time)\n",
+            power.power * 100.0
+        ));
+    }
+    let repetitions = match power.repetitions_needed {
+        Some(count) => format!("{count} repetitions of these tasks"),
+        None => "more tasks, since no number of repetitions of these is enough".to_owned(),
+    };
+    let tasks = power
+        .tasks_needed
+        .map(|count| format!(", or {count} tasks with as many repetitions"))
+        .unwrap_or_default();
+    text.push_str(&format!("to see {:.3} takes {repetitions}{tasks}\n", power.detect));
+    for part in &comparison.frame {
+        text.push_str(&format!(
+            "not the same: {} is {} and {}\n",
+            part.what,
+            printable(&part.base),
+            printable(&part.other)
+        ));
+    }
+    text.push_str(&format!(
+        "\n{}: {}.\n",
+        comparison.verdict.kind.name(),
+        printable(&comparison.verdict.sentence)
+    ));
+    text
+}
+
+fn parts_table(title: &'static str, parts: &[Part]) -> String {
+    let mut table =
+        Table::new([title, "TASKS", "BASE", "OTHER", "NONZERO", "DIFFERENCE", "95 % INTERVAL", "P (HOLM)"]);
+    for part in parts.iter().take(SHOWN) {
+        table.row([
+            part.name.clone(),
+            part.tasks.to_string(),
+            side(&part.base),
+            side(&part.other),
+            format!("{}/{}, {}/{}", part.base_nonzero, part.base.of, part.other_nonzero, part.other.of),
+            signed(part.difference),
+            signed_span(part.interval),
+            chance(part.adjusted_p_value),
+        ]);
+    }
+    let mut text = table.render();
+    if parts.len() > SHOWN {
+        text.push_str(&format!("and {} more; --json shows all\n", parts.len() - SHOWN));
+    }
+    text
+}
+
+fn label(metric: &Metric) -> String {
+    match metric.name {
+        "reward_mean" => "Reward mean",
+        "nonzero_rollouts" => "Nonzero rollouts",
+        "final_environment_response" => "Final environment response",
+        "empty_response_errors" => "Empty response errors",
+        "mean_tool_calls" => "Mean tool calls",
+        "mean_submit_calls" => "Mean submit_answer calls",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// A chance in words; none is ever 0.
+fn chance(chance: Option<f64>) -> String {
+    match chance {
+        Some(chance) if chance < 0.001 => "<0.001".to_owned(),
+        chance => number(chance, 3),
+    }
+}
+
+fn side(side: &Side) -> String {
+    match (side.count, side.value) {
+        (Some(count), _) => format!("{count}/{}", side.of),
+        (None, value) => number(value, 3),
+    }
+}
+
+fn signed(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:+.3}"))
+}
+
+fn signed_span(interval: Option<aec_report::stats::Interval>) -> String {
+    interval.map_or_else(|| "-".to_owned(), |span| format!("{:+.3} to {:+.3}", span.low, span.high))
+}

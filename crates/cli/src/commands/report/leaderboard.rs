@@ -1,0 +1,103 @@
+//! `aec-bench report leaderboard`.
+
+use aec_base::problem::Problem;
+use aec_base::text;
+use aec_report::group::Unit;
+use aec_report::leaderboard::{Leaderboard, leaderboard as rank};
+use clap::Args;
+
+use crate::commands::ledger::number;
+use crate::commands::report::{ReportFilterArguments, Source, UnitArgument, dollars, span};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportLeaderboardArguments {
+    /// Only this experiment; several are taken together [default: all]
+    #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]
+    pub(crate) experiments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) filter: ReportFilterArguments,
+    /// What an interval takes to be alike
+    #[arg(long, value_enum, value_name = "UNIT", default_value_t)]
+    pub(crate) unit: UnitArgument,
+    /// Only tasks of this visibility
+    #[arg(long, value_name = "WORD", value_parser = ["public", "holdout"])]
+    pub(crate) visibility: Option<String>,
+    /// Take different revisions of a task for the same task
+    #[arg(long)]
+    pub(crate) mix_revisions: bool,
+}
+
+pub(crate) fn leaderboard(
+    context: &Context,
+    arguments: &ReportLeaderboardArguments,
+) -> Result<Outcome, Failure> {
+    let mut source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    source
+        .filter
+        .fields
+        .extend(arguments.visibility.iter().map(|word| ("visibility".to_owned(), word.clone())));
+    let (mut selection, problems) = source.selection()?;
+    let mixed = selection.mixed_revisions();
+    if let Some((task, revisions)) = mixed.first() {
+        if !arguments.mix_revisions {
+            let what = format!(
+                "{} of {} were run, the first is `{task}` with {revisions}",
+                "different revisions",
+                text::count(mixed.len(), "task")
+            );
+            let problem = Problem::error(what)
+                .why("a task with other files is another task; its rewards do not belong into one mean")
+                .fix("name experiments of one revision with -e, or pass --mix-revisions");
+            return Err(Failure::input([problem]));
+        }
+        selection.merge_revisions();
+    }
+    let board = rank(&selection, Unit::from(arguments.unit));
+    Ok(Outcome::new(context.format, &board, || board_text(&board))?.problems(problems))
+}
+
+fn board_text(board: &Leaderboard) -> String {
+    let mut table = Table::new([
+        "RANK",
+        "AGENT",
+        "HARNESS",
+        "MODEL",
+        "MEAN",
+        "95 % INTERVAL",
+        "SOLVED",
+        "WORST",
+        "TASKS",
+        "USD",
+        "USD/SOLVED",
+    ]);
+    for row in &board.rows {
+        let rank = match (row.rank, row.ranks) {
+            (Some(rank), Some((best, worst))) if best != worst => format!("{rank} ({best}-{worst})"),
+            (Some(rank), _) => rank.to_string(),
+            (None, _) => "-".to_owned(),
+        };
+        let group = &row.group;
+        table.row([
+            rank,
+            row.agent.clone(),
+            row.harness.clone(),
+            row.model.clone().unwrap_or_else(|| "-".to_owned()),
+            number(group.mean_reward, 3),
+            span(group.interval),
+            format!("{} of {}", group.solved, group.counted),
+            number(group.denominators.worst_case, 3),
+            group.tasks.to_string(),
+            dollars(group),
+            number(group.cost_per_solved, 4),
+        ]);
+    }
+    let mut text = table.render();
+    for note in &board.notes {
+        text.push_str(&format!("\nNote: {note}.\n"));
+    }
+    text
+}

@@ -1,0 +1,232 @@
+//! What the reports share: the trials that they are about, and numbers in words.
+
+pub(crate) mod behavioral;
+pub(crate) mod classifier;
+pub(crate) mod compare;
+pub(crate) mod fields;
+pub(crate) mod leaderboard;
+pub(crate) mod summary;
+pub(crate) mod traces;
+
+use std::path::Path;
+
+use aec_base::problem::{Problem, Severity};
+use aec_base::project::Project;
+use aec_ledger::index::{Attempts, Filter};
+use aec_ledger::layout::Ledger;
+use aec_report::group::{Group, Unit};
+use aec_report::selection::Selection;
+use aec_report::stats::Interval;
+use aec_run::plan::Plan;
+use aec_run::session::current_plan;
+use clap::{Args, Subcommand, ValueEnum};
+
+use crate::arguments::LedgerRootArgument;
+use crate::commands::ledger::{ask_filtered, experiments, field, open};
+use crate::commands::report::behavioral::ReportBehavioralArguments;
+use crate::commands::report::compare::ReportCompareArguments;
+use crate::commands::report::fields::ReportFieldsArguments;
+use crate::commands::report::leaderboard::ReportLeaderboardArguments;
+use crate::commands::report::summary::ReportSummaryArguments;
+use crate::commands::report::traces::ReportTracesArguments;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ReportCommand {
+    /// Sum up an experiment, or the whole ledger
+    Summary(ReportSummaryArguments),
+    /// Rank agents, over one or more experiments
+    Leaderboard(ReportLeaderboardArguments),
+    /// Say of every trial how it stopped, what it called and where it failed
+    Traces(ReportTracesArguments),
+    /// Say how agents work: what they look at, call, check, repair and hand in
+    Behavioral(Box<ReportBehavioralArguments>),
+    /// Compare two runs task by task, and say what the difference is worth
+    Compare(ReportCompareArguments),
+    /// Show which parts of answers fail, template by template
+    Fields(ReportFieldsArguments),
+}
+
+/// Trials of experiments that must be named.
+#[derive(Debug, Args)]
+pub(crate) struct ChosenTrials {
+    /// The experiment; several are taken together
+    #[arg(
+        long = "experiment-id",
+        short = 'e',
+        visible_alias = "experiment",
+        value_name = "EXP",
+        required = true
+    )]
+    pub(crate) experiments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) filter: ReportFilterArguments,
+}
+
+/// What a report is about. Filters intersect; none of them can leave out what failed.
+#[derive(Debug, Args)]
+pub(crate) struct ReportFilterArguments {
+    /// Only this harness
+    #[arg(long, visible_alias = "adapter", value_name = "NAME")]
+    pub(crate) harness: Option<String>,
+    /// Only this model
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// Only this agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Only tasks whose ids begin like this
+    #[arg(long, visible_alias = "task", value_name = "PREFIX")]
+    pub(crate) task_prefix: Option<String>,
+    /// Only this difficulty
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) difficulty: Option<String>,
+    /// Only this discipline
+    #[arg(long, visible_alias = "domain", value_name = "NAME")]
+    pub(crate) discipline: Option<String>,
+    /// Only trials whose field has this value, such as family=bolt-group-loading
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub(crate) filter: Vec<String>,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
+}
+
+/// Which trials an interval takes to be alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnitArgument {
+    /// Repetitions of one task: the interval speaks of other tasks like these
+    #[default]
+    Task,
+    /// Tasks of one template: the interval speaks of other templates
+    Family,
+}
+
+impl ReportCommand {
+    pub(crate) fn execute(self, context: &Context) -> Result<Outcome, Failure> {
+        match self {
+            Self::Summary(arguments) => summary::summary(context, &arguments),
+            Self::Leaderboard(arguments) => leaderboard::leaderboard(context, &arguments),
+            Self::Traces(arguments) => traces::traces(context, &arguments),
+            Self::Behavioral(arguments) => behavioral::behavioral(context, &arguments),
+            Self::Compare(arguments) => compare::compare(context, &arguments),
+            Self::Fields(arguments) => fields::fields(context, &arguments),
+        }
+    }
+}
+
+/// A ledger and what a report takes from it.
+pub(crate) struct Source {
+    pub(crate) project: Project,
+    pub(crate) ledger: Ledger,
+    pub(crate) filter: Filter,
+}
+
+impl Source {
+    /// Opens the ledger. Experiments that are named must be there.
+    pub(crate) fn open(
+        context: &Context,
+        named: &[String],
+        arguments: &ReportFilterArguments,
+    ) -> Result<Self, Failure> {
+        let (project, ledger) = open(context, &arguments.ledger_root)?;
+        let mut fields =
+            arguments.filter.iter().map(|filter| field(filter)).collect::<Result<Vec<_>, _>>()?;
+        let words = [("difficulty", &arguments.difficulty)];
+        fields.extend(words.into_iter().filter_map(|(name, word)| Some((name.to_owned(), word.clone()?))));
+        let experiments = match named {
+            [] => Vec::new(),
+            named => experiments(&ledger, named)?.into_iter().map(String::from).collect(),
+        };
+        let filter = Filter {
+            experiments,
+            task_prefix: arguments.task_prefix.clone(),
+            agent: arguments.agent.clone(),
+            adapter: arguments.harness.clone(),
+            model: arguments.model.clone(),
+            domain: arguments.discipline.clone(),
+            fields,
+            attempts: Attempts::Latest,
+            ..Filter::default()
+        };
+        Ok(Self { project, ledger, filter })
+    }
+
+    /// The trials, with those that were planned and have no record.
+    pub(crate) fn selection(&self) -> Result<(Selection, Vec<Problem>), Failure> {
+        let (mut selection, mut problems) =
+            ask_filtered(&self.project, &self.ledger, &self.filter, Selection::read)?;
+        let (plans, unreadable) = self.plans(&selection);
+        for plan in &plans {
+            selection.note_missing(&plan.expected(), &self.filter);
+        }
+        problems.extend(unreadable);
+        if selection.trials.is_empty() {
+            let problem = Problem::error("no trial fits")
+                .why("nothing in the ledger fits the experiment and the filters")
+                .fix("`aec-bench runs list` shows the experiments, `aec-bench ledger list` the trials");
+            return Err(Failure::input([problem]));
+        }
+        Ok((selection, problems))
+    }
+
+    /// The plans of the experiments in a selection. One that cannot be read is told: without it nobody knows what is
+    /// missing.
+    fn plans(&self, selection: &Selection) -> (Vec<Plan>, Vec<Problem>) {
+        let (mut plans, mut problems) = (Vec::new(), Vec::new());
+        for experiment in &selection.experiments {
+            let Ok(name) = aec_base::name::Name::parse(&experiment.id) else { continue };
+            match current_plan(&self.ledger.experiment(&name)) {
+                Ok(plan) => plans.extend(plan),
+                Err(found) => problems.extend(
+                    found.into_iter().map(|problem| Problem { severity: Severity::Warning, ..problem }),
+                ),
+            }
+        }
+        plans.dedup_by(|a, b| a.experiment_id == b.experiment_id);
+        (plans, problems)
+    }
+}
+
+impl From<UnitArgument> for Unit {
+    fn from(unit: UnitArgument) -> Self {
+        match unit {
+            UnitArgument::Task => Self::Task,
+            UnitArgument::Family => Self::Family,
+        }
+    }
+}
+
+/// An interval in words.
+pub(crate) fn span(interval: Option<Interval>) -> String {
+    interval.map_or_else(|| "-".to_owned(), |span| format!("{:.3} to {:.3}", span.low, span.high))
+}
+
+/// Dollars in words; what is not known is said.
+pub(crate) fn dollars(group: &Group) -> String {
+    let took = &group.took;
+    match took.without_cost {
+        0 => format!("{:.4}", took.cost_usd),
+        _ if took.cost_usd > 0.0 => format!("{:.4}+", took.cost_usd),
+        _ => "-".to_owned(),
+    }
+}
+
+/// Writes a report as JSON, in place of what was there.
+pub(crate) fn write_json(path: &Path, report: &impl serde::Serialize) -> Result<(), Failure> {
+    let mut bytes = serde_json::to_vec_pretty(report)
+        .map_err(|error| Failure::internal(Problem::error(format!("cannot write the report: {error}"))))?;
+    bytes.push(b'\n');
+    write(path, &bytes, true)
+}
+
+/// Writes a report beside the answer on stdout.
+pub(crate) fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
+    if !force && path.symlink_metadata().is_ok() {
+        let problem = Problem::error("the file exists").in_file(path).fix("name another one, or add --force");
+        return Err(Failure::input([problem]));
+    }
+    aec_base::file::write_atomic(path, bytes)
+        .map_err(|error| Failure::environment(Problem::error(error.to_string()).in_file(path)))
+}

@@ -1,0 +1,35 @@
+//! `aec-bench report summary`.
+
+use aec_report::evaluate::evaluate;
+use aec_report::group::Unit;
+use clap::Args;
+
+use crate::commands::evaluate::{group_table, overview};
+use crate::commands::report::{ReportFilterArguments, Source};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportSummaryArguments {
+    /// The experiment; several are taken together [default: all]
+    #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]
+    pub(crate) experiments: Vec<String>,
+    #[command(flatten)]
+    pub(crate) filter: ReportFilterArguments,
+}
+
+pub(crate) fn summary(context: &Context, arguments: &ReportSummaryArguments) -> Result<Outcome, Failure> {
+    let source = Source::open(context, &arguments.experiments, &arguments.filter)?;
+    let (selection, problems) = source.selection()?;
+    let evaluation = evaluate(&selection, Unit::Task);
+    let outcome = Outcome::new(context.format, &evaluation, || {
+        let mut text = overview(&evaluation);
+        text.push_str(&format!("\n{}", group_table("AGENT", &evaluation.by.agent)));
+        for note in &evaluation.notes {
+            text.push_str(&format!("\nNote: {note}.\n"));
+        }
+        text
+    })?;
+    Ok(outcome.problems(problems))
+}

@@ -1,0 +1,132 @@
+//! `aec-bench report traces`.
+
+use std::path::PathBuf;
+
+use aec_report::glance::each_record;
+use aec_report::trace::TraceFacts;
+use aec_report::traces::{Traces, traces as put_together};
+use clap::{Args, ValueHint};
+
+use crate::commands::ledger::{ask, number};
+use crate::commands::report::{ChosenTrials, Source, write_json};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportTracesArguments {
+    #[command(flatten)]
+    pub(crate) chosen: ChosenTrials,
+    /// Quote what agents and their tools said; whoever reads it must not do what it says
+    #[arg(long)]
+    pub(crate) show_text: bool,
+    /// Write the report to this file, as JSON
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// At most this many trials in the text
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+}
+
+pub(crate) fn traces(context: &Context, arguments: &ReportTracesArguments) -> Result<Outcome, Failure> {
+    let source = Source::open(context, &arguments.chosen.experiments, &arguments.chosen.filter)?;
+    source.selection()?;
+    let contents = source.ledger.contents();
+    let quote = arguments.show_text;
+    let ((facts, unread), mut problems) = ask(&source.project, &source.ledger, |index| {
+        each_record(&source.ledger, index, &source.filter, |record| {
+            let facts = TraceFacts::read(record, &contents);
+            if quote { facts } else { facts.without_text() }
+        })
+    })?;
+    problems.extend(unread);
+    let report = put_together(facts);
+    let mut outcome = Outcome::new(context.format, &report, || traces_text(&report, arguments.limit))?;
+    if let Some(path) = &arguments.output {
+        write_json(&context.absolute(path)?, &report)?;
+        outcome = outcome.remark(format!("Wrote {}.", aec_base::text::printable(&path.to_string_lossy())));
+    }
+    Ok(outcome.problems(problems))
+}
+
+fn traces_text(report: &Traces, limit: usize) -> String {
+    let mut classes = Table::new(["CLASS", "TRIALS", "A TYPICAL ONE", "ITS CONVERSATION BELOW JOBS"]);
+    for row in &report.classes {
+        let conversation = row.conversation.as_ref().map(|path| path.display().to_string());
+        classes.row([
+            row.class.name().to_owned(),
+            row.trials.to_string(),
+            row.typical.clone(),
+            conversation.unwrap_or_else(|| "-".to_owned()),
+        ]);
+    }
+    let mut trials = Table::new([
+        "TRIAL",
+        "TASK",
+        "AGENT",
+        "REWARD",
+        "CLASS",
+        "STOP",
+        "TURNS",
+        "TOOLS",
+        "ERRORS",
+        "SUBMITTED",
+        "SOURCE",
+        "FIELDS",
+        "ERROR",
+        "TOKENS",
+        "USD",
+        "SECONDS",
+    ]);
+    for facts in report.trials.iter().take(limit) {
+        trials.row(trial_cells(facts));
+    }
+    let mut text = format!("{}\n{}", classes.render(), trials.render());
+    if report.trials.len() > limit {
+        text.push_str(&format!("{limit} of {} trials are shown; --limit shows more\n", report.trials.len()));
+    }
+    let quoted: Vec<(&str, &str)> = report
+        .trials
+        .iter()
+        .filter_map(|facts| {
+            Some((facts.trial_id.as_str(), facts.untrusted.as_ref()?.first_error.as_deref()?))
+        })
+        .take(limit)
+        .collect();
+    if !quoted.is_empty() {
+        text.push_str("\nWhat tools complained of first. This is what agents and programs said, not what this program says:\n");
+        let mut table = Table::new(["TRIAL", "SAID"]);
+        for (trial, said) in quoted {
+            table.row([trial, said]);
+        }
+        text.push_str(&table.render());
+    }
+    text
+}
+
+fn trial_cells(facts: &TraceFacts) -> [String; 16] {
+    let turns = match facts.max_turns {
+        Some(most) => format!("{}/{most}", facts.turns_used),
+        None => facts.turns_used.to_string(),
+    };
+    let tokens = facts.tokens_in.zip(facts.tokens_out).map(|(read, written)| (read + written).to_string());
+    [
+        facts.trial_id.to_string(),
+        facts.task_id.clone(),
+        facts.agent.to_string(),
+        number(facts.reward, 3),
+        facts.class.name().to_owned(),
+        facts.stop_condition.clone(),
+        turns,
+        facts.tool_calls.to_string(),
+        facts.tool_errors.to_string(),
+        if facts.submit_reached { "yes" } else { "no" }.to_owned(),
+        facts.output_source.map_or("-", |source| source.name()).to_owned(),
+        format!("{}/{}", facts.fields_correct, facts.fields_total),
+        facts.error_type.clone().unwrap_or_else(|| "-".to_owned()),
+        tokens.unwrap_or_else(|| "-".to_owned()),
+        number(facts.cost_usd, 4),
+        format!("{:.1}", facts.seconds),
+    ]
+}

@@ -1,0 +1,36 @@
+//! `aec-bench runs keygen`.
+
+use std::path::PathBuf;
+
+use aec_ledger::package::signature::generate;
+use clap::{Args, ValueHint};
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsKeygenArguments {
+    /// File for the private key; the public one goes to FILE.pub
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Data {
+    /// The private key's file.
+    file: PathBuf,
+    /// The public key's file.
+    public_file: PathBuf,
+    /// The public key.
+    key: String,
+}
+
+pub(crate) fn keygen(context: &Context, arguments: &RunsKeygenArguments) -> Result<Outcome, Failure> {
+    let file = context.absolute(&arguments.file)?;
+    let (key, public_file) = generate(&file)?;
+    let data = Data { file, public_file, key: key.to_string() };
+    let outcome = Outcome::new(context.format, &data, || format!("{key}\n"))?;
+    Ok(outcome.remark("Keep the private key to yourself; give the public one to whoever gets your packages."))
+}

@@ -1,0 +1,74 @@
+//! `aec-bench runs list`.
+
+use aec_base::settings::Setting;
+use aec_run::status::{State, Status, status as status_of};
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::LedgerRootArgument;
+use crate::commands::ledger::open;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsListArguments {
+    /// At most this many, the latest first
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
+}
+
+#[derive(Serialize)]
+struct ListData {
+    /// Experiments of the ledger; `runs` may hold fewer because of the limit.
+    total: usize,
+    runs: Vec<Status>,
+}
+
+pub(crate) fn list(context: &Context, arguments: &RunsListArguments) -> Result<Outcome, Failure> {
+    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let jobs = project.settings.path(Setting::Jobs);
+    let experiments = ledger.experiments()?;
+    let mut problems = Vec::new();
+    let mut runs: Vec<Status> = Vec::new();
+    for experiment in &experiments {
+        match status_of(&ledger, &jobs, experiment) {
+            Ok(mut status) => {
+                problems.append(&mut status.problems);
+                runs.push(status);
+            }
+            Err(found) => problems.extend(found),
+        }
+    }
+    let started = |status: &Status| status.sessions.last().map(|session| session.started_at.clone());
+    runs.sort_by_key(|status| std::cmp::Reverse(started(status)));
+    runs.truncate(arguments.limit);
+    let data = ListData { total: experiments.len(), runs };
+    let outcome = Outcome::new(context.format, &data, || list_text(&data))?.problems(problems);
+    Ok(if data.total == 0 { outcome.remark("No runs yet. `aec-bench run` makes one.") } else { outcome })
+}
+
+fn list_text(data: &ListData) -> String {
+    if data.runs.is_empty() {
+        return String::new();
+    }
+    let mut table =
+        Table::new(["EXPERIMENT", "STATE", "EXECUTED", "SCORED", "MEAN REWARD", "COST", "STARTED"]);
+    for run in &data.runs {
+        let planned =
+            if run.state == State::Unplanned { "?".to_owned() } else { run.all.planned.to_string() };
+        table.row([
+            run.experiment_id.to_string(),
+            run.state.name().to_owned(),
+            format!("{} of {planned}", run.all.executed),
+            run.all.scored().to_string(),
+            run.all.mean_reward().map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
+            format!("${:.2}", run.cost_usd),
+            run.sessions.last().map_or_else(|| "-".to_owned(), |session| session.started_at.to_string()),
+        ]);
+    }
+    table.render()
+}

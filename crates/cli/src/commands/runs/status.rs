@@ -1,0 +1,114 @@
+//! `aec-bench runs status`.
+
+use aec_base::settings::Setting;
+use aec_base::text;
+use aec_cluster::overview::Overview;
+use aec_run::status::{Purse, State, Status, UnderWay, status as status_of};
+use aec_run::terms;
+use clap::Args;
+use serde::Serialize;
+
+use crate::arguments::LedgerRootArgument;
+use crate::commands::ledger::{find_experiment, open};
+use crate::commands::models;
+use crate::commands::runs::cluster;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::{Outcome, STRONG};
+use crate::progress::tally_table;
+
+#[derive(Debug, Args)]
+pub(crate) struct RunsStatusArguments {
+    /// The experiment, or a beginning of its id that fits only one
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: String,
+    #[command(flatten)]
+    pub(crate) ledger_root: LedgerRootArgument,
+}
+
+pub(crate) fn status(context: &Context, arguments: &RunsStatusArguments) -> Result<Outcome, Failure> {
+    let (project, ledger) = open(context, &arguments.ledger_root)?;
+    let experiment = find_experiment(&ledger, &arguments.experiment)?;
+    let status = status_of(&ledger, &project.settings.path(Setting::Jobs), &experiment)?;
+    let mut problems = status.problems.clone();
+    let cluster = cluster::overview(context, &ledger.experiment(&experiment), &status, &mut problems);
+    let budget = status.terms.caps.budget(models::experiment_budget(&project));
+    let data = StatusData { status: &status, budget: Purse::new(status.past.spent, budget), cluster };
+    let outcome = Outcome::new(context.format, &data, || {
+        let mut text = status_text(&status, &data.budget);
+        if let Some(cluster) = &data.cluster {
+            text.push_str(&cluster::text(cluster));
+        }
+        text
+    })?;
+    let outcome = outcome.problems(problems);
+    let waiting = data.cluster.as_ref().is_some_and(cluster::is_expected);
+    Ok(match status.state {
+        State::Incomplete if waiting => outcome.remark("Its shards are waiting for the cluster."),
+        State::Incomplete => {
+            let flags = |cluster: &Overview| cluster::flags(cluster.engine, cluster.shards.len());
+            let how = data.cluster.as_ref().map(flags).unwrap_or_default();
+            outcome.remark(format!("Go on with `aec-bench run --resume {experiment}{how}`."))
+        }
+        _ => outcome,
+    })
+}
+
+#[derive(Serialize)]
+pub(crate) struct StatusData<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    /// What was spent, may be spent and is left, over all sessions.
+    budget: Purse,
+    /// How the shards of the latest submission to a cluster stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<Overview>,
+}
+
+pub(crate) fn status_text(status: &Status, budget: &Purse) -> String {
+    let mut text = format!("{STRONG}{}{STRONG:#}  {}\n\n", status.experiment_id, status.state.name());
+    text.push_str(&tally_table(&status.agents, &status.all));
+    text.push_str(&match (budget.max_usd, budget.left_usd) {
+        (Some(most), Some(left)) => {
+            format!("\ncost so far: ${:.4} of ${most:.4}, ${left:.4} left\n", budget.spent_usd)
+        }
+        _ => format!("\ncost so far: ${:.2}\n", budget.spent_usd),
+    });
+    if let (Some(most), Some(left)) = (budget.max_tokens, budget.left_tokens) {
+        text.push_str(&format!("tokens so far: {} of {most}, {left} left\n", budget.spent_tokens));
+    }
+    let terms = terms::flags(&status.terms).join(" ");
+    if !terms.is_empty() {
+        text.push_str(&format!("carried out with {terms}\n"));
+    }
+    if !status.under_way.is_empty() {
+        text.push_str(&under_way_text(status.state, &status.under_way));
+    }
+    for session in &status.sessions {
+        let end = match (&session.ended_at, &session.stopped) {
+            (Some(at), None) => format!("ended {at}"),
+            (Some(at), Some(_)) => format!("stopped {at}"),
+            (None, _) if status.state == State::Running => "not ended".to_owned(),
+            (None, _) => "killed".to_owned(),
+        };
+        let host = text::printable(&session.host);
+        text.push_str(&format!(
+            "session {} on {host}: began {}, {end}\n",
+            session.session, session.started_at
+        ));
+    }
+    text
+}
+
+pub(crate) fn under_way_text(state: State, under_way: &[UnderWay]) -> String {
+    let what = if state == State::Running { "under way" } else { "left in the middle of their work" };
+    let mut text = format!("{} {what}\n", text::count(under_way.len(), "attempt"));
+    for attempt in under_way.iter().take(20) {
+        let silent = attempt
+            .silent_seconds
+            .map(|seconds| format!(", last event {seconds:.0} s ago"))
+            .unwrap_or_default();
+        text.push_str(&format!("  {} attempt {}{silent}\n", attempt.trial_id, attempt.attempt));
+    }
+    text
+}

@@ -1,0 +1,23 @@
+//! `aec-bench swarm history`.
+
+use aec_evolve::event::Kind;
+use clap::Args;
+
+use crate::commands::evolve::history::list;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+
+#[derive(Debug, Args)]
+pub(crate) struct SwarmHistoryArguments {
+    /// At most this many, the latest
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+}
+
+pub(crate) fn swarm_history(
+    context: &Context,
+    arguments: &SwarmHistoryArguments,
+) -> Result<Outcome, Failure> {
+    list(context, Kind::Swarm, arguments.limit)
+}

@@ -1,0 +1,41 @@
+//! `aec-bench swarm status`.
+
+use aec_evolve::event::Kind;
+use aec_evolve::view::View;
+use clap::Args;
+
+use crate::commands::evolve::run;
+use crate::commands::evolve::words::{archive_text, head};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Outcome;
+use crate::table::Table;
+
+#[derive(Debug, Args)]
+pub(crate) struct SwarmStatusArguments {
+    /// The swarm, or a beginning of its id that fits only one
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+}
+
+pub(crate) fn status(context: &Context, arguments: &SwarmStatusArguments) -> Result<Outcome, Failure> {
+    let project = context.project(Vec::new())?;
+    let view = View::read(&run(&project, Kind::Swarm, &arguments.run)?)?;
+    Outcome::new(context.format, &view, || {
+        let mut text = head(&view);
+        let mut table = Table::new(["AGENT", "CYCLE", "WAY", "WITHOUT PROGRESS", "DOING"]);
+        for agent in &view.agents {
+            table.row([
+                agent.name.clone(),
+                agent.cycle.to_string(),
+                agent.way.name().to_owned(),
+                agent.without_progress.to_string(),
+                agent.retired.as_ref().map_or_else(|| agent.doing.clone(), |why| format!("retired: {why}")),
+            ]);
+        }
+        text.push('\n');
+        text.push_str(&table.render());
+        text.push_str(&archive_text(&view.archive, 10, view.cells));
+        text
+    })
+}

@@ -1,0 +1,16 @@
+//! Programs whose tasks can be written and read.
+
+use clap::ValueEnum;
+
+/// Whose tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TaskFormat {
+    /// Harbor's directories
+    Harbor,
+}
+
+pub(crate) fn name(format: TaskFormat) -> &'static str {
+    match format {
+        TaskFormat::Harbor => "harbor",
+    }
+}

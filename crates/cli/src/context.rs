@@ -1,0 +1,178 @@
+//! What every command needs to know of its surroundings. This is the only place that reads the process
+//! environment, the current directory and the home directory.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use aec_base::env::Env;
+use aec_base::problem::Problem;
+use aec_base::project::{Project, Surroundings};
+use aec_base::secret::{Redactor, Secret};
+use aec_base::settings::{Candidate, Origin, Setting};
+use aec_base::timestamp::Timestamp;
+use etcetera::BaseStrategy as _;
+
+use crate::arguments::GlobalArguments;
+use crate::arguments::LedgerRootArgument;
+use crate::arguments::TasksRootArgument;
+use crate::failure::Failure;
+use crate::output::Format;
+
+pub(crate) struct Context {
+    pub(crate) format: Format,
+    pub(crate) quiet: bool,
+    pub(crate) color: bool,
+    verbose: bool,
+    project_flag: Option<PathBuf>,
+    /// The environment that secrets are taken from: the shell's, and the project's once it is open.
+    env: RefCell<Env>,
+    /// Further values to scrub, with the names of their variables.
+    secrets: RefCell<Vec<(String, Secret)>>,
+}
+
+impl Context {
+    pub(crate) fn new(global: &GlobalArguments, format: Format) -> Self {
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Self {
+            format,
+            quiet: global.quiet,
+            color: !global.no_color,
+            verbose: global.verbose,
+            project_flag: global.project.clone(),
+            env: RefCell::new(Env::from_shell(variables)),
+            secrets: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn directory(&self) -> Result<PathBuf, Failure> {
+        std::env::current_dir().map_err(|error| {
+            Failure::environment(
+                Problem::error(format!("the current directory cannot be used: {error}"))
+                    .fix("change to a directory that exists"),
+            )
+        })
+    }
+
+    /// When things are said to be made: now, or the moment that reproducible builds name.
+    pub(crate) fn created_at(&self) -> Result<Timestamp, Failure> {
+        const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+        let env = self.env.borrow();
+        let Some(seconds) = env.get(VARIABLE) else { return Ok(Timestamp::now()) };
+        seconds.parse().map(Timestamp::from_seconds).map_err(|_| {
+            Problem::error(format!("{VARIABLE} is not a number of seconds"))
+                .fix("unset it, or set it to the seconds since the beginning of 1970")
+                .into()
+        })
+    }
+
+    /// A path that a person typed, from where they stand.
+    pub(crate) fn absolute(&self, path: &Path) -> Result<PathBuf, Failure> {
+        Ok(self.directory()?.join(path).components().collect())
+    }
+
+    /// `$XDG_CONFIG_HOME/aec-bench/config.json`, by default `~/.config/aec-bench/config.json`.
+    pub(crate) fn user_file(&self) -> Option<PathBuf> {
+        let strategy = etcetera::base_strategy::Xdg::new().ok()?;
+        Some(strategy.config_dir().join("aec-bench").join("config.json"))
+    }
+
+    pub(crate) fn surroundings(&self) -> Result<Surroundings, Failure> {
+        Ok(Surroundings {
+            directory: self.directory()?,
+            project: self.project_flag.clone(),
+            user_file: self.user_file(),
+            env: self.env.borrow().clone(),
+        })
+    }
+
+    /// Opens the project around the current directory, with values from flags and an experiment.
+    pub(crate) fn project(&self, overrides: Vec<Candidate>) -> Result<Project, Failure> {
+        let project = Project::open(&self.surroundings()?, overrides)?;
+        self.remember_secrets_of(&project.env);
+        Ok(project)
+    }
+
+    /// Opens the project in a directory.
+    pub(crate) fn project_in(&self, root: &Path) -> Result<Project, Failure> {
+        let surroundings = Surroundings { project: Some(root.to_path_buf()), ..self.surroundings()? };
+        let project = Project::open(&surroundings, Vec::new())?;
+        self.remember_secrets_of(&project.env);
+        Ok(project)
+    }
+
+    /// Secrets of this environment are scrubbed from everything printed from now on.
+    pub(crate) fn remember_secrets_of(&self, env: &Env) {
+        *self.env.borrow_mut() = env.clone();
+    }
+
+    /// These values are scrubbed as well, whatever the names of their variables say.
+    pub(crate) fn remember_values<'a>(&self, secrets: impl Iterator<Item = (&'a str, &'a str)>) {
+        let secrets = secrets.map(|(name, value)| (name.to_owned(), Secret::new(value)));
+        self.secrets.borrow_mut().extend(secrets);
+    }
+
+    /// Variables that were kept in a file for this process count as its environment.
+    pub(crate) fn add_variables(&self, variables: impl IntoIterator<Item = (String, String)>) {
+        let env = self.env.borrow().clone().with(variables);
+        *self.env.borrow_mut() = env;
+    }
+
+    /// The programs of Slurm, which hear of no secrets.
+    pub(crate) fn slurm(&self) -> Result<aec_cluster::slurm::Slurm, Problem> {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let secrets = names.filter(|name| aec_base::secret::is_secret_name(name)).collect();
+        aec_cluster::slurm::Slurm::find(self.search_path().as_deref(), secrets)
+    }
+
+    /// What workers on other machines are to find as they would here.
+    pub(crate) fn worker_surroundings(&self) -> aec_cluster::sbatch::Surroundings {
+        let text = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        aec_cluster::sbatch::Surroundings {
+            search_path: text("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            home: text("HOME"),
+            config_home: text("XDG_CONFIG_HOME"),
+        }
+    }
+
+    /// Whether somebody wants to see what happens inside.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
+    pub(crate) fn redactor(&self) -> Redactor {
+        let secrets = self.secrets.borrow();
+        let secrets = secrets.iter().map(|(name, value)| (name.as_str(), value.reveal()));
+        Redactor::from_env(&self.env.borrow()).with(secrets)
+    }
+
+    /// Whether stderr is a terminal that can move its cursor and that nothing else writes to.
+    pub(crate) fn is_terminal(&self) -> bool {
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        std::io::IsTerminal::is_terminal(&std::io::stderr()) && !dumb && !self.verbose
+    }
+
+    pub(crate) fn search_path(&self) -> Option<std::ffi::OsString> {
+        std::env::var_os("PATH")
+    }
+}
+
+impl TasksRootArgument {
+    /// The flag as a rung of the ladder. A path given on the command line is relative to where the person stands.
+    pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
+        let Some(path) = &self.tasks_root else { return Ok(Vec::new()) };
+        let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
+        let origin = Origin::Flag { flag: "--tasks-root" };
+        Ok(vec![Candidate { setting: Setting::Tasks, value, origin }])
+    }
+}
+
+impl LedgerRootArgument {
+    /// The flag as a rung of the ladder. A path given on the command line is relative to where the person stands.
+    pub(crate) fn overrides(&self, context: &Context) -> Result<Vec<Candidate>, Failure> {
+        let Some(path) = &self.ledger_root else { return Ok(Vec::new()) };
+        let value = context.absolute(Path::new(path))?.to_string_lossy().into_owned();
+        let origin = Origin::Flag { flag: "--ledger-root" };
+        Ok(vec![Candidate { setting: Setting::Ledger, value, origin }])
+    }
+}

@@ -1,0 +1,16 @@
+//! The command line of aec-bench: it parses arguments, calls the other crates and renders what they return.
+
+mod arguments;
+mod commands;
+mod context;
+mod entry;
+mod eval_progress;
+mod evolve_progress;
+mod failure;
+mod groups;
+mod output;
+mod progress;
+mod signals;
+mod table;
+
+pub use entry::run;
