@@ -89,9 +89,8 @@ fn everything_of_the_ledger_is_documented() {
     let page = document("docs/ledger.md");
     let crates = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = 0;
-    let commands = crate::template::walk(&crates.join("aec-bench/src/commands"));
-    let of_the_ledger = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("ledger");
-    let commands = commands.into_iter().filter(of_the_ledger);
+    let commands = crate::template::walk(&crates.join("cli/src/commands/ledger"));
+    assert!(commands.len() > 5, "{commands:?}");
     for path in crate::template::walk(&crates.join("ledger/src")).into_iter().chain(commands) {
         for number in problem_numbers(&std::fs::read_to_string(&path).unwrap()) {
             found += 1;
@@ -110,11 +109,11 @@ fn every_problem_and_key_of_evolution_is_documented() {
     let page = document("docs/evolution.md");
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut sources = crate::template::walk(&root.join("../evolve/src"));
-    sources.extend(
-        crate::template::walk(&root.join("src/commands"))
-            .into_iter()
-            .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("evolve"))),
-    );
+    for noun in ["evolve", "swarm"] {
+        let commands = crate::template::walk(&root.join("../cli/src/commands").join(noun));
+        assert!(commands.len() > 5, "{commands:?}");
+        sources.extend(commands);
+    }
     let mut found = 0;
     for path in sources {
         let text = std::fs::read_to_string(&path).unwrap();
