@@ -42,13 +42,10 @@ pub struct Engines {
 /// Why no engine could run, which is not the fault of a draw.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// There is no interpreter.
     #[error("there is no Python 3.9 or newer on the path")]
     NoPython,
-    /// There is no room.
     #[error("{0}")]
     Sandbox(#[from] SandboxError),
-    /// The engine cannot be used at all.
     #[error("engine.py: {0}")]
     Broken(String),
 }
@@ -94,7 +91,6 @@ impl<'a> Call<'a> {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reply {
-    /// This.
     Result(Json),
     /// The engine refused the values.
     Refused(String),

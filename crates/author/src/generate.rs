@@ -37,9 +37,7 @@ const SOURCES_LIMIT: usize = 8 * 1024 * 1024;
 /// An instance that is wanted.
 #[derive(Clone, Debug)]
 pub struct Order<'a> {
-    /// Of this template.
     pub template: &'a Template,
-    /// Of this tier.
     pub tier: &'a Tier,
     /// Seed of the draw.
     pub seed: i64,
@@ -77,13 +75,10 @@ pub struct Skipped {
 /// Why nothing was made.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// Templates are at fault.
     #[error("{}", .0.first().map_or("the template is at fault", |problem| problem.what.as_str()))]
     Template(Vec<Problem>),
-    /// No engine could run.
     #[error(transparent)]
     Engine(EngineError),
-    /// The files could not be written.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

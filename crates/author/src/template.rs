@@ -88,7 +88,6 @@ pub struct Template {
 pub struct Quantity {
     /// Kind of value.
     pub kind: ParamKind,
-    /// What it is.
     pub description: String,
     pub unit: Option<String>,
     /// Usual value.
@@ -102,7 +101,6 @@ pub struct Quantity {
 /// A typical situation.
 #[derive(Clone, Debug)]
 pub struct Archetype {
-    /// What it is.
     pub description: String,
     pub(crate) sites: Vec<String>,
     pub(crate) limits: IndexMap<String, Limit>,

@@ -19,13 +19,10 @@ pub enum Links {
 /// Why a text file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Nothing is there.
     #[error("there is no such file")]
     Missing,
-    /// Something is there, but not a regular file.
     #[error("it is a {0}, not a regular file")]
     NotAFile(&'static str),
-    /// Larger than the limit for this kind of file.
     #[error("it is {size} bytes long, more than the {limit} allowed")]
     TooLarge {
         /// Size found.
@@ -33,13 +30,11 @@ pub enum ReadError {
         /// Size allowed.
         limit: u64,
     },
-    /// Not text.
     #[error("it is not UTF-8 text (byte {offset})")]
     NotText {
         /// Offset of the first bad byte.
         offset: usize,
     },
-    /// The operating system said no.
     #[error("{0}")]
     Io(#[from] io::Error),
 }

@@ -19,19 +19,14 @@ pub struct Name(String);
 /// Why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// No characters.
     #[error("is empty")]
     Empty,
-    /// Too many characters.
     #[error("is {0} characters long, more than the {MAX_NAME} allowed")]
     TooLong(usize),
-    /// A character outside the grammar.
     #[error("contains {0:?}; letters, digits, `.`, `_` and `-` are allowed")]
     Character(char),
-    /// A first character that is not a letter or digit.
     #[error("begins with {0:?}; the first character must be a letter or digit")]
     Start(char),
-    /// `..` or a final dot.
     #[error("has dots at its end or two in a row")]
     Dots,
 }

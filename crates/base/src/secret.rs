@@ -192,7 +192,6 @@ pub fn reference(value: &str) -> Option<&str> {
 pub struct Reference(String);
 
 impl Reference {
-    /// The variable.
     pub fn variable(&self) -> &str {
         reference(&self.0).unwrap_or_default()
     }
@@ -256,10 +255,8 @@ impl From<Reference> for String {
 /// Why a reference could not be replaced by a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
-    /// The variable has no value.
     #[error("refers to the variable {0}, which is not set")]
     Unset(String),
-    /// The place is printed and stored, and the variable is a credential.
     #[error("refers to {0}, which holds a secret; this value is printed and stored")]
     Secret(String),
 }

@@ -70,7 +70,6 @@ pub enum Setting {
 /// What the table says of one setting.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingSpec {
-    /// The setting.
     pub setting: Setting,
     /// Its name everywhere: the dotted key in `aec-bench.toml`.
     pub key: &'static str,
@@ -310,7 +309,6 @@ pub enum Origin {
 /// A value on its way to being resolved, with the rung it stands on.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// The setting it is for.
     pub setting: Setting,
     /// The value as written.
     pub value: String,
@@ -354,7 +352,6 @@ impl Settings {
         self.resolved.iter()
     }
 
-    /// One setting.
     pub fn get(&self, setting: Setting) -> &Resolved {
         let found = self.resolved.iter().find(|resolved| resolved.spec.setting == setting);
         found.unwrap_or(&self.resolved[0])

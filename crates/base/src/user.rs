@@ -51,16 +51,13 @@ impl UserFile {
 /// Why the user file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The value is not a path.
     #[error("the value {0}")]
     Value(&'static str),
-    /// The setting does not live in the user file.
     #[error("{key} is not kept in the user file")]
     NotAUserSetting {
         /// The setting's dotted key.
         key: &'static str,
     },
-    /// The file could not be written.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

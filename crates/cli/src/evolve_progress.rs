@@ -1,9 +1,8 @@
 //! What a run of evolution shows while it goes on: a line for everything that happens, and on a terminal one more that
 //! says what is under way.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::Instant;
 
 use aec_base::text::{self, printable};
 use aec_evolve::edit::Dropped;
@@ -14,108 +13,78 @@ use aec_evolve::state::State;
 use aec_evolve::workspace::candidate::name;
 use aec_report::stats::Cluster;
 use aec_run::campaign;
+use aec_run::control::{Control, Wish};
 use aec_run::event::RunEvent;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::commands::evolve::words::dropped_line;
 use crate::commands::evolve::words::signed;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Format;
-use crate::progress::outlet::Outlet;
-use crate::progress::{Mode, Wanted};
+use crate::progress::figures::span;
+use crate::progress::painter::{Mode, Painter, Show};
+use crate::progress::text::cut;
+
+/// What is shown of a run of evolution.
+struct EvolveShow {
+    begun: Instant,
+    running: usize,
+    ended: usize,
+}
+
+/// What can happen: to a trial, or to the run.
+enum Seen<'a> {
+    Trial(&'a RunEvent),
+    Run(&'a Entry, &'a State),
+}
+
+impl Show for EvolveShow {
+    type Event<'a> = Seen<'a>;
+
+    fn on(&mut self, event: Seen<'_>, _: Mode, _: Instant) -> Vec<String> {
+        match event {
+            Seen::Trial(RunEvent::TrialStarted(_)) => self.running += 1,
+            Seen::Trial(RunEvent::TrialEnded(_)) => {
+                self.running = self.running.saturating_sub(1);
+                self.ended += 1;
+            }
+            Seen::Trial(_) => {}
+            Seen::Run(entry, state) => return line(entry, state).into_iter().collect(),
+        }
+        Vec::new()
+    }
+
+    fn picture(&self, _: Wish, now: Instant, columns: usize) -> Vec<String> {
+        let (running, ended) = (text::count(self.running, "trial"), self.ended);
+        let took = span(now.saturating_duration_since(self.begun));
+        vec![cut(&format!("{running} under way, {ended} done, {took}"), columns)]
+    }
+}
 
 /// Tells what a run does.
-pub(crate) struct EvolveProgress {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    outlet: Mutex<Option<Outlet>>,
-    bar: Option<ProgressBar>,
-    running: AtomicUsize,
-    ended: AtomicUsize,
-}
+pub(crate) struct EvolveProgress(Painter<EvolveShow>);
 
 impl EvolveProgress {
-    /// Begins.
     pub(crate) fn new(context: &Context) -> Result<Self, Failure> {
-        let mode = Mode::choose(Wanted {
-            quiet: context.quiet,
-            full_screen: false,
-            json: context.format == Format::Json,
-            terminal: context.is_terminal(),
-        });
-        let outlet = match mode {
-            Mode::Lines => Some(Outlet::stderr(context.color)?),
-            _ => None,
-        };
-        let bar = (mode == Mode::Bars).then(|| {
-            let style = ProgressStyle::with_template("{spinner} {msg}")
-                .unwrap_or_else(|_| ProgressStyle::default_spinner());
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar
-        });
-        let shared = Shared {
-            outlet: Mutex::new(outlet),
-            bar,
-            running: AtomicUsize::new(0),
-            ended: AtomicUsize::new(0),
-        };
-        shared.status();
-        Ok(Self { shared: Arc::new(shared) })
+        let show = EvolveShow { begun: Instant::now(), running: 0, ended: 0 };
+        let mode = Mode::of(context, false, false);
+        Ok(Self(Painter::new(mode, show, context.color, Control::default())?))
     }
 
     /// Hears of trials.
     pub(crate) fn of_trials(&self) -> campaign::Observer {
-        let shared = Arc::clone(&self.shared);
-        Arc::new(move |event: &RunEvent| {
-            match event {
-                RunEvent::TrialStarted(_) => drop(shared.running.fetch_add(1, Ordering::Relaxed)),
-                RunEvent::TrialEnded(_) => {
-                    shared.running.fetch_sub(1, Ordering::Relaxed);
-                    shared.ended.fetch_add(1, Ordering::Relaxed);
-                }
-                _ => return,
-            }
-            shared.status();
-        })
+        let watcher = self.0.watcher();
+        Arc::new(move |event: &RunEvent| watcher.on(Seen::Trial(event)))
     }
 
     /// Hears of everything else.
     pub(crate) fn of_events(&self) -> Observer {
-        let shared = Arc::clone(&self.shared);
-        Arc::new(move |entry: &Entry, state: &State| {
-            if let Some(line) = line(entry, state) {
-                shared.print(line);
-            }
-        })
+        let watcher = self.0.watcher();
+        Arc::new(move |entry: &Entry, state: &State| watcher.on(Seen::Run(entry, state)))
     }
 
     /// Ends. The lines are all printed when this returns.
-    pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.shared.bar {
-            bar.finish_and_clear();
-        }
-        drop(self.shared.outlet.lock().unwrap_or_else(PoisonError::into_inner).take());
-    }
-}
-
-impl Shared {
-    fn print(&self, line: String) {
-        if let Some(bar) = &self.bar {
-            bar.println(line);
-        } else if let Some(outlet) = &mut *self.outlet.lock().unwrap_or_else(PoisonError::into_inner) {
-            outlet.print(line);
-        }
-    }
-
-    fn status(&self) {
-        if let Some(bar) = &self.bar {
-            let (running, ended) = (self.running.load(Ordering::Relaxed), self.ended.load(Ordering::Relaxed));
-            bar.set_message(format!("{} under way, {ended} done", text::count(running, "trial")));
-        }
+    pub(crate) fn finish(&mut self) {
+        self.0.finish();
     }
 }
 

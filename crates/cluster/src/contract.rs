@@ -227,7 +227,6 @@ impl Folder {
         self.path.join("summary.json")
     }
 
-    /// Writes the contract.
     pub fn write_contract(&self, contract: &Contract) -> io::Result<()> {
         self.write("contract.json", contract)
     }

@@ -18,7 +18,6 @@ pub struct Overview {
     pub folder: String,
     /// The array of shards.
     pub array_job: Option<u64>,
-    /// The job that merges.
     pub merge_job: Option<u64>,
     /// What the cluster says about the job that merges.
     pub merge_state: Option<String>,

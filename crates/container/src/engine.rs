@@ -36,19 +36,14 @@ pub(crate) const LABEL: &str = "org.aec-bench";
 /// What the engine cannot do.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Nobody answers.
     #[error("the container engine does not answer: {0}")]
     Unreachable(String),
-    /// There is no disk space left for it.
     #[error("the container engine has no space left: {0}")]
     Full(String),
-    /// The image of a task cannot be made.
     #[error("the image cannot be built: {0}")]
     Build(String),
-    /// It refused.
     #[error("the container engine refused: {0}")]
     Refused(String),
-    /// A container beside a room does not do its work.
     #[error("the service {0}")]
     Service(String),
 }

@@ -21,6 +21,7 @@ use crate::results::aggregate::Aggregate;
 use crate::results::configuration::differences;
 use crate::results::directory;
 use crate::results::metadata::{Cost, Description, Metadata};
+use crate::results::payers::Payers;
 use crate::results::present::Present;
 use crate::results::resume::{self, OpenRun};
 use crate::results::summary::Summary;
@@ -88,8 +89,8 @@ pub struct EvaluationSetup<'a> {
     /// Whether rollouts that ended in an error are run again.
     pub rerun_errors: bool,
     pub model: Model,
-    /// Who pays.
-    pub account: Account,
+    /// Who pays; the same as in the lane.
+    pub payers: Payers,
     /// What all sessions together may cost, as far as it is said now.
     pub caps: Caps,
     /// Keeps secrets out of rows.
@@ -147,7 +148,7 @@ impl Evaluation {
         let rollouts = settings.rollouts_per_example;
         let examples = setup.lane.example_ids();
         let mut description = setup.description;
-        description.till = Till::new(setup.account.clone(), &setup.model, setup.caps.clone());
+        description.till = Till::new(setup.payers.clone(), &setup.model, setup.caps.clone());
         let place = Place::find(settings, &description, (setup.package, setup.provider))?;
         let mut notes = Vec::new();
         let (present, kept, directory) = match place {
@@ -156,11 +157,13 @@ impl Evaluation {
                 (Present::default(), Kept::Memory(Box::new(aggregate)), None)
             }
             Place::New(path) => {
+                setup.payers.keep_apart();
                 let writer = ResultsWriter::create(&path, description.clone())?;
                 (Present::default(), Kept::Disk(writer), Some(path))
             }
             Place::Old(run) => {
                 run.check(&description)?;
+                setup.payers.keep_apart();
                 notes.extend(run.notes.iter().cloned());
                 description.till.go_on(&run.metadata, &run.untold);
                 notes.extend(run.metadata.budget.as_ref().and_then(|kept| going_on(&setup.caps, &kept.caps)));
@@ -185,7 +188,7 @@ impl Evaluation {
             done_before: total.saturating_sub(missing),
             lane: setup.lane.name(),
             directory,
-            account: setup.account.clone(),
+            account: setup.payers.account.clone(),
         };
         let limit = |limit: crate::config::Limit| {
             limit.most().map(|most| usize::try_from(most).unwrap_or(usize::MAX))
@@ -206,7 +209,7 @@ impl Evaluation {
             course,
             sink: Arc::new(sink),
             description,
-            account: setup.account,
+            account: setup.payers.account,
         })
     }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use aec_base::digest::Hasher;
 use aec_model::client::Model;
 use aec_model::message::Sampling;
-use aec_model::meter::Account;
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
 use crate::engine::{Environment, Finished, Group, Trouble};
 use crate::native::{Generated, Generation, NativeEnvironment};
 use crate::results::RowFacts;
+use crate::results::payers::Payers;
 use crate::results::row::example_column;
 
 /// A native environment with the model that works on it.
@@ -24,7 +24,7 @@ pub struct NativeLane {
     /// What seeds of rollouts are drawn from, if they are.
     pub seed: Option<i64>,
     /// Who pays.
-    pub account: Account,
+    pub payers: Payers,
     /// What tells this evaluation from others of the same run, on cassettes.
     pub label: String,
     /// Columns that are saved with each row.
@@ -33,7 +33,10 @@ pub struct NativeLane {
 
 impl NativeLane {
     fn generation(&self, example: usize, rollout_number: u32, attempt: u32) -> Generation {
-        let task = self.environment.examples.get(example).map_or("", |example| &example.task.task_id);
+        let example = self.environment.examples.get(example);
+        let task = example.map_or("", |example| &example.task.task_id);
+        let example_id =
+            example.and_then(|example| i64::try_from(example.example_id).ok()).unwrap_or(i64::MAX);
         let mut sampling = self.sampling.clone();
         if let Some(seed) = self.seed
             && sampling.seed.is_none()
@@ -43,7 +46,7 @@ impl NativeLane {
         Generation {
             model: self.model.clone(),
             sampling,
-            account: self.account.clone(),
+            account: self.payers.begin(example_id, rollout_number),
             rollout_number,
             attempt,
             label: format!("{}/{task}#{rollout_number}", self.label),

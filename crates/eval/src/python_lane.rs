@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::describe::sampling;
 use crate::engine::{Environment, Finished, Group, Trouble};
+use crate::results::payers::Payers;
 use crate::results::row::adopt;
 use crate::worker::{self, ModelDoor, ModelFuture, WorkerError, WorkerPool};
 
@@ -25,7 +26,7 @@ pub struct PythonLane {
     /// How answers are drawn, as the environment is told.
     pub sampling_args: Map<String, Value>,
     /// Who pays.
-    pub account: Account,
+    pub payers: Payers,
     /// What tells this evaluation from others of the same run, on cassettes.
     pub label: String,
     /// Whether each rollout is scored by itself.
@@ -52,9 +53,12 @@ impl Environment for PythonLane {
         let id = self.pool.loaded().example_ids.get(group.example).copied().unwrap_or_default();
         let calls = Arc::new(GroupCalls {
             model: self.model.clone(),
-            account: self.account.clone(),
             label: format!("{}/{id}", self.label),
-            numbers: group.rollouts.iter().map(|(number, _)| *number).collect(),
+            rollouts: group
+                .rollouts
+                .iter()
+                .map(|(number, _)| (*number, self.payers.begin(id, *number)))
+                .collect(),
             refused: std::sync::OnceLock::new(),
         });
         let job = worker::Job {
@@ -155,9 +159,9 @@ fn lost_because(
 /// The model calls of one group.
 struct GroupCalls {
     model: Model,
-    account: Account,
     label: String,
-    numbers: Vec<u32>,
+    /// The number of each rollout, and who pays for it.
+    rollouts: Vec<(u32, Account)>,
     /// A failure after which no other call can succeed.
     refused: std::sync::OnceLock<Failure>,
 }
@@ -165,11 +169,14 @@ struct GroupCalls {
 impl ModelDoor for GroupCalls {
     fn call(&self, call: worker::ModelCall) -> ModelFuture<'_> {
         Box::pin(async move {
-            let number = call.rollout.and_then(|at| self.numbers.get(at)).or_else(|| self.numbers.first());
-            let label = format!("{}#{}", self.label, number.copied().unwrap_or_default());
-            let request = request(call)
-                .map_err(|message| worker::ModelFailure::new(worker::FailureKind::Provider, message))?;
-            let scope = Scope::new(label, self.account.clone());
+            let provider = |message| worker::ModelFailure::new(worker::FailureKind::Provider, message);
+            let named = call.rollout.and_then(|at| self.rollouts.get(at));
+            let (number, account) = named
+                .or_else(|| self.rollouts.first())
+                .ok_or_else(|| provider("a group without rollouts calls a model".to_owned()))?;
+            let label = format!("{}#{number}", self.label);
+            let request = request(call).map_err(provider)?;
+            let scope = Scope::new(label, account.clone());
             match self.model.call(&request, &scope).await.outcome {
                 Ok(reply) => Ok(answer(&reply)),
                 Err(failure) => {

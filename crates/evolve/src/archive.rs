@@ -108,7 +108,6 @@ pub struct Elite {
 /// The best known candidate of each cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Archive {
-    /// Elites by cell.
     pub cells: BTreeMap<Cell, Elite>,
 }
 
@@ -136,7 +135,6 @@ impl Archive {
         self.cells.remove(&cell)
     }
 
-    /// The elite that is this candidate.
     pub fn find(&self, candidate: Digest) -> Option<(&Cell, &Elite)> {
         self.cells.iter().find(|(_, elite)| elite.candidate == candidate)
     }

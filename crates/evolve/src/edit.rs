@@ -142,7 +142,6 @@ pub struct Applied {
     pub candidate: Candidate,
     /// What was done.
     pub edits: Vec<Edit>,
-    /// What was not.
     pub dropped: Vec<Dropped>,
 }
 

@@ -48,31 +48,24 @@ pub enum Event {
     Asked {
         /// Who asks.
         agent: String,
-        /// In which cycle.
         cycle: u32,
-        /// What for.
         role: Role,
-        /// The model.
         model: String,
         /// Dollars at most; absent when it has no price.
         at_most_usd: Option<f64>,
-        /// Tokens at most.
         at_most_tokens: u64,
     },
     /// It answered, or failed.
     Answered {
         /// Who asked.
         agent: String,
-        /// In which cycle.
         cycle: u32,
-        /// What for.
         role: Role,
         /// Dollars; absent when it has no price.
         cost_usd: Option<f64>,
         /// Calls that have no price.
         #[serde(default)]
         unpriced_calls: u64,
-        /// Tokens.
         tokens: u64,
     },
     /// A new candidate is there.
@@ -81,7 +74,6 @@ pub enum Event {
     NotProposed {
         /// Who tried.
         agent: String,
-        /// In which cycle.
         cycle: u32,
         /// Why there is none.
         reason: String,
@@ -92,9 +84,7 @@ pub enum Event {
     TestStarted {
         /// Whose candidate.
         agent: String,
-        /// In which cycle.
         cycle: u32,
-        /// The candidate.
         candidate: Digest,
         /// The one that it challenges.
         against: Digest,
@@ -112,7 +102,6 @@ pub enum Event {
     },
     /// An agent of a swarm changes its ways.
     Pivoted {
-        /// Which.
         agent: String,
         /// After which cycle.
         cycle: u32,
@@ -122,13 +111,9 @@ pub enum Event {
         parent: Digest,
     },
     /// The money of a swarm reaches another phase.
-    PhaseChanged {
-        /// Which.
-        phase: Phase,
-    },
+    PhaseChanged { phase: Phase },
     /// An agent of a swarm failed and begins anew.
     AgentFailed {
-        /// Which.
         agent: String,
         /// Why.
         error: String,
@@ -137,7 +122,6 @@ pub enum Event {
     },
     /// An agent of a swarm works no more, at least until the swarm is resumed.
     AgentRetired {
-        /// Which.
         agent: String,
         /// Why.
         reason: String,
@@ -149,7 +133,6 @@ pub enum Event {
     HoldoutMeasured {
         /// The candidate that the run began with.
         baseline: Digest,
-        /// The best.
         best: Digest,
         /// Tasks that count.
         pairs: usize,
@@ -184,7 +167,6 @@ pub enum Event {
     },
 }
 
-/// What a run is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
     /// Version of this format.
@@ -200,7 +182,6 @@ pub struct RunStarted {
     pub roots: Option<Roots>,
     /// The workspace, below the project root where it is there.
     pub workspace: String,
-    /// Its name.
     pub workspace_name: Name,
     /// The candidate that it begins with.
     pub baseline: Digest,
@@ -226,16 +207,13 @@ pub struct BudgetChanged {
     pub max_cost_usd: Option<f64>,
     /// Dollars for trials.
     pub eval_budget_usd: Option<f64>,
-    /// Tokens.
     pub max_tokens: Option<u64>,
 }
 
 /// Directories that a run keeps to in all its sessions, below the project root where they are there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roots {
-    /// Tasks.
     pub tasks: String,
-    /// The ledger.
     pub ledger: String,
 }
 
@@ -356,7 +334,6 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Finished => "all cycles were used",
@@ -418,11 +395,8 @@ pub enum Purpose {
 pub struct Measured {
     /// Whose cycle.
     pub agent: String,
-    /// Which.
     pub cycle: u32,
-    /// What for.
     pub purpose: Purpose,
-    /// The tasks.
     pub tasks: Vec<TaskRef>,
     /// The candidates, each with what was seen on each task.
     pub arms: Vec<Arm>,
@@ -437,14 +411,12 @@ pub struct Measured {
 pub struct Taken {
     /// Dollars, as far as prices are known.
     pub cost_usd: f64,
-    /// Tokens.
     pub tokens: u64,
 }
 
 /// A candidate at work on tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
-    /// The candidate.
     pub candidate: Digest,
     /// What was seen, task by task.
     pub seen: Vec<Seen>,
@@ -453,7 +425,6 @@ pub struct Arm {
 /// What was seen of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
-    /// The trial.
     pub trial: Name,
     /// What became of it.
     pub outcome: Outcome,
@@ -465,13 +436,11 @@ pub struct Seen {
     /// What the agent did or left undone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signs: Vec<Sign>,
-    /// Turns.
     pub turns: usize,
     /// Calls of tools.
     pub calls: usize,
     /// Turns that look back at one's own work.
     pub checks: usize,
-    /// Tokens.
     pub tokens: u64,
     /// Dollars; absent when a model without a price took part.
     pub cost_usd: Option<f64>,
@@ -480,7 +449,6 @@ pub struct Seen {
 /// A part of an answer that was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WrongField {
-    /// Its name.
     pub name: String,
     /// How it was wrong. Values are not told: whoever proposes changes could write them down.
     pub how: Miss,
@@ -492,13 +460,10 @@ pub struct WrongField {
 pub enum Miss {
     /// It is not there.
     Missing,
-    /// The sign is wrong.
     WrongSign,
     /// It is off by a power of ten, as after a slip with units.
     OffByPowerOfTen,
-    /// Far too high.
     FarTooHigh,
-    /// Far too low.
     FarTooLow,
     /// Somewhat too high.
     TooHigh,
@@ -511,7 +476,6 @@ pub enum Miss {
 }
 
 impl Miss {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -552,7 +516,6 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::NoAnswer => "left no answer",
@@ -573,9 +536,7 @@ impl Sign {
 pub struct Proposed {
     /// Who made it.
     pub agent: String,
-    /// In which cycle.
     pub cycle: u32,
-    /// The candidate.
     pub candidate: Digest,
     /// What it was made from.
     pub parents: Vec<Digest>,
@@ -596,9 +557,7 @@ pub struct Proposed {
 pub struct Decided {
     /// Whose.
     pub agent: String,
-    /// In which cycle.
     pub cycle: u32,
-    /// The candidate.
     pub candidate: Digest,
     /// The one that it challenged: its parent where it came to no test.
     pub against: Digest,

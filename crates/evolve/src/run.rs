@@ -329,7 +329,6 @@ impl RunDirectory {
         Ok(runs)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

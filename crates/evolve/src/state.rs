@@ -151,9 +151,7 @@ impl Status {
 /// What an agent wants others to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Who.
     pub agent: String,
-    /// What.
     pub text: String,
 }
 
@@ -162,7 +160,6 @@ pub struct Note {
 pub struct CycleRecord {
     /// Whose.
     pub agent: String,
-    /// Which.
     pub cycle: u32,
     /// How the candidate came to be.
     pub way: Way,

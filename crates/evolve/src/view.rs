@@ -145,7 +145,6 @@ pub struct AgentView {
 pub struct CycleView {
     /// Whose.
     pub agent: String,
-    /// Which.
     pub cycle: u32,
     /// How the candidate came to be.
     pub way: Way,
@@ -230,9 +229,7 @@ pub struct EliteView {
 /// What an agent wants others to know.
 #[derive(Clone, Debug, Serialize)]
 pub struct NoteView {
-    /// Who.
     pub agent: String,
-    /// What.
     pub text: String,
 }
 
@@ -255,7 +252,6 @@ pub struct HoldoutView {
 }
 
 impl View {
-    /// Reads a run.
     pub fn read(directory: &RunDirectory) -> Result<Self, Vec<Problem>> {
         let entries = log::entries(directory.path())?;
         let view = Self::of(&entries, directory.is_carried_out());

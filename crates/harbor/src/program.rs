@@ -28,13 +28,10 @@ pub struct Program {
 /// Why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
-    /// It is not on `PATH`.
     #[error("there is no `{NAME}` on PATH")]
     Absent,
-    /// It is something else, or broken.
     #[error("{0} does not say its version: {1}")]
     Unusable(String, String),
-    /// It is too old.
     #[error("{NAME} {0} is older than {OLDEST}")]
     TooOld(Version),
 }

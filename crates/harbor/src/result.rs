@@ -48,7 +48,6 @@ pub struct Trial {
     pub name: String,
     /// The task's name.
     pub task_name: Option<String>,
-    /// Where the task was.
     pub task_path: Option<String>,
     /// Digest of the task's directory.
     pub checksum: Option<String>,
@@ -131,10 +130,8 @@ pub struct Times {
 /// Why a trial is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// It did not come to its end.
     #[error("it has no {RESULT}: it did not come to its end")]
     Missing,
-    /// Its result cannot be read.
     #[error("its {RESULT} cannot be read: {0}")]
     Unreadable(String),
 }
@@ -182,7 +179,6 @@ impl Job {
 }
 
 impl Trial {
-    /// Reads the result of a trial.
     pub fn read(path: &Path) -> Result<Self, TrialError> {
         let unreadable = |error: String| TrialError::Unreadable(error);
         let raw = match read_bytes(&path.join(RESULT)) {

@@ -95,38 +95,32 @@ impl Answer {
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// A variable that should name a proxy.
     #[error("{variable} is not the address of a proxy")]
     Proxy {
         /// Its name.
         variable: &'static str,
     },
-    /// No connection, or one that broke.
     #[error("{reason}")]
     Connection {
         /// What the network said.
         reason: String,
     },
-    /// No answer in time.
     #[error("no answer within {} seconds", after.as_secs_f64())]
     Timeout {
         /// The time that was allowed.
         after: Duration,
     },
-    /// An answer that does not end.
     #[error("the answer is longer than {limit} bytes")]
     TooLong {
         /// What was allowed.
         limit: usize,
     },
-    /// A redirect that is not followed.
     #[error("it redirects to {to}, where it is not followed (status {status})")]
     Redirect {
         status: u16,
         /// Scheme and host of the other address.
         to: String,
     },
-    /// A redirect to nowhere.
     #[error("status {status} without a usable address")]
     NoAddress { status: u16 },
 }

@@ -85,10 +85,8 @@ pub struct CheatResult {
 /// Why a cheater could not be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum CheatError {
-    /// The room failed.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// This machine failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

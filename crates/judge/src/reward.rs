@@ -9,19 +9,14 @@ pub const REWARD_LIMIT: u64 = 4096;
 /// Why there is no reward.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RewardError {
-    /// The verifier wrote none.
     #[error("the verifier wrote neither reward.json nor reward.txt")]
     Missing,
-    /// The verifier wrote two.
     #[error("the verifier wrote both reward.json and reward.txt")]
     Two,
-    /// It is not a regular file of a sensible size.
     #[error("the reward file cannot be read: {0}")]
     Unreadable(String),
-    /// It is not what it should be.
     #[error("the reward file is not valid: {0}")]
     Invalid(String),
-    /// The number is not from 0 to 1.
     #[error("the reward is {0}, not a number from 0 to 1")]
     OutOfRange(String),
 }

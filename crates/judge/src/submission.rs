@@ -21,7 +21,6 @@ pub struct SubmissionLimits {
     pub entries: usize,
     /// Directories inside directories.
     pub depth: usize,
-    /// Bytes of one file.
     pub file_bytes: u64,
     /// Bytes of all files.
     pub total_bytes: u64,
@@ -91,10 +90,8 @@ pub struct Submission {
 /// Why nothing could be frozen.
 #[derive(Debug, thiserror::Error)]
 pub enum FreezeError {
-    /// The workspace is more than a submission may be.
     #[error("the workspace is too large: {0}")]
     TooLarge(String),
-    /// This machine failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

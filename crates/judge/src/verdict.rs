@@ -98,7 +98,6 @@ pub struct Verdict {
     pub details: Option<serde_json::Value>,
     /// How the verdict was reached.
     pub judged: Judged,
-    /// Digest of the submission.
     pub submission: Digest,
     /// Digest of the verifier's files.
     pub verifier: Digest,

@@ -48,9 +48,7 @@ pub enum Action {
     Removed { file: PathBuf },
     /// A file that is no record was put aside.
     PutAside {
-        /// Where it was.
         file: PathBuf,
-        /// Where it is.
         to: PathBuf,
         /// What is wrong with it.
         reason: String,

@@ -49,10 +49,8 @@ pub struct WriterSetup {
 /// Why an attempt was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// There is a record of this attempt already.
     #[error("there is a record of attempt {attempt} of {trial} already")]
     Exists { trial: Name, attempt: u32 },
-    /// The disk or the directory did not take it.
     #[error("the ledger cannot be written: {0}")]
     Storage(String),
 }

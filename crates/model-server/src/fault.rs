@@ -115,7 +115,6 @@ fn names() -> String {
 /// A kind of fault and the share of requests that it befalls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fault {
-    /// Which.
     pub kind: FaultKind,
     /// From 0 to 1.
     pub probability: f64,

@@ -96,7 +96,6 @@ pub enum Provider {
     OpenAi,
     /// Azure `OpenAI` and Azure AI Foundry.
     Azure,
-    /// Anthropic.
     Anthropic,
     /// Amazon Bedrock.
     Bedrock,
@@ -157,7 +156,6 @@ pub enum Format {
     /// `OpenAI` chat completions.
     #[serde(rename = "openai_chat_completions")]
     OpenAiChat,
-    /// Anthropic messages.
     AnthropicMessages,
     /// Bedrock with Anthropic bodies.
     BedrockInvoke,
@@ -203,7 +201,6 @@ pub enum Credential {
     },
     /// Requests are signed.
     Aws {
-        /// What signs them.
         credentials: crate::sign::AwsCredentials,
         /// Part of the signature.
         region: String,
@@ -273,7 +270,6 @@ pub struct Limits {
     pub first_concurrency: u32,
     /// Calls in a minute.
     pub requests_per_minute: Option<u32>,
-    /// Tokens in a minute.
     pub tokens_per_minute: Option<u32>,
 }
 

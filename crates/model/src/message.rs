@@ -101,7 +101,6 @@ pub enum Part {
 }
 
 impl Part {
-    /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
     }

@@ -132,7 +132,6 @@ pub struct PackagedTool {
     pub name: String,
     /// Its file below `/workspace`.
     pub path: String,
-    /// What it does.
     pub description: String,
     /// Whether it names pictures.
     #[serde(default)]

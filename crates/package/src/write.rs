@@ -29,10 +29,8 @@ pub struct Written {
 /// Why a package was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Something else is in its place.
     #[error("{} is there and is no environment package", .0.display())]
     NotAPackage(PathBuf),
-    /// The disk did not take it.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

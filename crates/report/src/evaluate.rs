@@ -34,7 +34,6 @@ pub struct Tables {
     pub task: Vec<Group>,
 }
 
-/// Evaluates a selection.
 pub fn evaluate(selection: &Selection, unit: Unit) -> Evaluation {
     let sums = Sums::new(selection, unit);
     let unknown = || "unknown".to_owned();

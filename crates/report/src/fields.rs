@@ -69,7 +69,6 @@ pub struct FieldExample {
     pub trial: String,
     /// What it should have been.
     pub expected: String,
-    /// What it was.
     pub got: String,
 }
 

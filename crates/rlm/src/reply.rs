@@ -31,19 +31,15 @@ pub struct Reply {
 /// Why a reply gives no facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// There is no text at all.
     #[error("the reply is empty")]
     Empty,
-    /// Nothing in it is JSON.
     #[error("the reply holds no JSON")]
     NotJson,
-    /// It is JSON, but no object.
     #[error("the reply is JSON, but {0} and not an object")]
     NotAnObject(&'static str),
 }
 
 impl Reply {
-    /// Reads a reply.
     pub fn read(text: &str) -> Result<Self, ReplyError> {
         let text = text.trim();
         if text.is_empty() {

@@ -17,7 +17,6 @@ pub struct ReportState {
 /// Why a section was not filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
-    /// The template has no such section.
     #[error("there is no section `{id}`; {fix}")]
     Unknown {
         /// What was asked for.
@@ -25,13 +24,11 @@ pub enum FillError {
         /// What to do.
         fix: String,
     },
-    /// Somebody else writes it.
     #[error("the section `{id}` is external: somebody else writes it")]
     External {
         /// The section.
         id: String,
     },
-    /// What it depends on is not there.
     #[error("the section `{id}` is locked: fill {} first", waits_for.join(", "))]
     Locked {
         /// The section.
@@ -39,7 +36,6 @@ pub enum FillError {
         /// Sections that are to be filled before.
         waits_for: Vec<String>,
     },
-    /// There is nothing to fill it with.
     #[error("the text for the section `{id}` is empty")]
     Empty {
         /// The section.

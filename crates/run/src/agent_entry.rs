@@ -37,7 +37,6 @@ use crate::workspace::Workspace;
 
 /// What was done, as the file of the contract.
 pub const RESULT_FILE: &str = "agent_result.json";
-/// The system prompt, where there is one.
 pub const SYSTEM_PROMPT_FILE: &str = "system_prompt.md";
 const SYSTEM_PROMPT_LIMIT: u64 = 1024 * 1024;
 /// Whoever started the process says when it ends; this is for the case that nobody does.

@@ -89,7 +89,6 @@ pub struct RunStarted {
 /// An attempt that is recorded.
 #[derive(Clone, Debug)]
 pub struct TrialEnded {
-    /// Which.
     pub trial: Arc<TrialRef>,
     /// What became of it.
     pub outcome: Outcome,

@@ -175,11 +175,8 @@ pub struct Experiment {
     pub experiment_id: Option<Name>,
     /// Title.
     pub name: Option<String>,
-    /// What it is for.
     pub description: Option<String>,
-    /// Which tasks.
     pub tasks: SelectionTable,
-    /// Which agents.
     pub agents: Vec<Agent>,
     /// Limits that replace those of the tasks.
     pub resource_limits: ResourceLimitsTable,

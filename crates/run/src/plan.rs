@@ -330,7 +330,6 @@ impl Plan {
         trials
     }
 
-    /// One of them.
     pub fn trial(&self, task: usize, agent: usize, repetition: u32) -> PlannedTrial {
         let planned = &self.tasks[task];
         let key = trial_key(&planned.task_id, planned.revision, self.agents[agent].digest, repetition);

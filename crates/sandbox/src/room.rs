@@ -23,7 +23,6 @@ use crate::tree::Tree;
 /// Why a room could not be used. The command's own failure is not among these.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// This host does not let us.
     #[error("this host allows no room: cannot {step}: {error}")]
     Refused {
         /// What was tried.
@@ -31,10 +30,8 @@ pub enum SandboxError {
         /// What the kernel said.
         error: String,
     },
-    /// The room is gone.
     #[error("the room ended before it was closed")]
     Gone,
-    /// Whatever keeps rooms elsewhere failed.
     #[error("{message}")]
     Elsewhere {
         /// The kind of failure, as records tell it.
@@ -44,7 +41,6 @@ pub enum SandboxError {
         /// What happened.
         message: String,
     },
-    /// Something on this side failed.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -538,7 +534,6 @@ impl Pumped {
         ready
     }
 
-    /// Reads what is there, once.
     fn read_once(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
         let mut buffer = [0_u8; 16 * 1024];
         let count = match self.reader.as_mut().map(|reader| reader.read(&mut buffer)) {

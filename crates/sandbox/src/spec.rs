@@ -146,10 +146,15 @@ pub(crate) enum Reply {
     Born,
     /// The room is built; descriptors of the writable directories, then of the sealed ones.
     Ready,
-    /// Done.
     Done,
     /// A command ended.
-    Exited { code: Option<i32>, signal: Option<i32> },
+    Exited {
+        code: Option<i32>,
+        signal: Option<i32>,
+    },
     /// It did not work; the room is of no use.
-    Failed { step: String, error: String },
+    Failed {
+        step: String,
+        error: String,
+    },
 }

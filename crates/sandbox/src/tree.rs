@@ -48,7 +48,6 @@ pub trait Elsewhere: std::fmt::Debug + Send + Sync {
 pub struct Listed {
     /// Path below the directory.
     pub path: PathBuf,
-    /// What it is.
     pub kind: Kind,
     /// Size in bytes, of a file.
     pub size: u64,

@@ -17,10 +17,8 @@ pub struct TaskId(String);
 /// Why a text is not a task id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskIdError {
-    /// No segments.
     #[error("a task id cannot be empty")]
     Empty,
-    /// A segment is not a name.
     #[error("`{segment}` cannot be part of a task id: it {error}")]
     Segment {
         /// The segment, made printable.
@@ -28,10 +26,8 @@ pub enum TaskIdError {
         /// What is wrong with it.
         error: NameError,
     },
-    /// The path is not plain text.
     #[error("a task id must be plain text")]
     NotText,
-    /// Too long to be a path.
     #[error("a task id has at most {MAX_ID} characters")]
     TooLong,
 }

@@ -87,10 +87,8 @@ pub struct Written {
 /// Why nothing, or not everything, was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ScaffoldError {
-    /// Something is in the way; nothing was written.
     #[error("{0}")]
     InTheWay(Box<Problem>),
-    /// The operating system said no.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -101,7 +101,6 @@ pub struct Tool {
     pub name: String,
     /// File below the task directory.
     pub source: String,
-    /// What it does.
     pub description: String,
     /// Whether its result is a picture.
     pub returns_image: bool,

@@ -66,7 +66,6 @@ impl TestEnv {
         fs_err::read_to_string(self.path(relative)).expect("a readable file")
     }
 
-    /// Writes the user file.
     pub fn write_user_file(&self, content: impl AsRef<[u8]>) {
         write(&self.user_file(), content);
     }

@@ -22,7 +22,6 @@ impl Asset {
         Self { name: format!("{stem}-{}.{extension}", &digest[..16]), kind, text }
     }
 
-    /// Where it is.
     pub(crate) fn href(&self) -> Href {
         Href::new(["asset", &self.name])
     }

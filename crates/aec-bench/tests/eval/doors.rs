@@ -28,7 +28,7 @@ const SECRET: &str = "sk-canary-7f3a9c51d2";
 const TURNS: u32 = 4;
 
 const TASK: &str = "version = \"1.0\"\n\n[metadata]\ndifficulty = \"easy\"\nvisibility = \"public\"\n\n\
-                    [agent]\ntimeout_sec = 120\n\n[verifier]\ntimeout_sec = 60\n\n[environment]\nmemory_mb = 512\n\
+                    [agent]\ntimeout_sec = SECONDS\n\n[verifier]\ntimeout_sec = 60\n\n[environment]\nmemory_mb = 512\n\
                     storage_mb = 1024\nallow_internet = false\n";
 const ANSWERS: &str = r#"{"version": 1, "output": "output.json", "fields": {
   "flow_m3_s": {"type": "number", "value": 3.217, "rel_tol": 0.001},
@@ -60,10 +60,20 @@ struct Expected {
     source: Option<String>,
 }
 
-/// The table; words in capitals stand for texts.
+/// The table.
 fn behaviours() -> Vec<Behaviour> {
+    read(include_str!("doors.json"))
+}
+
+/// What agents do whose time is up before their calls are.
+fn late() -> Vec<Behaviour> {
+    read(include_str!("late.json"))
+}
+
+/// Reads a table; words in capitals stand for texts.
+fn read(table: &str) -> Vec<Behaviour> {
     let words = [("RIGHT", RIGHT), ("WRONG", WRONG), ("HALF", HALF), ("GIVEN", GIVEN), ("SECRET", SECRET)];
-    let mut text = include_str!("doors.json").to_owned();
+    let mut text = table.to_owned();
     for (word, stands_for) in words {
         text = text.replace(word, &stands_for.replace('"', "\\\""));
     }
@@ -79,13 +89,13 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
+    /// With agents that have so many seconds.
+    fn new(behaviours: Vec<Behaviour>, seconds: u32) -> Self {
         let mut env = TestEnv::new(env!("CARGO_BIN_EXE_aec-bench"));
         ok(&env, "init --quiet --no-example");
-        let behaviours = behaviours();
         let mut conversations = Vec::new();
         for (number, behaviour) in behaviours.iter().enumerate() {
-            write_task(&env, &task_name(number), behaviour.given);
+            write_task(&env, &task_name(number), behaviour.given, seconds);
             let when = format!("# {}\n", task_name(number));
             conversations.push(ScriptedConversation { when, replies: behaviour.replies.clone() });
         }
@@ -207,11 +217,12 @@ fn task_name(number: usize) -> String {
     format!("behaviour-{number:03}")
 }
 
-fn write_task(env: &TestEnv, name: &str, given: bool) {
+fn write_task(env: &TestEnv, name: &str, given: bool, seconds: u32) {
+    let task = TASK.replace("SECONDS", &seconds.to_string());
     let instruction =
         format!("# {name}\n\nWrite `flow_m3_s` and `depth_m` as JSON to `/workspace/output.json`.\n");
     let mut files = vec![
-        ("task.toml", TASK),
+        ("task.toml", task.as_str()),
         ("instruction.md", instruction.as_str()),
         ("environment/Dockerfile", "FROM scratch\n"),
         ("environment/survey.csv", "x,z\n0,1\n"),
@@ -236,47 +247,55 @@ fn the_table_is_told_in_names_that_differ() {
     assert!(names.len() >= 60, "{}", names.len());
 }
 
-#[test]
-fn run_does_as_the_table_says() {
-    let world = World::new();
+fn check_run(world: &World) {
     let turns = format!("max_turns={TURNS}");
     let model = ["--model", "gpt-4.1-mini", "--harness", "tool_loop", "-e", "x", "--max-attempts", "1"];
     world.json(&[&["run", "civil", "--parameter", &turns], model.as_slice()].concat());
     world.check("run", &world.recorded("x"));
 }
 
-#[test]
-fn the_native_lane_does_as_the_table_says() {
-    let world = World::new();
+/// Evaluates the exported package and imports what came of it, with more words for the evaluation.
+fn check_evaluation(world: &World, door: &str, imported: &str, words: &[&str]) {
     world.export();
     let turns = json!({"max_turns": TURNS, "split": "all"}).to_string();
-    world.json(&["eval", "run", "doors", "-n", "-1", "-r", "1", "-s", "-o", "native", "-a", &turns]);
-    world.check("native", &world.in_rows(&world.saved("native")));
-    let saved = world.saved("native");
+    let all = ["eval", "run", "doors", "-n", "-1", "-r", "1", "-s", "-o", door, "-a", &turns];
+    world.json(&[all.as_slice(), words].concat());
+    let saved = world.saved(door);
+    world.check(door, &world.in_rows(&saved));
     world.json(&["import", saved.to_str().unwrap(), "-e", "imported"]);
-    world.check("import", &world.recorded("imported"));
+    world.check(imported, &world.recorded("imported"));
 }
 
-fn check_package(version: &str, door: &str) {
+fn check_package(version: &str, door: &str, world: impl FnOnce() -> World) {
     let Some(python) = with_verifiers(version) else { return };
-    let world = World::new();
-    world.export();
-    let turns = json!({"max_turns": TURNS, "split": "all"}).to_string();
-    let python = python.to_str().unwrap();
-    let words = ["eval", "run", "doors", "-n", "-1", "-r", "1", "-s", "-o", "python", "-a", &turns];
-    world.json(&[words.as_slice(), &["--python", python]].concat());
-    world.check(door, &world.in_rows(&world.saved("python")));
-    let saved = world.saved("python");
-    world.json(&["import", saved.to_str().unwrap(), "-e", "imported"]);
-    world.check(&format!("import of {door}"), &world.recorded("imported"));
+    let python = ["--python", python.to_str().unwrap()];
+    check_evaluation(&world(), door, &format!("import of {door}"), &python);
+}
+
+#[test]
+fn run_does_as_the_table_says() {
+    check_run(&World::new(behaviours(), 120));
+}
+
+#[test]
+fn the_native_lane_does_as_the_table_says() {
+    check_evaluation(&World::new(behaviours(), 120), "native", "import", &[]);
 }
 
 #[test]
 fn the_package_under_verifiers_0_1_14_does_as_the_table_says() {
-    check_package("0.1.14", "v0");
+    check_package("0.1.14", "v0", || World::new(behaviours(), 120));
 }
 
 #[test]
 fn the_package_under_verifiers_0_4_0_does_as_the_table_says() {
-    check_package("0.4.0", "v1");
+    check_package("0.4.0", "v1", || World::new(behaviours(), 120));
+}
+
+#[test]
+fn calls_after_the_agents_time_are_refused_in_every_door() {
+    check_run(&World::new(late(), 3));
+    check_evaluation(&World::new(late(), 3), "native", "import", &[]);
+    check_package("0.1.14", "v0", || World::new(late(), 3));
+    check_package("0.4.0", "v1", || World::new(late(), 3));
 }

@@ -99,6 +99,10 @@ fn what_a_killed_session_may_have_paid_for_is_spent() {
     until("the calls in the metadata", || saved().and_then(spent).is_some_and(|spent| spent > 0.05));
     child.kill().unwrap();
     child.wait().unwrap();
+    let budget = metadata(&saved().unwrap())["budget"].clone();
+    let reserved =
+        budget["under_way"].as_array().unwrap().iter().map(|one| one["reserved_usd"].as_f64().unwrap());
+    assert!((reserved.sum::<f64>() - budget["spent_usd"].as_f64().unwrap()).abs() < 1e-6, "{budget}");
     let asked = world.requests().len();
     assert!(rows(&saved().unwrap()).is_empty() && asked > 0);
     let again = world.run(&format!("{line} --resume {}", saved().unwrap().display()));

@@ -240,6 +240,44 @@ fn rows_that_were_written_after_the_metadata_are_paid_for() {
 }
 
 #[test]
+fn what_a_rollout_spent_before_the_metadata_counts_once_when_its_row_comes_later() {
+    let world = World::new();
+    world.environment("my-env");
+    let prices = "[[price]]\nendpoint = \"gpt-4.1-mini\"\ninput = 10\noutput = 10\n";
+    world.env.write("configs/prices.toml", prices);
+    let line = "eval run my-env -n 3 -r 2 -t 100 -s --max-cost 5";
+    world.eval(line);
+    let run = world.saved("my_env", "my-env");
+    let (whole, told) = (cost(&run), metadata(&run));
+    assert_eq!(told["budget"].get("under_way"), None, "every rollout has a row");
+    // As a session leaves them that is killed while all rollouts are in their second turn: each has paid for a part of its
+    // row, and the call under way is in the sum at its most.
+    let (usd, tokens) = (0.001_f64, 100);
+    let rollouts =
+        rows(&run).into_iter().map(|row| (row["example_id"].clone(), row["rollout_number"].clone()));
+    let under_way: Vec<_> = rollouts
+        .map(|(example, number)| {
+            json!({"example_id": example, "rollout_number": number, "spent_usd": usd / 2.0, "spent_tokens": tokens / 2,
+                   "reserved_usd": 1.0, "reserved_tokens": 100_000})
+        })
+        .collect();
+    let mut killed = told.clone();
+    killed["rows"] = json!(0);
+    killed["cost"] = json!({"input_usd": 0.0, "output_usd": usd * 3.0, "total_usd": usd * 3.0});
+    killed["budget"]["spent_usd"] = json!(usd.mul_add(3.0, 6.0));
+    killed["budget"]["spent_tokens"] = json!(3 * tokens + 600_000);
+    killed["budget"]["under_way"] = json!(under_way);
+    std::fs::write(run.join("metadata.json"), killed.to_string()).unwrap();
+    world.eval(&format!("{line} --resume {}", run.display()));
+    let now = metadata(&run);
+    assert!((cost(&run) - whole).abs() < 1e-6, "{} instead of {whole}", cost(&run));
+    let spent = |metadata: &serde_json::Value| metadata["budget"]["spent_usd"].as_f64().unwrap();
+    assert!((spent(&now) - spent(&told)).abs() < 1e-6, "{} instead of {}", spent(&now), spent(&told));
+    assert_eq!(now["budget"]["spent_tokens"], told["budget"]["spent_tokens"]);
+    assert_eq!(now["budget"].get("under_way"), None);
+}
+
+#[test]
 fn a_run_of_an_earlier_version_goes_on_and_its_cost_counts() {
     let world = World::new();
     world.environment("my-env");

@@ -9,28 +9,20 @@ use crate::text::printable;
 /// Why a path cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing, or a path from the root.
     #[error("it is absolute or has an empty part")]
     Empty,
-    /// `.` or `..`.
     #[error("it has `.` or `..` as a part")]
     Dots,
-    /// A separator of other systems.
     #[error("it has a backslash")]
     Backslash,
-    /// A character that no file name needs.
     #[error("it has the control character U+{:04X}", u32::from(*.0))]
     Control(char),
-    /// More than file systems take.
     #[error("it or a part of it is too long")]
     TooLong,
-    /// Two names for one file.
     #[error("it is there twice")]
     Duplicate,
-    /// A file where a directory is, or the other way round.
     #[error("it is a file and a directory at once")]
     FileAndDirectory,
-    /// Names that are the same to some file systems.
     #[error("it differs from `{}` only in case or Unicode form", printable(.0))]
     Collision(String),
 }

@@ -43,10 +43,8 @@ pub struct Content<'a> {
 /// Why a content could not be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// It could not be read.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// It could not be written.
     #[error("{0}")]
     Write(io::Error),
 }

@@ -1,6 +1,5 @@
 //! Evaluations as lines, for logs and pipes.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use aec_base::text::count;
@@ -9,7 +8,6 @@ use aec_eval::event::{EvalEvent, EvalStarted};
 use super::rollout;
 use super::state::{State, Tally};
 use crate::progress::figures::{bar, span};
-use crate::progress::outlet::Outlet;
 use crate::progress::text::clean_line;
 
 /// The least time between two lines of progress.
@@ -17,68 +15,48 @@ const PACE: Duration = Duration::from_secs(2);
 /// Cells of the bar.
 const CELLS: usize = 20;
 
-/// Prints lines to stderr.
-pub(crate) struct Lines {
-    outlet: Outlet,
+/// Decides which lines there are.
+pub(super) struct Lines {
     is_verbose: bool,
     told: Option<Instant>,
 }
 
 impl Lines {
-    pub(crate) fn new(color: bool, is_verbose: bool) -> io::Result<Self> {
-        Ok(Self { outlet: Outlet::stderr(color)?, is_verbose, told: None })
+    pub(super) fn new(is_verbose: bool) -> Self {
+        Self { is_verbose, told: None }
     }
 
     /// The lines for an event that the state has taken in.
-    pub(crate) fn say(&mut self, event: &EvalEvent, state: &State, now: Instant) {
+    pub(super) fn on(&mut self, event: &EvalEvent, state: &State, now: Instant) -> Vec<String> {
+        let clean = |text: &str| clean_line(text, &state.redactor);
         match event {
             EvalEvent::Started(started) => {
-                for one in started.iter() {
-                    for line in header(one) {
-                        self.outlet.print(line);
-                    }
-                }
                 self.told = Some(now);
+                started.iter().flat_map(header).collect()
             }
             EvalEvent::Finished(finished) => {
-                if self.is_verbose
-                    && let Some(row) = &finished.row
-                {
-                    let name = name_of(state, finished.evaluation);
-                    for line in rollout::lines(row, &name, &state.redactor) {
-                        self.outlet.print(line);
-                    }
-                }
+                let row = finished.row.as_ref().filter(|_| self.is_verbose);
+                let name = state.name(finished.evaluation);
+                let mut lines = row.map(|row| rollout::lines(row, name, &state.redactor)).unwrap_or_default();
                 let (done, all) = state.progress();
                 let due = self.told.is_none_or(|told| now.saturating_duration_since(told) >= PACE);
                 if due || done == all {
                     self.told = Some(now);
-                    self.outlet.print(progress(state));
+                    lines.push(progress(state));
                 }
+                lines
             }
             EvalEvent::Retried { evaluation, example_id, attempt, wait, why } => {
-                let why = clean_line(why, &state.redactor);
-                let name = name_of(state, *evaluation);
-                self.outlet.print(format!(
-                    "{name}: example {example_id} is tried again (try {attempt}) in {}: {why}",
-                    span(*wait)
-                ));
+                let (name, wait, why) = (state.name(*evaluation), span(*wait), clean(why));
+                vec![format!("{name}: example {example_id} is tried again (try {attempt}) in {wait}: {why}")]
             }
-            EvalEvent::Stopping(why) => {
-                let why = clean_line(why, &state.redactor);
-                self.outlet.print(format!("No further rollout is started: {why}"));
-            }
+            EvalEvent::Stopping(why) => vec![format!("No further rollout is started: {}", clean(why))],
             EvalEvent::Note { evaluation, text } => {
-                let text = clean_line(text, &state.redactor);
-                self.outlet.print(format!("{}: {text}", name_of(state, *evaluation)));
+                vec![format!("{}: {}", state.name(*evaluation), clean(text))]
             }
-            EvalEvent::Ended(_) => {}
+            EvalEvent::Ended(_) => Vec::new(),
         }
     }
-}
-
-fn name_of(state: &State, evaluation: usize) -> String {
-    state.evaluations.get(evaluation).map(|tally| tally.started.env_id.clone()).unwrap_or_default()
 }
 
 /// What an evaluation is about to do.

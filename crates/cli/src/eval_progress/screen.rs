@@ -1,111 +1,50 @@
 //! The full screen: evaluations above, the latest rollouts below, and the conversation of the selected one.
 
-use std::io::IsTerminal as _;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use aec_base::problem::Problem;
 use aec_run::control::{Control, Wish};
 use ratatui::Frame;
-use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, poll, read};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
+use super::rollout;
 use super::state::{Latest, State, Tally};
-use super::{Shared, rollout};
-use crate::failure::Failure;
-use crate::progress::Terminal;
 use crate::progress::figures::{bar, guess, money};
 use crate::progress::text::{cut, fill};
 
-/// The least time between two frames.
-const FRAME: Duration = Duration::from_millis(66);
 const CELLS: usize = 20;
-
-/// Shows evaluations on the full screen. Dropping it restores the terminal.
-pub(crate) struct Screen {
-    over: Arc<AtomicBool>,
-    painter: Option<JoinHandle<()>>,
-}
-
-impl Screen {
-    pub(super) fn new(shared: Arc<Shared>, control: Control) -> Result<Self, Failure> {
-        if !std::io::stderr().is_terminal() {
-            let problem = Problem::error("--tui needs a terminal, and stderr is none");
-            return Err(Failure::usage(problem.fix("leave out --tui: progress is then printed in lines")));
-        }
-        let terminal = Terminal::open().map_err(|error| {
-            let problem = Problem::error(format!("the terminal cannot be used for the full screen: {error}"));
-            Failure::environment(problem.fix("leave out --tui"))
-        })?;
-        let over = Arc::new(AtomicBool::new(false));
-        let ends = Arc::clone(&over);
-        let painter = std::thread::Builder::new()
-            .name("progress".to_owned())
-            .spawn(move || paint(&shared, &ends, terminal, &control))?;
-        Ok(Self { over, painter: Some(painter) })
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-        if let Some(painter) = self.painter.take() {
-            // The thread restores the terminal on its way out, also when it panics.
-            let _unused = painter.join();
-        }
-    }
-}
 
 /// What is looked at.
 #[derive(Default)]
-struct View {
+pub(super) struct View {
     selected: usize,
     scroll: u16,
 }
 
-fn paint(shared: &Shared, over: &AtomicBool, mut terminal: Terminal, control: &Control) {
-    let mut view = View::default();
-    while !over.load(Ordering::Acquire) {
-        let drawn =
-            terminal.draw(|frame| draw(frame, &shared.state(), &view, control.wish(), Instant::now()));
-        if drawn.is_err() || keys(&mut view, shared, control).is_err() {
-            return;
-        }
-    }
-}
-
-/// Waits for keys until the next frame is due, and does what they say.
-fn keys(view: &mut View, shared: &Shared, control: &Control) -> std::io::Result<()> {
-    let until = Instant::now() + FRAME;
-    while poll(until.saturating_duration_since(Instant::now()))? {
-        let Event::Key(key) = read()? else { continue };
-        if key.kind == KeyEventKind::Release {
-            continue;
-        }
-        let most = shared.state().latest.len().saturating_sub(1);
+impl View {
+    /// Does what a key says.
+    pub(super) fn key(&mut self, key: KeyEvent, state: &State, control: &Control) {
+        let most = state.latest.len().saturating_sub(1);
         match key.code {
             KeyCode::Char('q') => control.ask(),
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => control.ask(),
             KeyCode::Down | KeyCode::Char('j') => {
-                *view = View { selected: (view.selected + 1).min(most), scroll: 0 };
+                *self = Self { selected: (self.selected + 1).min(most), scroll: 0 };
             }
             KeyCode::Up | KeyCode::Char('k') => {
-                *view = View { selected: view.selected.saturating_sub(1), scroll: 0 };
+                *self = Self { selected: self.selected.saturating_sub(1), scroll: 0 };
             }
-            KeyCode::PageDown | KeyCode::Char(' ') => view.scroll = view.scroll.saturating_add(10),
-            KeyCode::PageUp => view.scroll = view.scroll.saturating_sub(10),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll = self.scroll.saturating_add(10),
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(10),
             _ => {}
         }
     }
-    Ok(())
 }
 
-fn draw(frame: &mut Frame<'_>, state: &State, view: &View, wish: Wish, now: Instant) {
+pub(super) fn draw(frame: &mut Frame<'_>, state: &State, view: &View, wish: Wish, now: Instant) {
     let area = frame.area();
     let columns = usize::from(area.width);
     let evaluations = u16::try_from(state.evaluations.len()).unwrap_or(u16::MAX);
@@ -131,7 +70,7 @@ fn draw(frame: &mut Frame<'_>, state: &State, view: &View, wish: Wish, now: Inst
     let shown = state.latest.get(view.selected).and_then(|latest| Some((latest, latest.row.as_ref()?)));
     let text: Vec<Line<'_>> = match shown {
         Some((latest, row)) => {
-            let lines = rollout::lines(row, &name(state, latest.evaluation), &state.redactor);
+            let lines = rollout::lines(row, state.name(latest.evaluation), &state.redactor);
             lines.into_iter().map(Line::raw).collect()
         }
         None => Vec::new(),
@@ -176,14 +115,10 @@ fn latest_row(latest: &Latest, state: &State) -> String {
     let reward = latest.reward.map_or_else(|| "-".to_owned(), |reward| format!("{reward:.3}"));
     format!(
         "{} example {:>5} rollout {:>3}  reward {reward:>6}  {:>7.2} s  {}",
-        fill(&name(state, latest.evaluation), 24),
+        fill(state.name(latest.evaluation), 24),
         latest.example_id,
         latest.rollout_number,
         latest.seconds,
         latest.stop
     )
-}
-
-fn name(state: &State, evaluation: usize) -> String {
-    state.evaluations.get(evaluation).map(|tally| tally.started.env_id.clone()).unwrap_or_default()
 }

@@ -132,6 +132,11 @@ impl State {
         }
     }
 
+    /// The name of an evaluation.
+    pub(crate) fn name(&self, evaluation: usize) -> &str {
+        self.evaluations.get(evaluation).map_or("", |tally| &tally.started.env_id)
+    }
+
     /// Rollouts that are done, and all.
     pub(crate) fn progress(&self) -> (usize, usize) {
         self.evaluations

@@ -1,154 +1,39 @@
 //! Progress on a terminal: a bar, what there is so far, a line for each agent, and whatever seems stuck. Faults and
 //! reasons to stop stay above it.
 
-use std::collections::VecDeque;
-use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use aec_run::control::{Control, Wish};
+use aec_run::control::Wish;
 use aec_run::event::{RunEvent, StopReason};
 use aec_run::tally::AgentTally;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ratatui::crossterm::terminal::window_size;
 
 use super::figures::{bar, grouped, many, short};
 use super::phrases;
 use super::state::State;
 use super::text::{cut, fill, width, wrap};
 
-/// How often it is drawn.
-const FRAME: Duration = Duration::from_millis(100);
-
-/// Lines that may wait to be printed above the bar.
-const WAITING: usize = 1_000;
-
 /// Agents with a line of their own.
 const AGENTS: usize = 12;
 
 const CYAN: anstyle::Style = anstyle::AnsiColor::Cyan.on_default();
 
-/// Draws on a thread of its own, so that a terminal that is held up holds up nothing else.
-pub(crate) struct Bars {
-    shared: Arc<Shared>,
-    painter: Option<JoinHandle<()>>,
-}
-
-struct Shared {
-    board: Mutex<Board>,
-    over: AtomicBool,
-}
-
-struct Board {
-    state: State,
-    lines: VecDeque<String>,
-    left_out: usize,
-}
-
-impl Shared {
-    fn board(&self) -> MutexGuard<'_, Board> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+/// The line that stays above the bar, for an event that the state has taken in.
+pub(super) fn above(event: &RunEvent, state: &State) -> Option<String> {
+    match event {
+        RunEvent::Started(started) => Some(phrases::start(started)),
+        RunEvent::TrialEnded(_) => state.latest().and_then(|ended| phrases::fault(state, ended)),
+        // These two are part of the picture: how many still run changes all the time.
+        RunEvent::Stopping(StopReason::Asked | StopReason::Insisted) => None,
+        RunEvent::Stopping(reason) => Some(phrases::stopping(state, reason)),
+        _ => None,
     }
 }
 
-impl Board {
-    /// The lines for an event that the state has taken in.
-    fn say(&mut self, event: &RunEvent) {
-        let line = match event {
-            RunEvent::Started(started) => Some(phrases::start(started)),
-            RunEvent::TrialEnded(_) => {
-                self.state.latest().and_then(|ended| phrases::fault(&self.state, ended))
-            }
-            // These two are part of the picture: how many still run changes all the time.
-            RunEvent::Stopping(StopReason::Asked | StopReason::Insisted) => None,
-            RunEvent::Stopping(reason) => Some(phrases::stopping(&self.state, reason)),
-            _ => None,
-        };
-        if let Some(line) = line {
-            if self.lines.len() < WAITING {
-                self.lines.push_back(line);
-            } else {
-                self.left_out += 1;
-            }
-        }
-    }
-
-    fn take_lines(&mut self) -> Vec<String> {
-        let mut lines: Vec<String> = self.lines.drain(..).collect();
-        if self.left_out > 0 {
-            lines.push(format!("{} left out", many(self.left_out, "line")));
-            self.left_out = 0;
-        }
-        lines
-    }
-}
-
-impl Bars {
-    pub(crate) fn new(state: State, color: bool, control: Control) -> io::Result<Self> {
-        let board = Board { state, lines: VecDeque::new(), left_out: 0 };
-        let shared = Arc::new(Shared { board: Mutex::new(board), over: AtomicBool::new(false) });
-        let seen = Arc::clone(&shared);
-        let painter = std::thread::Builder::new()
-            .name("progress".to_owned())
-            .spawn(move || paint(&seen, color, &control))?;
-        Ok(Self { shared, painter: Some(painter) })
-    }
-
-    pub(crate) fn on(&mut self, event: &RunEvent) {
-        let mut board = self.shared.board();
-        board.state.apply(event, Instant::now());
-        board.say(event);
-    }
-}
-
-impl Drop for Bars {
-    fn drop(&mut self) {
-        self.shared.over.store(true, Ordering::Release);
-        if let Some(painter) = self.painter.take() {
-            painter.thread().unpark();
-            let _unused = painter.join();
-        }
-    }
-}
-
-fn paint(shared: &Shared, color: bool, control: &Control) {
-    let progress = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-    if let Ok(style) = ProgressStyle::with_template("{msg}") {
-        progress.set_style(style);
-    }
-    loop {
-        let over = shared.over.load(Ordering::Acquire);
-        let columns = window_size().map_or(80, |size| usize::from(size.columns));
-        let (lines, picture) = {
-            let mut board = shared.board();
-            let lines = board.take_lines();
-            (lines, picture(&board.state, control.wish(), Instant::now(), columns))
-        };
-        for line in lines {
-            progress.println(line);
-        }
-        if over {
-            progress.finish_and_clear();
-            return;
-        }
-        let picture = picture.join("\n");
-        let picture = if color { picture } else { anstream::adapter::strip_str(&picture).to_string() };
-        if !picture.is_empty() {
-            progress.set_message(picture);
-        }
-        std::thread::park_timeout(FRAME);
-    }
-}
-
-/// What is shown, line by line, at most so many columns wide. The last column stays free: some terminals go on to the
-/// next line when it is used.
-fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -> Vec<String> {
+/// What is shown, line by line, at most so many columns wide.
+pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -> Vec<String> {
     if state.started.is_none() {
         return Vec::new();
     }
-    let columns = columns.max(2) - 1;
     let mut text = phrases::trials(state);
     if let Some(left) = phrases::left(state, now) {
         text.push_str(&format!(", {left}"));
@@ -223,7 +108,10 @@ fn agents(state: &State, columns: usize) -> Vec<String> {
 mod tests {
     use aec_base::secret::Redactor;
     use aec_judge::verdict::Outcome;
+    use aec_run::control::Control;
 
+    use super::super::RunShow;
+    use super::super::painter::{Mode, Painter};
     use super::super::samples::{self, Play};
     use super::*;
 
@@ -246,7 +134,7 @@ mod tests {
         let lines: Vec<String> =
             lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
         for line in &lines {
-            assert!(width(line) < columns, "{line:?} at {columns}");
+            assert!(width(line) <= columns, "{line:?} at {columns}");
         }
         lines.join("\n")
     }
@@ -254,11 +142,11 @@ mod tests {
     #[test]
     fn pictures_fit_their_terminal() {
         let mut play = run();
-        insta::assert_snapshot!("wide", shown(&play, Wish::GoOn, 120));
-        insta::assert_snapshot!("narrow", shown(&play, Wish::Finish, 40));
+        insta::assert_snapshot!("wide", shown(&play, Wish::GoOn, 119));
+        insta::assert_snapshot!("narrow", shown(&play, Wish::Finish, 39));
         play.wait(90_000);
-        insta::assert_snapshot!("stuck", shown(&play, Wish::GiveUp, 80));
-        for columns in 2..200 {
+        insta::assert_snapshot!("stuck", shown(&play, Wish::GiveUp, 79));
+        for columns in 1..200 {
             shown(&play, Wish::Finish, columns);
         }
         picture(&play.state, Wish::GoOn, play.now, 0);
@@ -282,13 +170,11 @@ mod tests {
 
     #[test]
     fn a_run_without_a_terminal_ends_as_well() {
-        let now = Instant::now();
-        let mut bars = Bars::new(State::new(Redactor::default(), now), true, Control::default()).unwrap();
-        bars.on(&samples::started(2));
-        let trial = samples::trial(0, 1);
-        bars.on(&samples::ended(&trial, Outcome::InfraFault, Some("gone")));
-        bars.on(&RunEvent::Ended(Box::new(samples::run_ended())));
-        assert!(bars.shared.board().lines.len() <= 2);
-        drop(bars);
+        let show = RunShow::new(Redactor::default(), true, Instant::now());
+        let painter = Painter::new(Mode::Bars, show, true, Control::default()).unwrap();
+        painter.on(&samples::started(2));
+        painter.on(&samples::ended(&samples::trial(0, 1), Outcome::InfraFault, Some("gone")));
+        painter.on(&RunEvent::Ended(Box::new(samples::run_ended())));
+        drop(painter);
     }
 }

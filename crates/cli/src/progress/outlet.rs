@@ -1,4 +1,4 @@
-//! Lines on their way to stderr. Whoever reads them may be slow or stuck; the run does not wait for them.
+//! Lines on their way to a terminal. Whoever reads them may be slow or stuck; the run does not wait for them.
 
 use std::io::{self, Write as _};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -20,14 +20,19 @@ impl Outlet {
     /// Lines go to stderr, with or without colours.
     pub(crate) fn stderr(color: bool) -> io::Result<Self> {
         let choice = if color { anstream::ColorChoice::Auto } else { anstream::ColorChoice::Never };
-        Self::new(WAITING, move |line| {
+        Self::new(move |line| {
             let mut stream = anstream::AutoStream::new(io::stderr().lock(), choice);
             // A reader that went away is not an error of ours, and there is nobody to tell.
             let _unused = stream.write_all(line.as_bytes()).and_then(|()| stream.flush());
         })
     }
 
-    fn new(waiting: usize, print: impl FnMut(&str) + Send + 'static) -> io::Result<Self> {
+    /// Lines go to whatever prints them, each with its line break.
+    pub(crate) fn new(print: impl FnMut(&str) + Send + 'static) -> io::Result<Self> {
+        Self::with(WAITING, print)
+    }
+
+    fn with(waiting: usize, print: impl FnMut(&str) + Send + 'static) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(waiting);
         let printer = std::thread::Builder::new()
             .name("progress".to_owned())
@@ -89,7 +94,7 @@ mod tests {
         let (began, begun) = mpsc::channel();
         let seen = Arc::new(Mutex::new(String::new()));
         let printed = Arc::clone(&seen);
-        let mut outlet = Outlet::new(2, move |line| {
+        let mut outlet = Outlet::with(2, move |line| {
             let _unused = began.send(());
             let _unused = allowed.recv();
             printed.lock().unwrap().push_str(line);

@@ -48,7 +48,6 @@ pub(super) fn combinations(dimensions: &Dimensions) -> usize {
     dimensions.iter().fold(1, |count, dimension| count.saturating_mul(dimension.len()))
 }
 
-/// The combination of this index.
 pub(super) fn combination(dimensions: &Dimensions, mut index: usize) -> Vec<&Change> {
     let mut chosen: Vec<&Change> = Vec::with_capacity(dimensions.len());
     for dimension in dimensions.iter().rev() {

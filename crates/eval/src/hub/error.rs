@@ -15,10 +15,8 @@ const TOKEN_PAGE: &str = "https://huggingface.co/settings/tokens";
 /// Why a publication did not work.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// There is no token anywhere.
     #[error("there is no token for the Hugging Face hub")]
     NoToken,
-    /// A file or variable holds something that is no token. The value itself is never shown.
     #[error("the token of {origin} cannot be used: {reason}")]
     BadToken {
         /// Variable or file that it came from.
@@ -26,7 +24,6 @@ pub enum HubError {
         /// What is wrong.
         reason: String,
     },
-    /// An address that the token must not or cannot go to.
     #[error("{address:?} cannot be used as the address of {what}: {reason}")]
     Address {
         /// What the address is for.
@@ -36,7 +33,6 @@ pub enum HubError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The hub does not know the token.
     #[error("the Hugging Face hub does not accept the token of {origin}{}", Said(detail))]
     TokenRefused {
         /// Variable or file that the token came from.
@@ -44,7 +40,6 @@ pub enum HubError {
         /// What the hub said.
         detail: String,
     },
-    /// The token may not write.
     #[error("the token of {origin} may not write to {repository}{}", Said(detail))]
     NoWriteRight {
         /// Variable or file that the token came from.
@@ -54,7 +49,6 @@ pub enum HubError {
         /// What the hub said.
         detail: String,
     },
-    /// A name that no dataset can have.
     #[error("{name:?} cannot be the name of a dataset: {reason}")]
     Name {
         /// The start of the name.
@@ -62,20 +56,17 @@ pub enum HubError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The name belongs to something that is no dataset.
     #[error("{repository} is taken on the hub, but not by a dataset that this token can see{}", Said(detail))]
     OtherType {
         repository: String,
         /// What the hub said.
         detail: String,
     },
-    /// The results were to be private, but the dataset is not.
     #[error("the dataset {repository} exists and is public, but the results were to be private")]
     AlreadyPublic {
         /// The dataset.
         repository: String,
     },
-    /// More than the hub takes.
     #[error("{what} is too large for the hub{}", Said(detail))]
     TooLarge {
         /// File or request.
@@ -83,7 +74,6 @@ pub enum HubError {
         /// What the hub said, or the limit.
         detail: String,
     },
-    /// No connection, one that broke, or no answer in time.
     #[error("{call}: the hub cannot be reached: {reason}")]
     Network {
         /// The call, such as `POST /api/repos/create`.
@@ -91,7 +81,6 @@ pub enum HubError {
         /// What the network said.
         reason: String,
     },
-    /// The hub is busy or broken and stayed so.
     #[error("{call}: the hub is busy or broken (status {status}{}){}", Asks(*retry_after), Said(detail))]
     Busy {
         call: String,
@@ -102,7 +91,6 @@ pub enum HubError {
         /// What it said.
         detail: String,
     },
-    /// Any other refusal.
     #[error("{call}: the hub refused with status {status}{}", Said(detail))]
     Refused {
         call: String,
@@ -110,21 +98,18 @@ pub enum HubError {
         /// What the hub said.
         detail: String,
     },
-    /// An answer that is not what the call gives.
     #[error("{call}: the answer of the hub makes no sense: {reason}")]
     Malformed {
         call: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The hub points to an address that the token must not go to.
     #[error("{call}: the hub redirects to {to}, where the token is not sent")]
     Redirect {
         call: String,
         /// Scheme and host of the other address.
         to: String,
     },
-    /// A file of the evaluation cannot be published.
     #[error("cannot publish {}: {reason}", path.display())]
     File {
         /// The file.
@@ -132,7 +117,6 @@ pub enum HubError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The metadata do not say what was evaluated.
     #[error("{}: {reason}", path.display())]
     Metadata {
         /// The file.
@@ -140,7 +124,6 @@ pub enum HubError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A file holds a secret, which would leave this machine with it.
     #[error("{} holds the value of a secret and is not published", path.display())]
     HoldsSecret {
         /// The file.

@@ -127,10 +127,13 @@ impl LineCount {
 /// A part of a request body.
 #[derive(Clone, Debug)]
 pub(super) enum Segment {
-    /// As it is.
     Text(Bytes),
     /// A stretch of a file.
-    Raw { source: Source, from: u64, length: u64 },
+    Raw {
+        source: Source,
+        from: u64,
+        length: u64,
+    },
     /// A whole file in Base64.
     Encoded(Source),
 }

@@ -1,28 +1,30 @@
 //! One rollout of a native environment: the conversation with the model, then its verdict as a row.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use aec_judge::settle::freeze::{Frozen, Unfrozen};
-use aec_judge::settle::order::{Handed, last_word};
-use aec_judge::settle::outcome::Ending;
+use aec_judge::settle::order::{Handed, Submitted, last_word};
+use aec_judge::settle::outcome::{Ending, RoomFault};
 use aec_ledger::transcript::chat::{Message as Said, Role as Speaker};
-use aec_model::client::{Model, Scope};
+use aec_model::client::{Called, Model, Scope};
 use aec_model::failure::{Failure, FailureKind};
-use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, ToolCall, Usage};
+use aec_model::message::{Message, Reply, Request, Role, Sampling, Stop, ToolCall, Usage};
 use aec_model::meter::Account;
 use aec_package::lane::Lane;
-use aec_run::harness::tool_loop::name_calls;
-use aec_run::harness::{self, Limit};
+use aec_run::harness::tools::Ran;
+use aec_run::harness::turns::{self, Bounds, Host, Toolbox};
+use aec_run::harness::{self, End, Limit, model_end, room_end};
 use aec_run::room::MAX_PIDS;
 use aec_run::trial::ending;
+use aec_run::workspace::Workspace;
 use aec_sandbox::Limits;
 
 use super::driven::{Driver, Keeping};
 use super::environment::{Example, NativeEnvironment, Ready};
 use super::tools::{EnvironmentTools, NONE};
 use super::verdict::RolloutVerdict;
-use super::workspace::Workspace;
+use super::workspace::WorkspaceSetup;
 use crate::results::{Finite, RolloutRow, RowError, Span, Timing, TokenUsage};
 
 /// What a rollout is generated with.
@@ -78,6 +80,7 @@ pub struct Generated {
     /// What a driven rollout left.
     frozen: Option<Result<Frozen, Unfrozen>>,
     ready: Option<Ready>,
+    submitted: Option<Submitted>,
     /// What the model said last, if that may be its answer.
     said: Option<String>,
     /// Whether something took the model's chance away, so that nothing is judged.
@@ -144,13 +147,6 @@ impl Tokens {
     }
 }
 
-/// How the conversation ended.
-enum End {
-    Stop(&'static str),
-    Failed(Failure),
-    Machine(String),
-}
-
 impl NativeEnvironment {
     /// Lets the model work on an example.
     pub async fn generate(&self, example: &Arc<Example>, how: &Generation) -> Generated {
@@ -159,7 +155,7 @@ impl NativeEnvironment {
         let ready = self.ready(example);
         let workspace = match &ready {
             Ok(ready) if example.lane == Lane::Stateful && self.driver.is_none() => {
-                Some(Workspace::new(Arc::clone(&ready.workspace)))
+                Some(ready.workspace.workspace())
             }
             _ => None,
         };
@@ -183,6 +179,7 @@ impl NativeEnvironment {
             workspace,
             frozen: None,
             ready: None,
+            submitted: None,
             said: None,
             is_lost: false,
             failure: None,
@@ -190,13 +187,14 @@ impl NativeEnvironment {
         };
         let end = match ready {
             Ok(ready) => {
+                let setup = Arc::clone(&ready.workspace);
                 rollout.ready = Some(ready);
                 match &self.driver {
                     Some(driver) => rollout.follow(driver, how, &self.keeping()).await,
-                    None => rollout.converse(how, &self.tools).await,
+                    None => rollout.converse(how, &self.tools, &setup).await,
                 }
             }
-            Err(error) => End::Machine(format!("the task {} cannot be read: {error}", example.task.task_id)),
+            Err(error) => End::Task(format!("the task {} cannot be read: {error}", example.task.task_id)),
         };
         rollout.end(end);
         rollout
@@ -212,10 +210,8 @@ impl NativeEnvironment {
             Some(ready) => match rollout.frozen.take() {
                 Some(frozen) => self.bench.judge_frozen(&ready.terms, move |_| frozen).await,
                 None => {
-                    let mut workspace = rollout.workspace.take();
-                    let submitted = workspace.as_mut().and_then(|workspace| workspace.submitted.take());
-                    let handed = Handed { submitted, said: rollout.said.take() };
-                    self.bench.judge(&ready.terms, workspace, handed).await
+                    let handed = Handed { submitted: rollout.submitted.take(), said: rollout.said.take() };
+                    self.bench.judge(&ready.terms, rollout.workspace.take(), handed).await
                 }
             },
             None => {
@@ -254,7 +250,8 @@ impl Scored {
 }
 
 impl Generated {
-    async fn converse(&mut self, how: &Generation, tools: &EnvironmentTools) -> End {
+    /// Lets the model work: with tools, or in one answer.
+    async fn converse(&mut self, how: &Generation, tools: &EnvironmentTools, setup: &WorkspaceSetup) -> End {
         let example = Arc::clone(&self.example);
         let deadline = tokio::time::Instant::now() + example.timeout;
         let mut scope = Scope::new(how.label.clone(), how.account.clone());
@@ -267,50 +264,33 @@ impl Generated {
             sampling: how.sampling.clone(),
             ..Request::default()
         };
-        if example.lane == Lane::Stateful {
-            request.tools.clone_from(example.tools.set.offers());
+        let mut host =
+            Conversation { rollout: self, model: &how.model, scope, deadline, tools, working_since: None };
+        if example.lane == Lane::SingleTurn {
+            let end = host.answer(&request).await;
+            self.stop_condition = "max_turns_reached";
+            return end;
         }
-        loop {
-            let begun = self.clock.now();
-            let called = how.model.call(&request, &scope).await;
-            self.model_spans.push(self.clock.since(begun));
-            let mut reply = match called.outcome {
-                Ok(reply) => reply,
-                Err(failure) => return failed(failure, deadline),
-            };
-            self.turns += 1;
-            name_calls(&mut reply, self.turns);
-            let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
-            self.say(&reply);
-            if example.lane == Lane::SingleTurn {
-                return End::Stop("max_turns_reached");
-            }
-            let last_turn = self.turns >= example.max_turns;
-            let out_of_tokens =
-                example.max_total_tokens.is_some_and(|most| self.usage.input + self.usage.output >= most);
-            if calls.is_empty() {
-                // Conditions are tried in the order of their names, as the library does.
-                return End::Stop(if last_turn { "max_turns_reached" } else { "no_tools_called" });
-            }
-            let results = match self.carry_out(&calls, tools, deadline).await {
-                Ok(results) => results,
-                Err(end) => return end,
-            };
-            if self.workspace.as_ref().is_some_and(|workspace| workspace.submitted.is_some()) {
-                return End::Stop("has_final_env_response");
-            }
-            if last_turn {
-                return End::Stop("max_turns_reached");
-            }
-            if out_of_tokens {
-                return End::Stop("token_budget_reached");
-            }
-            if tokio::time::Instant::now() >= deadline {
-                return End::Stop("timeout_reached");
-            }
-            request.messages.push(reply.into_message());
-            request.messages.push(Message { role: Role::User, parts: results });
-        }
+        request.tools.clone_from(example.tools.set.offers());
+        let bounds = Bounds {
+            turns: example.max_turns,
+            tool_calls: None,
+            input_tokens: None,
+            total_tokens: example.max_total_tokens,
+        };
+        let mut toolbox = Toolbox::new(&example.tools.set, setup.allowed());
+        let (end, turns) = turns::take(&mut host, &mut toolbox, &mut request, &bounds).await;
+        host.rest();
+        let end = room_end(end, self.workspace.as_ref());
+        // Conditions are tried in the order of their names, as the library does.
+        self.stop_condition = match &end {
+            End::Agent(_) => "out_of_memory",
+            _ if turns.submitted.is_some() => "has_final_env_response",
+            _ if turns.taken >= example.max_turns => "max_turns_reached",
+            _ => "no_tools_called",
+        };
+        (self.submitted, self.said) = (turns.submitted, turns.final_text);
+        end
     }
 
     /// Lets a harness do the work, and takes in what came of it.
@@ -326,7 +306,7 @@ impl Generated {
         let begun = self.clock.now();
         let driven = match driver.drive(&example, how, example.isolation, room, keeping).await {
             Ok(driven) => driven,
-            Err(fault) => return End::Machine(fault),
+            Err(fault) => return End::Task(fault),
         };
         self.env_spans.push(self.clock.since(begun));
         self.completion = driven.said;
@@ -338,79 +318,31 @@ impl Generated {
         self.usage = Tokens { seen: calls > 0, input, output, last_total: input + output };
         (self.turns, self.all_calls) = (driven.turns, driven.cells);
         self.frozen = Some(driven.frozen);
-        match driven.end {
-            harness::End::Done => End::Stop("harness_done"),
-            harness::End::Agent(_) => End::Stop("harness_gave_up"),
-            harness::End::Limit(limit) => End::Stop(match limit {
-                Limit::Turns => "max_turns_reached",
-                Limit::Time => "timeout_reached",
-                other => other.name(),
-            }),
-            harness::End::Model(failure) => End::Failed(failure),
-            harness::End::Room(fault) => End::Machine(fault.message),
-            harness::End::Task(fault) => End::Machine(fault),
-        }
-    }
-
-    /// Takes in what the model said.
-    fn say(&mut self, reply: &Reply) {
-        if let Some(usage) = &reply.usage {
-            self.usage.add(usage);
-        }
-        self.is_truncated |= reply.stop == Stop::Length;
-        let said = Said::from(reply);
-        self.said = last_word(&said.text, !said.tool_calls.is_empty()).map(str::to_owned);
-        self.completion.push(said);
-    }
-
-    /// Carries out the calls of a turn, in order.
-    async fn carry_out(
-        &mut self,
-        calls: &[ToolCall],
-        tools: &EnvironmentTools,
-        deadline: tokio::time::Instant,
-    ) -> Result<Vec<Part>, End> {
-        let Some(workspace) = &mut self.workspace else {
-            return Err(End::Machine("there is no workspace".to_owned()));
+        self.stop_condition = match &driven.end {
+            End::Done => "harness_done",
+            _ => "harness_gave_up",
         };
-        let begun = self.clock.now();
-        let mut results = Vec::with_capacity(calls.len());
-        for call in calls {
-            self.all_calls += 1;
-            if let Some(at) = tools.names.iter().position(|name| *name == call.name) {
-                self.calls[at] += 1;
-            }
-            let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            let done = workspace.carry_out(&self.example.tools.set, call, self.all_calls, left).await;
-            let mut ran = match done {
-                Ok(ran) => ran,
-                // A room that its own commands brought down did not fail by itself.
-                Err(_) if workspace.place.is_out_of_memory() => return Err(End::Stop("out_of_memory")),
-                Err(fault) => return Err(End::Machine(format!("{}: {fault}", call.name))),
-            };
-            self.completion.push(Said::tool(call.id.clone(), ran.text()));
-            results.push(ran.part(&call.id));
-        }
-        self.env_spans.push(self.clock.since(begun));
-        Ok(results)
+        driven.end
     }
 
     fn end(&mut self, end: End) {
         self.generation_end = self.clock.now();
-        self.is_lost = match &end {
-            End::Stop(_) => false,
-            End::Failed(failure) => {
-                matches!(ending(&harness::End::Model(failure.clone())), Ending::Lost(..))
-            }
-            End::Machine(_) => true,
-        };
+        self.is_lost = matches!(ending(&end), Ending::Lost(..));
         match end {
-            End::Stop(condition) => self.stop_condition = condition,
-            End::Failed(failure) if failure.kind == FailureKind::Overlong => {
+            // Which condition it was is known already.
+            End::Done | End::Agent(_) => {}
+            End::Limit(limit) => {
+                self.stop_condition = match limit {
+                    Limit::Turns => "max_turns_reached",
+                    Limit::Time => "timeout_reached",
+                    other => other.name(),
+                }
+            }
+            End::Model(failure) if failure.kind == FailureKind::Overlong => {
                 self.stop_condition = "prompt_too_long";
                 self.is_truncated = true;
             }
-            End::Failed(failure) => {
+            End::Model(failure) => {
                 let class = match failure.kind {
                     kind if kind.is_silence() => "EmptyModelResponseError",
                     FailureKind::Protocol => "InvalidModelResponseError",
@@ -420,7 +352,7 @@ impl Generated {
                 self.error = Some(row_error(class, &failure.message, cause));
                 self.failure = Some(failure);
             }
-            End::Machine(fault) => {
+            End::Room(RoomFault { message: fault, .. }) | End::Task(fault) => {
                 self.error = Some(row_error("SandboxError", &fault, None));
                 self.machine_failed = true;
             }
@@ -477,13 +409,79 @@ impl Generated {
     }
 }
 
-/// What a failed call means: one that was being answered when the time was up is the end of that time.
-fn failed(failure: Failure, deadline: tokio::time::Instant) -> End {
-    let in_time = tokio::time::Instant::now() < deadline;
-    if failure.kind == FailureKind::Cancelled && !in_time {
-        End::Stop("timeout_reached")
-    } else {
-        End::Failed(failure)
+/// A rollout while its model works.
+struct Conversation<'a> {
+    rollout: &'a mut Generated,
+    model: &'a Model,
+    scope: Scope,
+    deadline: tokio::time::Instant,
+    tools: &'a EnvironmentTools,
+    /// When the tools of this turn began to work.
+    working_since: Option<Finite>,
+}
+
+impl Conversation<'_> {
+    /// Asks for the one answer of a rollout without tools.
+    async fn answer(&mut self, request: &Request) -> End {
+        match self.ask(request).await.outcome {
+            Ok(reply) => {
+                self.hear(&reply);
+                let calls_tools = reply.tool_calls().next().is_some();
+                self.rollout.said = last_word(&reply.text(), calls_tools).map(str::to_owned);
+                End::Done
+            }
+            Err(failure) => model_end(failure, self.time_left()),
+        }
+    }
+
+    /// The tools of the last turn have done their work.
+    fn rest(&mut self) {
+        if let Some(begun) = self.working_since.take() {
+            self.rollout.env_spans.push(self.rollout.clock.since(begun));
+        }
+    }
+}
+
+impl Host for Conversation<'_> {
+    async fn ask(&mut self, request: &Request) -> Called {
+        self.rest();
+        let begun = self.rollout.clock.now();
+        let called = harness::call(self.model, request, &self.scope).await;
+        self.rollout.model_spans.push(self.rollout.clock.since(begun));
+        called
+    }
+
+    fn hear(&mut self, reply: &Reply) {
+        let rollout = &mut *self.rollout;
+        rollout.turns += 1;
+        if let Some(usage) = &reply.usage {
+            rollout.usage.add(usage);
+        }
+        rollout.is_truncated |= reply.stop == Stop::Length;
+        rollout.completion.push(Said::from(reply));
+        if rollout.workspace.is_some() && reply.tool_calls().next().is_some() {
+            self.working_since = Some(rollout.clock.now());
+        }
+    }
+
+    async fn workspace(&mut self) -> Result<Workspace, End> {
+        let there = self.rollout.workspace.clone();
+        there.ok_or_else(|| End::Task("there is no workspace".to_owned()))
+    }
+
+    fn time_left(&self) -> Duration {
+        self.deadline.saturating_duration_since(tokio::time::Instant::now())
+    }
+
+    fn begin_call(&mut self, call: &ToolCall) {
+        self.rollout.all_calls += 1;
+        if let Some(at) = self.tools.names.iter().position(|name| *name == call.name) {
+            self.rollout.calls[at] += 1;
+        }
+    }
+
+    async fn end_call(&mut self, call: &ToolCall, ran: &Ran) {
+        self.rollout.completion.push(Said::tool(call.id.clone(), ran.text()));
     }
 }
 

@@ -10,11 +10,11 @@ use aec_judge::settle::freeze::{Freezer, Frozen, Given, Unfrozen, secret_in};
 use aec_judge::settle::order::{self, AnswerOrder, Handed, InMemory, Source, is_directory};
 use aec_judge::submission::SubmissionLimits;
 use aec_judge::verifier::VerifierFiles;
-use aec_run::workspace::blocking;
+use aec_run::workspace::{Workspace, blocking};
 use serde_json::Value;
 
 use super::LazyJudge;
-use super::workspace::{GivenFile, Workspace};
+use super::workspace::GivenFile;
 
 /// What judges a task.
 #[derive(Debug)]
@@ -128,14 +128,14 @@ impl Bench {
                 let given = terms.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
                 Some(given.collect::<order::Files>())
             }
-            Some(workspace) => workspace.place.files(),
+            Some(workspace) => workspace.files(),
         };
         match (&terms.verifier, files, workspace) {
             (LoadedVerifier::Standard(answers), Some(files), _) => {
                 self.judge_at_once(terms, answers, files, &handed)
             }
             (_, _, Some(workspace)) => {
-                self.judge_frozen(terms, move |freezer| workspace.place.freeze(freezer, &handed)).await
+                self.judge_frozen(terms, move |freezer| workspace.freeze(freezer, &handed)).await
             }
             (_, files, None) => {
                 let files = files.unwrap_or_default();

@@ -1,16 +1,15 @@
-//! The workspace of one rollout: files in memory until a command needs a room, and what was handed in.
+//! The workspace of one rollout: files in memory until a command needs a room.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use aec_judge::judge::Isolation;
-use aec_judge::settle::order::{Files, Submitted};
-use aec_model::message::ToolCall;
-use aec_run::harness::tools::{Allowed, Ran, TIME_IS_UP, Toolset};
+use aec_judge::settle::order::Files;
+use aec_run::harness::tools::Allowed;
 use aec_run::parameters::DEFAULT_TOOL_OUTPUT;
 use aec_run::room::{MAX_PIDS, RoomOpener};
-use aec_run::workspace::Workspace as Place;
-use aec_sandbox::{Limits, SandboxError};
+use aec_run::workspace::Workspace;
+use aec_sandbox::Limits;
 
 use super::LazyJudge;
 
@@ -33,56 +32,24 @@ pub(super) struct WorkspaceSetup {
     pub(super) judge: LazyJudge,
 }
 
-/// The workspace of one rollout.
-#[derive(Debug)]
-pub(super) struct Workspace {
-    setup: Arc<WorkspaceSetup>,
-    /// Its files and commands.
-    pub(super) place: Place,
-    /// What was handed in last.
-    pub(super) submitted: Option<Submitted>,
-}
-
-impl Workspace {
+impl WorkspaceSetup {
     /// A workspace with the task's files in it.
-    pub(super) fn new(setup: Arc<WorkspaceSetup>) -> Self {
-        let given = setup.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
-        let bytes = u64::from(setup.storage_mb) * 1024 * 1024;
-        let opened = Arc::clone(&setup);
+    pub(super) fn workspace(self: &Arc<Self>) -> Workspace {
+        let given = self.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
+        let bytes = u64::from(self.storage_mb) * 1024 * 1024;
+        let setup = Arc::clone(self);
         let open = Box::new(move |files: &Files| {
-            let opener = opened.opener();
+            let opener = setup.opener();
             opener.open_here(files.iter().map(|(path, content)| (path.as_str(), &**content)))
         });
-        let place = Place::in_memory(given.collect(), bytes, setup.isolation, open);
-        Self { setup, place, submitted: None }
+        Workspace::in_memory(given.collect(), bytes, self.isolation, open)
     }
 
-    /// Carries out one call. The model's own mistakes are results too.
-    pub(super) async fn carry_out(
-        &mut self,
-        tools: &Toolset,
-        call: &ToolCall,
-        number: u32,
-        time_left: Duration,
-    ) -> Result<Ran, SandboxError> {
-        if time_left.is_zero() {
-            return Ok(Ran::refused(TIME_IS_UP.to_owned()));
-        }
-        let action = match tools.read(call) {
-            Ok(action) => action,
-            Err(complaint) => return Ok(Ran::refused(complaint)),
-        };
-        let allowed =
-            Allowed { output: DEFAULT_TOOL_OUTPUT as usize, time: self.setup.command_timeout.min(time_left) };
-        let mut ran = action.carry_out(&self.place, number, &allowed).await?;
-        if let Some(submitted) = ran.submitted.take() {
-            self.submitted = Some(submitted);
-        }
-        Ok(ran)
+    /// What a call of a tool may take.
+    pub(super) fn allowed(&self) -> Allowed {
+        Allowed { output: DEFAULT_TOOL_OUTPUT as usize, time: self.command_timeout }
     }
-}
 
-impl WorkspaceSetup {
     fn opener(&self) -> RoomOpener {
         RoomOpener {
             isolation: self.isolation,

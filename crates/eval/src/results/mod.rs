@@ -15,6 +15,7 @@ pub mod metadata;
 pub mod moments;
 pub mod number;
 pub mod passes;
+pub mod payers;
 pub mod present;
 mod problems;
 pub mod resume;

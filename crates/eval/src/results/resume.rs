@@ -32,11 +32,20 @@ pub struct OpenRun {
     pub aggregate: Aggregate,
     /// Rows of the file.
     pub rows: u64,
-    /// What the rows took that were written after the metadata, by a session that was killed.
-    pub untold: Usage,
+    /// Rows that were written after the metadata, by a session that was killed.
+    pub untold: Vec<UntoldRow>,
     /// What was put right.
     pub notes: Vec<Problem>,
     pub(crate) lock: RunLock,
+}
+
+/// A row that the metadata does not know.
+#[derive(Clone, Copy, Debug)]
+pub struct UntoldRow {
+    /// Example and number of the rollout.
+    pub rollout: (i64, u32),
+    /// What its model took.
+    pub usage: Usage,
 }
 
 /// Opens a run: takes its lock, reads its rows and puts a torn last line right. A rollout is correct when its reward is at
@@ -57,13 +66,14 @@ pub fn open(path: &Path, threshold: Option<f64>) -> Result<OpenRun, Problem> {
     let metadata = Metadata::read(&path.join(METADATA_FILE))?;
     let threshold = threshold.or(metadata.pass_threshold).unwrap_or(PASS_THRESHOLD);
     let results = path.join(RESULTS_FILE);
-    let (told, mut row, mut untold) = (metadata.rows.unwrap_or(u64::MAX), 0, Usage::default());
+    let (told, mut row, mut untold) = (metadata.rows.unwrap_or(u64::MAX), 0, Vec::new());
     let aggregate = Aggregate::new(metadata.rollouts_of_example(), threshold);
     let scanned = scan(&results, aggregate, |facts, _| {
         row += 1;
         if let Some(usage) = facts.usage.filter(|_| row > told) {
-            untold.input = untold.input.saturating_add(tokens(usage.input_tokens));
-            untold.output = untold.output.saturating_add(tokens(usage.output_tokens));
+            let (input, output) = (tokens(usage.input_tokens), tokens(usage.output_tokens));
+            let rollout = (facts.example_id, facts.rollout_number.unwrap_or_default());
+            untold.push(UntoldRow { rollout, usage: Usage { input, output, ..Usage::default() } });
         }
     })?;
     let refused =

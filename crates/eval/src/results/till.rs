@@ -1,14 +1,19 @@
 //! What a run costs over all its sessions, and what it may cost.
 
+use std::collections::HashMap;
+
 use aec_model::client::Model;
 use aec_model::message::Usage;
-use aec_model::meter::{Account, Amount};
+use aec_model::meter::Amount;
 use aec_model::money::MicroDollars;
 use aec_model::price::Price;
 use aec_run::terms::{Caps, over};
 use serde::{Deserialize, Serialize};
 
+use crate::results::facts::RowFacts;
 use crate::results::metadata::{Cost, Metadata};
+use crate::results::payers::{Payers, UnderWay};
+use crate::results::resume::UntoldRow;
 
 /// `budget` of the metadata: what all sessions together spent, and what the user allowed them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +25,9 @@ pub struct SpentSoFar {
     pub spent_tokens: u64,
     /// Calls of models without a price, whose dollars nobody knows.
     pub unpriced_calls: u64,
+    /// What of it rollouts spent that have no row yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub under_way: Vec<UnderWay>,
     /// What was said, and holds for the sessions that go on.
     #[serde(flatten)]
     pub caps: Caps,
@@ -33,41 +41,59 @@ pub struct Till {
     /// What earlier sessions spent, and what is allowed.
     pub budget: SpentSoFar,
     /// Who pays in this session, and the price of the model.
-    now: Option<(Account, Option<Price>)>,
+    now: Option<(Payers, Option<Price>)>,
 }
 
 impl Till {
     /// The till of a run that begins.
-    pub fn new(account: Account, model: &Model, caps: Caps) -> Self {
+    pub fn new(payers: Payers, model: &Model, caps: Caps) -> Self {
         let price = model.prices().first().copied().flatten().cloned();
         let budget = SpentSoFar { caps, ..SpentSoFar::default() };
-        Self { earlier: Some(Cost::default()), budget, now: Some((account, price)) }
+        Self { earlier: Some(Cost::default()), budget, now: Some((payers, price)) }
     }
 
-    /// Goes on with a run: costs add up, and what it was allowed holds where nothing is said now. `untold` is what rows
-    /// took that the metadata does not know, at the price of now.
-    pub(crate) fn go_on(&mut self, saved: &Metadata, untold: &Usage) {
+    /// Goes on with a run: costs add up, and what it was allowed holds where nothing is said now. `untold` are rows that
+    /// are newer than the metadata, at the price of now; what their rollouts had spent before counts once.
+    pub(crate) fn go_on(&mut self, saved: &Metadata, untold: &[UntoldRow]) {
         let mut cost = saved.cost.unwrap_or_default();
         // Runs of earlier versions say what they cost and no more.
         let mut spent = saved
             .budget
             .clone()
             .unwrap_or_else(|| SpentSoFar { spent_usd: cost.total_usd, ..SpentSoFar::default() });
+        let under_way: HashMap<_, _> =
+            spent.under_way.drain(..).map(|one| ((one.example_id, one.rollout_number), one)).collect();
         let price = self.now.as_ref().and_then(|(_, price)| price.as_ref());
-        match price {
-            Some(price) => {
-                let read = price.cost(&Usage { output: 0, ..*untold }).dollars();
-                let all = price.cost(untold).dollars();
-                cost.input_usd += read;
-                cost.output_usd += all - read;
-                cost.total_usd += all;
-                spent.spent_usd += all;
-            }
-            None => spent.unpriced_calls += u64::from(untold.total() > 0),
+        for row in untold {
+            let known = under_way.get(&row.rollout).copied().unwrap_or_default();
+            // A rollout may have spent more than its row says, on attempts that failed.
+            let tokens = row.usage.total().max(known.spent_tokens);
+            spent.spent_tokens = spent
+                .spent_tokens
+                .saturating_add(tokens)
+                .saturating_sub(known.spent_tokens + known.reserved_tokens);
+            let Some(price) = price else {
+                spent.unpriced_calls += u64::from(row.usage.total() > 0);
+                continue;
+            };
+            let read = price.cost(&Usage { output: 0, ..row.usage }).dollars();
+            let all = price.cost(&row.usage).dollars();
+            let more = (all - known.spent_usd).max(0.0);
+            spent.spent_usd = (spent.spent_usd + more - known.reserved_usd).max(0.0);
+            let share = if all > 0.0 { read / all } else { 0.0 };
+            cost.input_usd += more * share;
+            cost.output_usd += more * (1.0 - share);
+            cost.total_usd += more;
         }
-        spent.spent_tokens = spent.spent_tokens.saturating_add(untold.total());
         self.earlier = Some(cost);
         self.budget = SpentSoFar { caps: over(&self.budget.caps, &spent.caps), ..spent };
+    }
+
+    /// The row of a rollout is on the disk.
+    pub(crate) fn row_written(&self, facts: &RowFacts) {
+        if let Some((payers, _)) = &self.now {
+            payers.end(facts);
+        }
     }
 
     /// What earlier sessions spent.
@@ -78,7 +104,7 @@ impl Till {
 
     /// What all sessions spent until now.
     pub(crate) fn spent(&self) -> Option<SpentSoFar> {
-        let totals = self.now.as_ref()?.0.totals();
+        let (totals, under_way) = self.now.as_ref()?.0.spent();
         let now = Amount {
             money: totals.all.spent.plus(totals.reserved),
             tokens: totals.all.tokens().saturating_add(totals.reserved_tokens),
@@ -88,14 +114,15 @@ impl Till {
             spent_usd: sum.money.dollars(),
             spent_tokens: sum.tokens,
             unpriced_calls: self.budget.unpriced_calls + totals.all.unpriced_calls,
+            under_way,
             caps: self.budget.caps.clone(),
         })
     }
 
     /// What all sessions cost until now; absent where some call had no price.
     pub fn cost(&self) -> Option<Cost> {
-        let Some((account, price)) = &self.now else { return self.earlier };
-        let spent = account.totals().all;
+        let Some((payers, price)) = &self.now else { return self.earlier };
+        let spent = payers.account.totals().all;
         if self.budget.unpriced_calls + spent.unpriced_calls > 0 {
             return None;
         }

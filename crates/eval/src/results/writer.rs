@@ -355,6 +355,7 @@ impl Work {
         })?;
         for facts in facts {
             self.aggregate.add(facts);
+            self.description.till.row_written(facts);
         }
         self.rows += facts.len() as u64;
         self.is_told = false;

@@ -90,7 +90,6 @@ impl fmt::Display for Stage {
 /// Why something could not be done with workers.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// The interpreter could not be started.
     #[error("cannot start {}: {reason}", python.display())]
     Start {
         /// The interpreter.
@@ -98,7 +97,6 @@ pub enum WorkerError {
         /// What the system said.
         reason: String,
     },
-    /// The worker is of another build.
     #[error("the worker speaks protocol {found} instead of {expected}")]
     Protocol {
         /// What it speaks.
@@ -106,10 +104,8 @@ pub enum WorkerError {
         /// What this side speaks.
         expected: u32,
     },
-    /// The environment raised an exception while it was loaded.
     #[error("cannot load `{}`: {}: {}", .0.env_id, .0.error, .0.message)]
     Load(Box<LoadFailure>),
-    /// Loading did not end.
     #[error("loading `{env_id}` took longer than {} s", limit.as_secs())]
     LoadTimeout {
         /// The environment.
@@ -118,10 +114,8 @@ pub enum WorkerError {
         /// Where the worker's output is.
         log: PathBuf,
     },
-    /// The worker that had the job ended.
     #[error("{0}")]
     Died(Arc<Death>),
-    /// The environment raised something that is no error of a rollout.
     #[error("the environment failed: {error}: {message}")]
     Job {
         /// The exception's class.
@@ -131,14 +125,12 @@ pub enum WorkerError {
         /// Where it was raised.
         traceback: String,
     },
-    /// A job took longer than the pool allows.
     #[error("{stage} took longer than {} s", limit.as_secs_f64())]
     TimedOut {
         /// What took too long.
         stage: Stage,
         limit: Duration,
     },
-    /// No worker is left, and none may be started.
     #[error("no worker is left after {restarts} restarts{}", last.as_ref().map_or_else(String::new, |death| format!("; {death}")))]
     NoWorkers {
         /// How often workers were started again.
@@ -146,10 +138,8 @@ pub enum WorkerError {
         /// The last end of a worker.
         last: Option<Arc<Death>>,
     },
-    /// The pool was shut down.
     #[error("the workers were shut down")]
     Closed,
-    /// A job names an example that was not loaded.
     #[error("there is no example {example}: {count} were loaded")]
     NoSuchExample {
         /// The index.
@@ -157,7 +147,6 @@ pub enum WorkerError {
         /// How many there are.
         count: usize,
     },
-    /// A file for the workers could not be written.
     #[error("cannot write {}: {reason}", path.display())]
     Write {
         /// The file.

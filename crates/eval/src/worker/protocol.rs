@@ -72,7 +72,6 @@ pub struct ToolCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
     pub name: String,
-    /// What it does.
     #[serde(default)]
     pub description: String,
     /// JSON Schema of its arguments.

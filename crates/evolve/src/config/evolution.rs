@@ -109,7 +109,6 @@ impl Strategy {
 /// A model that proposes or looks on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Voice {
-    /// The model.
     pub model: String,
     /// How freely it draws.
     pub temperature: f64,
@@ -120,7 +119,6 @@ pub struct Voice {
 /// An evolution, checked and with its references filled in.
 #[derive(Clone, Debug)]
 pub struct Evolution {
-    /// The workspace.
     pub workspace: PathBuf,
     /// Says what kind turns are.
     pub classifier: Option<Voice>,
@@ -150,7 +148,6 @@ pub struct Evolution {
     pub holdout: Option<u32>,
     /// Dollars.
     pub max_cost_usd: Option<f64>,
-    /// Tokens.
     pub max_tokens: Option<u64>,
     /// Trials at once.
     pub concurrency: u32,

@@ -77,7 +77,6 @@ pub struct Acceptance {
 /// Tasks that are made on the fly, checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generate {
-    /// The template.
     pub template: String,
     /// Instances that are made at a time.
     pub count: u32,

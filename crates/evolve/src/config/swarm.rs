@@ -126,7 +126,6 @@ pub struct HeartbeatTable {
 /// A swarm, checked and with its references filled in.
 #[derive(Clone, Debug)]
 pub struct Swarm {
-    /// The workspace.
     pub workspace: PathBuf,
     /// A task or a directory of tasks.
     pub task_path: Option<PathBuf>,
@@ -144,7 +143,6 @@ pub struct Swarm {
     pub max_cost_usd: f64,
     /// Dollars for trials.
     pub eval_budget_usd: Option<f64>,
-    /// Tokens in all.
     pub max_tokens: Option<u64>,
     /// Share after which only the best is worked on.
     pub wind_down_threshold: f64,

@@ -28,7 +28,6 @@ impl GitProgram {
         Ok(Self { program, search_path })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.program
     }

@@ -133,7 +133,6 @@ impl Workspace {
         Ok(Self { git: Git::new(program, path), path: path.to_owned() })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

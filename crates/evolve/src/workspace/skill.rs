@@ -24,7 +24,6 @@ pub struct SkillHead {
     pub discipline: Option<String>,
 }
 
-/// A skill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
     /// When it is of use, in a line.

@@ -57,11 +57,9 @@ pub struct Audit {
 pub struct Tally {
     /// As they should be.
     pub good: usize,
-    /// All.
     pub all: usize,
 }
 
-/// What an audit does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditOptions<'a> {
     /// Whether cheaters are let loose as well.

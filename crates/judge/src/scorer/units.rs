@@ -78,7 +78,6 @@ fn powers(text: &str) -> Dimension {
     found
 }
 
-/// The dimension of temperatures.
 pub(super) fn temperature() -> Dimension {
     powers("K1")
 }

@@ -27,10 +27,8 @@ pub struct Frozen {
 /// Why nothing was frozen.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfrozen {
-    /// What the agent left cannot be a submission.
     #[error("{0}")]
     Unfit(String),
-    /// The room or the disk failed.
     #[error("{}", .0.message)]
     Machine(RoomFault),
 }

@@ -49,10 +49,8 @@ pub struct Exported {
 /// Why nothing was exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The output exists.
     #[error("{0} exists already")]
     Exists(String),
-    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -31,16 +31,12 @@ pub struct Index {
 /// Why the index did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// The database failed.
     #[error("the index: {0}")]
     Database(#[from] rusqlite::Error),
-    /// The ledger cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Something that is not a file lies in its place.
     #[error("the index is not a regular file")]
     NotAFile,
-    /// Another version of this program made it.
     #[error("the index has format {0}")]
     Version(i64),
 }

@@ -121,13 +121,10 @@ pub struct Summary {
 /// Why an id does not stand for one record.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// There is none.
     #[error("there is no such record")]
     Missing,
-    /// There are several; these are some of them.
     #[error("several records begin like this")]
     Ambiguous(Vec<String>),
-    /// The index did not answer.
     #[error(transparent)]
     Index(#[from] IndexError),
 }

@@ -38,10 +38,8 @@ fn finding(number: u32, what: impl Into<String>) -> Problem {
 /// Why there is no package, or nothing came of one.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
-    /// What is wrong, or stands in the way.
     #[error("the package cannot be made or used")]
     Problems(Vec<Problem>),
-    /// The operating system said no.
     #[error("{0}")]
     Io(#[from] io::Error),
 }

@@ -21,7 +21,6 @@ pub(super) enum Line {
     },
     /// Money and tokens are set aside.
     Reserve {
-        /// Who.
         run: String,
         /// Names the reservation among those of its run.
         id: u64,
@@ -37,7 +36,6 @@ pub(super) enum Line {
     Settle {
         /// Whose.
         run: String,
-        /// Which.
         id: u64,
         /// When.
         at: String,

@@ -30,10 +30,8 @@ use crate::money::MicroDollars;
 /// Why the book cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
-    /// The operating system said no.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file is of a later format.
     #[error("{path} has format {version}, which this program does not know; use a newer aec-bench")]
     Newer {
         /// The file.

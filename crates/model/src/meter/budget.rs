@@ -94,9 +94,7 @@ impl<S: AsRef<str> + ?Sized> From<&S> for AccountKind {
 /// Money and tokens together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Amount {
-    /// Money.
     pub money: MicroDollars,
-    /// Tokens.
     pub tokens: u64,
 }
 
@@ -117,7 +115,6 @@ impl Amount {
 /// How a budget falls short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// Of money.
     Money {
         /// The budget.
         cap: MicroDollars,
@@ -126,7 +123,6 @@ pub enum Shortage {
         /// The most that the call can cost.
         asked: MicroDollars,
     },
-    /// Of tokens.
     Tokens {
         /// The budget.
         cap: u64,
@@ -203,7 +199,6 @@ pub enum Charge {
 /// Why a call may not be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It does not fit a budget, whatever becomes of the calls under way.
     #[error(
         "the budget of {account} does not cover the call: {shortage}; raise the budget, or lower the limit of output tokens"
     )]
@@ -213,17 +208,14 @@ pub enum Refusal {
         /// How it falls short.
         shortage: Shortage,
     },
-    /// A budget in money meets a model without a price.
     #[error(
         "the model {model} is unpriced, so the budget of {account} in money cannot hold; add its price to configs/prices.toml, or allow unpriced models"
     )]
     Unpriced {
         /// Whose budget.
         account: AccountKind,
-        /// Which model.
         model: String,
     },
-    /// The book of the day cannot be used.
     #[error("the day's spending is unknown: {0}")]
     Book(String),
 }

@@ -150,7 +150,14 @@ impl Account {
 
     /// What it adds up to now.
     pub fn totals(&self) -> Totals {
-        self.0.shared.state().ledger(self.0.id).map(Ledger::totals).unwrap_or_default()
+        self.0.shared.state().totals(self.0.id)
+    }
+
+    /// What it and accounts below it add up to at the same moment.
+    pub fn totals_with<'a>(&self, below: impl IntoIterator<Item = &'a Self>) -> (Totals, Vec<Totals>) {
+        let state = self.0.shared.state();
+        let below = below.into_iter().map(|account| state.totals(account.0.id)).collect();
+        (state.totals(self.0.id), below)
     }
 }
 

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use super::budget::{Amount, Budget, Charge, Quote, Refusal};
 use super::ledger::{Bill, Fit, Ledger};
+use super::totals::Totals;
 use super::{AccountId, Unpriced, Waiting};
 use crate::day::{Answer, Booking};
 
@@ -92,8 +93,8 @@ impl State {
         }
     }
 
-    pub(super) fn ledger(&self, id: AccountId) -> Option<&Ledger> {
-        self.accounts.get(&id)
+    pub(super) fn totals(&self, id: AccountId) -> Totals {
+        self.accounts.get(&id).map(Ledger::totals).unwrap_or_default()
     }
 
     /// Decides on a request at once, or lets it wait.

@@ -30,11 +30,7 @@ pub(crate) enum Piece {
         line: u64,
     },
     /// Here the document is not JSON; nothing after it can be told apart.
-    Broken {
-        line: u64,
-        /// What is there.
-        found: String,
-    },
+    Broken { line: u64, found: String },
 }
 
 /// Cuts a document into pieces.

@@ -77,7 +77,6 @@ fn list_in(text: &str) -> Option<Vec<Value>> {
         .then_some(items)
 }
 
-/// Reads one message.
 pub(crate) fn read_message(value: Value, speaker: Role, notes: &mut Vec<Note>) -> Option<Message> {
     let mut object = match value {
         Value::Object(object) => object,

@@ -32,16 +32,12 @@ const EXPECTED: &str =
 /// Why nothing was read.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// There is no such thing, or it cannot be opened.
     #[error("cannot read rollouts: {0}; expected {EXPECTED}")]
     Unreadable(#[from] io::Error),
-    /// The directory is not that of a run.
     #[error("{} holds no rollouts; expected {EXPECTED}", .0.display())]
     NotARun(PathBuf),
-    /// The directory is that of two runs.
     #[error("{} holds both `results.jsonl` and `traces.jsonl`; name the file that you mean", .0.display())]
     TwoRuns(PathBuf),
-    /// Neither a directory nor a file.
     #[error("{} is neither a directory nor a file; expected {EXPECTED}", .0.display())]
     NotAFile(PathBuf),
 }

@@ -37,7 +37,6 @@ pub(crate) fn is_sample(row: &Object) -> bool {
     row.contains_key("completion") || row.contains_key("prompt")
 }
 
-/// Reads one.
 pub(crate) fn read(mut row: Object, mut notes: Vec<Note>) -> Rollout {
     let info = read_info(take(&mut row, "info")).unwrap_or_else(|value| {
         notes.push(passed_over("info", &value));

@@ -42,7 +42,6 @@ pub(crate) fn read_episode(mut episode: Object, mut notes: Vec<Note>) -> Vec<Rol
     traces.into_iter().map(|trace| read_with(trace, notes.clone(), error.clone())).collect()
 }
 
-/// Reads a trace.
 pub(crate) fn read(trace: Object, notes: Vec<Note>) -> Rollout {
     read_with(trace, notes, None)
 }

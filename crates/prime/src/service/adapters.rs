@@ -138,17 +138,10 @@ pub enum OtherRecord {
 /// Why there is no adapter to ask.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterError {
-    /// The model names an adapter already.
     #[error("the model {model:?} names an adapter already; give the base model alone, or no adapter")]
     ModelHasAdapter { model: String },
-    /// The id is of another kind.
     #[error("{id} is no deployed adapter: {}", Explained(record))]
-    NotAnAdapter {
-        id: String,
-        /// What it is.
-        record: OtherRecord,
-    },
-    /// The adapter changes another model.
+    NotAnAdapter { id: String, record: OtherRecord },
     #[error("adapter {id} changes {actual}, not {asked}; give --model {actual}")]
     OtherModel {
         /// The adapter.
@@ -158,7 +151,6 @@ pub enum AdapterError {
         /// The model that was asked for.
         asked: String,
     },
-    /// The adapter does not answer.
     #[error("adapter {id} does not answer yet: {}", Unanswering(status, deployment_status, error.as_deref()))]
     NotDeployed {
         /// The adapter.
@@ -170,17 +162,14 @@ pub enum AdapterError {
         /// What went wrong.
         error: Option<String>,
     },
-    /// The id of a run is that of an adapter.
     #[error("{id} is an adapter and no training run; give it as --adapter-id")]
     NotARun { id: String },
-    /// The run has no adapters.
     #[error("training run {run_id} has no adapters{}", RunState(status.as_deref()))]
     RunWithoutAdapters {
         run_id: String,
         /// Where it stands, if it exists.
         status: Option<String>,
     },
-    /// The run has adapters, but none fits.
     #[error("training run {run_id} has no adapter that answers for {model}, step {step}; it has: {}", found.join(", "))]
     NoneFits {
         run_id: String,
@@ -188,13 +177,10 @@ pub enum AdapterError {
         model: String,
         /// The step that was asked for.
         step: AdapterStep,
-        /// What there is.
         found: Vec<String>,
     },
-    /// The list does not end.
     #[error("there are more than {MOST_ADAPTERS} adapters; the service gives pages without end")]
     Endless,
-    /// A call did not work.
     #[error(transparent)]
     Api(#[from] ApiError),
 }

@@ -7,7 +7,6 @@ use indexmap::IndexMap;
 /// Why secrets cannot be used. Values are never shown.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
-    /// A name that no variable has.
     #[error(
         "{place}: {name:?} is no name of a variable: use letters, digits and `_`, not beginning with a digit"
     )]
@@ -16,21 +15,18 @@ pub enum SecretsError {
         place: String,
         name: String,
     },
-    /// A variable that is not set.
     #[error("{place}: the variable {name} is not set; set it, or write {name}=VALUE")]
     Unset {
         /// Where it is asked for.
         place: String,
         name: String,
     },
-    /// A line without `=`.
     #[error("{}:{line}: expected KEY=VALUE", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         line: usize,
     },
-    /// A file that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file.

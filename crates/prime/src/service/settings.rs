@@ -25,7 +25,6 @@ const PRODUCTION: &str = "production";
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// A file is there but cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file.
@@ -33,13 +32,11 @@ pub enum SettingsError {
         /// What the system said.
         source: io::Error,
     },
-    /// A file is longer than any settings are.
     #[error("{} is longer than {LONGEST_FILE} bytes; it is no settings file of Prime", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
     },
-    /// A file is not JSON.
     #[error("{}: line {line}, column {column}: not valid JSON; run `prime login` to write it again", path.display())]
     NotJson {
         /// The file.
@@ -49,13 +46,11 @@ pub enum SettingsError {
         /// Column of the first error.
         column: usize,
     },
-    /// A file holds JSON, but no object.
     #[error("{}: expected a JSON object; run `prime login` to write it again", path.display())]
     NotObject {
         /// The file.
         path: PathBuf,
     },
-    /// A value has the wrong type. The value itself may be a key and is not shown.
     #[error("{}: `{name}` must be a string", path.display())]
     NotString {
         /// The file.
@@ -63,17 +58,14 @@ pub enum SettingsError {
         /// The key in the file.
         name: &'static str,
     },
-    /// A context name that could leave the directory of contexts.
     #[error("{name:?} is no context name: only letters, digits, `_` and `-` are allowed")]
     ContextName { name: String },
-    /// A context that was never saved.
     #[error("there is no context `{name}`: {} does not exist; `prime config envs` lists the saved ones", path.display())]
     NoContext {
         name: String,
         /// Where its file would be.
         path: PathBuf,
     },
-    /// The API key has characters that cannot be sent in a header.
     #[error("the API key from {origin} has characters that no key has; copy it again or run `prime login`")]
     BadKey {
         /// Variable or file that the key came from.

@@ -31,7 +31,6 @@ pub enum Player {
 /// A model that plays.
 #[derive(Clone, Debug)]
 pub struct Seat {
-    /// Who.
     pub player: Player,
     /// The model's name.
     pub model: String,
@@ -55,7 +54,6 @@ pub struct Loaded {
 /// One rollout.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Played {
-    /// Who.
     pub player: Player,
     pub task_id: Option<String>,
     pub reward: Option<f64>,

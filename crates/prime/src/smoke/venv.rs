@@ -22,10 +22,8 @@ pub struct Venv {
 /// Why there is no environment.
 #[derive(Debug, thiserror::Error)]
 pub enum VenvError {
-    /// The version is none.
     #[error("`{0}` is no version of verifiers")]
     Version(String),
-    /// A program failed.
     #[error("{what} failed: {said}")]
     Failed {
         /// Which step.
@@ -33,7 +31,6 @@ pub enum VenvError {
         /// What it said last.
         said: String,
     },
-    /// A program or file could not be used.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -180,7 +180,6 @@ pub fn render(document: &Document, budget: &Budget) -> Result<Rendered, HtmlErro
     }
 }
 
-/// Counts what is there and what is not.
 fn count(document: &Document, order: &[usize], chunks: &[Chunk]) -> Omitted {
     let kept: HashSet<usize> = chunks.iter().flat_map(|chunk| chunk.trials.iter().copied()).collect();
     let mut classes: BTreeMap<(usize, ResultClass), (usize, usize)> = BTreeMap::new();

@@ -158,7 +158,6 @@ pub struct Request<'a> {
     /// The label of the source.
     pub source: &'a str,
     pub text: &'a str,
-    /// What it is.
     pub form: Form,
 }
 

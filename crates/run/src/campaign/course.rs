@@ -53,7 +53,6 @@ pub trait Executor {
 
 /// An attempt that has ended, or what kept its record from being written.
 pub struct Finished {
-    /// Which.
     pub waiting: Waiting,
     /// The same in the words of events.
     pub reference: Arc<TrialRef>,

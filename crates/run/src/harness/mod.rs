@@ -17,8 +17,10 @@ pub mod sim;
 pub(crate) mod snapshot;
 pub mod tool_loop;
 pub mod tools;
+pub mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aec_base::content::ContentStore;
 use aec_base::secret::Redactor;
@@ -256,8 +258,7 @@ impl TrialContext {
         let mut scope = self.scope.clone();
         let deadline = scope.deadline.map_or(self.deadline, |own| own.min(self.deadline));
         scope.deadline = Some(deadline);
-        let mut called = model.call(request, &scope).await;
-        called.outcome = called.outcome.map_err(|failure| blame(failure, &called.events));
+        let called = call(model, request, &scope).await;
         if let Ok(reply) = &called.outcome {
             self.trajectory.next_step();
             self.trajectory.assistant(reply);
@@ -265,18 +266,40 @@ impl TrialContext {
         called
     }
 
-    /// What a failed call means: a call that was being answered when the agent's time ended is the end of that time.
+    /// What a failed call means.
     pub fn failed(&self, failure: Failure) -> End {
-        if failure.kind == FailureKind::Cancelled && self.time_left().is_zero() {
-            End::Limit(Limit::Time)
-        } else {
-            End::Model(failure)
-        }
+        model_end(failure, self.time_left())
     }
 
     /// Time that the agent has left.
-    pub fn time_left(&self) -> std::time::Duration {
+    pub fn time_left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// Calls a model for an agent. The failure of it names who is to blame.
+pub async fn call(model: &Model, request: &Request, scope: &Scope) -> Called {
+    let mut called = model.call(request, scope).await;
+    called.outcome = called.outcome.map_err(|failure| blame(failure, &called.events));
+    called
+}
+
+/// What a failed call means: a call that was being answered when the agent's time ended is the end of that time.
+pub fn model_end(failure: Failure, time_left: Duration) -> End {
+    if failure.kind == FailureKind::Cancelled && time_left.is_zero() {
+        End::Limit(Limit::Time)
+    } else {
+        End::Model(failure)
+    }
+}
+
+/// What the end of a room means: one that its own commands brought down did not fail by itself.
+pub fn room_end(end: End, workspace: Option<&Workspace>) -> End {
+    match end {
+        End::Room(_) if workspace.is_some_and(Workspace::is_out_of_memory) => {
+            End::Agent(TOO_MUCH_MEMORY.to_owned())
+        }
+        end => end,
     }
 }
 
@@ -303,13 +326,8 @@ fn blame(failure: Failure, events: &[CallEvent]) -> Failure {
 
 /// Lets a harness work. It must end by itself soon after the deadline; the caller sees to it if it does not.
 pub async fn run(context: &mut TrialContext) -> Rollout {
-    let mut rollout = carry_out(context).await;
-    let is_out_of_memory = || context.opened().is_some_and(Workspace::is_out_of_memory);
-    if matches!(rollout.end, End::Room(_)) && is_out_of_memory() {
-        // A room that its own commands brought down did not fail by itself.
-        rollout.end = End::Agent(TOO_MUCH_MEMORY.to_owned());
-    }
-    rollout
+    let rollout = carry_out(context).await;
+    Rollout { end: room_end(rollout.end, context.opened()), ..rollout }
 }
 
 async fn carry_out(context: &mut TrialContext) -> Rollout {

@@ -13,8 +13,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::tool_loop::{Toolbox, execute};
-use super::tools::SUBMIT;
+use super::tool_loop::allowed;
+use super::tools::{SUBMIT, Toolset};
+use super::turns::Toolbox;
 use super::{End, Limit, Rollout, TrialContext};
 use crate::experiment::FAMILY;
 
@@ -164,7 +165,8 @@ struct Played {
 }
 
 async fn play(context: &mut TrialContext, actions: &[Action], played: &mut Played) -> End {
-    let mut toolbox = Toolbox::new(&context.task.tools);
+    let set = Toolset::new(&context.task.tools);
+    let mut toolbox = Toolbox::new(&set, allowed(&context.agent.parameters));
     for action in actions {
         if context.time_left().is_zero() {
             return End::Limit(Limit::Time);
@@ -177,7 +179,7 @@ async fn play(context: &mut TrialContext, actions: &[Action], played: &mut Playe
         played.final_text = said.map(str::to_owned);
         let Some(call) = call else { continue };
         played.tool_calls += 1;
-        match execute(context, &mut toolbox, &call, None).await {
+        match toolbox.call(context, &call, None).await {
             Ok(ran) if ran.submitted.is_some() => {
                 played.submitted = ran.submitted;
                 return End::Done;

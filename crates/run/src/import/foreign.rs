@@ -92,7 +92,6 @@ pub struct ForeignAgent {
 /// What was said of a reward where the trial was made. A reward is a finite number; nothing else is made into one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Told {
-    /// It is this.
     Reward(f64),
     /// What the agent left was refused before anybody judged it, whatever else was said.
     Refused,

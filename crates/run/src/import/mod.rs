@@ -112,10 +112,8 @@ pub struct VerificationCounts {
 /// Why nothing more was brought in.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The experiment cannot be written to.
     #[error("the experiment cannot be written to")]
     Refused(Vec<Problem>),
-    /// The disk did not take it.
     #[error(transparent)]
     Io(#[from] io::Error),
 }

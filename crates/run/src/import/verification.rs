@@ -21,7 +21,6 @@ const SAME: f64 = 1e-9;
 pub enum Verification {
     /// Both rewards are the same.
     Agrees,
-    /// They are not.
     Disagrees {
         /// What this judge says.
         local: f64,

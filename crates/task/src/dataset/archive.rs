@@ -51,10 +51,8 @@ pub struct Packed {
 /// Why there is no archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The tasks are not those of the dataset.
     #[error("the tasks are not those of the dataset")]
     Problems(Vec<Problem>),
-    /// The operating system said no.
     #[error("{0}")]
     Io(#[from] io::Error),
 }

@@ -27,7 +27,6 @@ pub struct Draft {
     pub created_at: Timestamp,
     /// One line; made from the number of tasks when absent.
     pub summary: Option<String>,
-    /// What it is for.
     pub purpose: Option<String>,
     /// How it came to be.
     pub source: Source,

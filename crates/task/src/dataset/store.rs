@@ -24,10 +24,8 @@ pub struct Store {
 /// Why a dataset was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// There is one of this name and version.
     #[error("{0}")]
     Exists(Box<Problem>),
-    /// The operating system said no.
     #[error("{0}")]
     Io(#[from] io::Error),
 }

@@ -21,10 +21,8 @@ use crate::task::TASK_FILE;
 /// Why an archive was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// What is wrong with it, or stands in its way.
     #[error("the archive cannot be imported")]
     Problems(Vec<Problem>),
-    /// The operating system said no.
     #[error("{0}")]
     Io(#[from] io::Error),
 }

@@ -16,7 +16,6 @@ pub struct Failure {
     pub request: String,
     /// How often.
     pub times: u32,
-    /// How.
     pub outcome: Outcome,
 }
 

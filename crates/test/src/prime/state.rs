@@ -14,7 +14,6 @@ use crate::stand_in::{Answer, Outcome, RecordedRequest, Service};
 /// Whether shared training can be started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SharedTraining {
-    /// As it was.
     #[default]
     Open,
     /// As it is now.

@@ -19,6 +19,7 @@ use aec_eval::native::{LazyJudge, NativeEnvironment, NativeSetup, PackageSource}
 use aec_eval::native_lane::NativeLane;
 use aec_eval::python_lane::PythonLane;
 use aec_eval::results::directory;
+use aec_eval::results::payers::Payers;
 use aec_eval::worker::{self, EnvironmentRequest, WorkerCount, WorkerPool, discover::discover};
 use aec_model::client::{Model, Scope};
 use aec_model::endpoint::{Endpoint, Provider};
@@ -261,11 +262,11 @@ impl Desk<'_> {
             Ok(Target::Endpoints(endpoints)) => endpoints,
             _ => Vec::new(),
         };
-        let account =
-            self.opened.meter.open(Some(&self.opened.run), &settings.display_name(), Budget::default());
+        let run = Some(&self.opened.run);
+        let payers = Payers::new(self.opened.meter.open(run, &settings.display_name(), Budget::default()));
         let directory = package.as_ref().map(|package| package.directory.as_path());
         let (lane, facts) = match source {
-            Source::Native { source, split } => self.native(&settings, *source, split, &model, &account)?,
+            Source::Native { source, split } => self.native(&settings, *source, split, &model, &payers)?,
             Source::Python { python, env_id, below } => {
                 let request = EnvironmentRequest {
                     env_args: settings.env_args.clone(),
@@ -291,7 +292,7 @@ impl Desk<'_> {
                     evaluation: number,
                     text: format!("loading {} in {}", settings.display_name(), python.display()),
                 });
-                self.python(&settings, python, request, logs, &model, &account)?
+                self.python(&settings, python, request, logs, &model, &payers)?
             }
         };
         let notes = facts.notes.clone();
@@ -305,7 +306,7 @@ impl Desk<'_> {
             provider: provider(&endpoints),
             rerun_errors: self.arguments.rerun_errors,
             model,
-            account,
+            payers,
             caps: self.arguments.budget.clone(),
             redactor: Arc::new(self.context.redactor()),
             observer: progress.observer(),
@@ -321,7 +322,7 @@ impl Desk<'_> {
         source: PackageSource,
         split: &'static str,
         model: &Model,
-        account: &Account,
+        payers: &Payers,
     ) -> Result<(Lane, EnvironmentFacts), Failure> {
         let columns: Vec<Arc<str>> = settings.state_columns.iter().map(|name| name.as_str().into()).collect();
         let environment = NativeEnvironment::load(NativeSetup {
@@ -348,7 +349,7 @@ impl Desk<'_> {
             model: model.clone(),
             sampling: sampling(&settings.sampling_args)?,
             seed: settings.said.seed,
-            account: account.clone(),
+            payers: payers.clone(),
             columns,
         };
         Ok((Lane::Native(Arc::new(lane)), facts))
@@ -361,11 +362,16 @@ impl Desk<'_> {
         request: EnvironmentRequest,
         logs: PathBuf,
         model: &Model,
-        account: &Account,
+        payers: &Payers,
     ) -> Result<(Lane, EnvironmentFacts), Failure> {
         sampling(&settings.sampling_args)?;
-        let token =
-            self.gateway.admit(self.runtime, self.opened, model, account, &settings.display_name())?;
+        let token = self.gateway.admit(
+            self.runtime,
+            self.opened,
+            model,
+            &payers.account,
+            &settings.display_name(),
+        )?;
         let concurrency = settings.max_concurrent_generation.most().unwrap_or(ALL_AT_ONCE);
         let setup = worker::Setup {
             python,
@@ -391,7 +397,7 @@ impl Desk<'_> {
             model: model.clone(),
             model_name: model.name().to_owned(),
             sampling_args: settings.sampling_args.clone(),
-            account: account.clone(),
+            payers: payers.clone(),
             independent: settings.said.independent_scoring.is_on(),
             pool,
         };

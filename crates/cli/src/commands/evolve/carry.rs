@@ -110,7 +110,7 @@ pub(crate) fn carry_out(
     let taken_before = Taken { cost_usd: past.spent.money.dollars(), tokens: past.spent.tokens };
     let spent_before = taken_before.cost_usd + told.state.voices.usd;
     let control = Control::default();
-    let progress = EvolveProgress::new(context)?;
+    let mut progress = EvolveProgress::new(context)?;
     let shared = shared_with(
         context,
         &project,

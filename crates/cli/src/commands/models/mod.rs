@@ -78,7 +78,6 @@ impl ModelsCommand {
 pub(crate) struct Models {
     pub(crate) client: Client,
     pub(crate) meter: Meter,
-    /// The account of this run.
     pub(crate) run: Account,
     /// Ids of the endpoints file.
     pub(crate) endpoint_ids: Vec<String>,

@@ -48,8 +48,9 @@ use crate::commands::run::worker::Worker;
 use crate::commands::{containers, harbor, modal, models};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::{Format, Outcome};
-use crate::progress::{Mode, Progress, Wanted, summary_text};
+use crate::output::Outcome;
+use crate::progress::painter::{Mode, Painter};
+use crate::progress::{RunShow, summary_text};
 use crate::signals::Signals;
 
 /// Who carries a plan out.
@@ -281,7 +282,7 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         let outcome = preview.outcome(context)?.problems(problems.clone());
         return Ok(variables_remark(outcome, variables));
     }
-    let mode = mode(context, arguments);
+    let mode = Mode::of(context, arguments.tui, false);
     let options = Options { terms, rerun, traces: false, cluster: worker.as_ref().map(Worker::options) };
     let how = How { tape: &arguments.tape, shard, extend: arguments.extend, worker: worker.as_ref() };
     carry_out(context, prepared, trials, &how, options, mode)
@@ -295,15 +296,6 @@ struct How<'a> {
     extend: bool,
     /// What this process is on a cluster.
     worker: Option<&'a Worker>,
-}
-
-fn mode(context: &Context, arguments: &RunArguments) -> Mode {
-    Mode::choose(Wanted {
-        quiet: context.quiet,
-        full_screen: arguments.tui,
-        json: context.format == Format::Json,
-        terminal: context.is_terminal(),
-    })
 }
 
 /// The plan: made from an experiment or flags, locked in a file, or under way in the ledger.
@@ -368,7 +360,7 @@ struct Begun {
     signals: Signals,
     campaign: Campaign,
     past: Past,
-    progress: Progress,
+    progress: Painter<RunShow>,
     shared: Arc<Shared>,
     control: Control,
     client: Client,
@@ -413,7 +405,7 @@ fn begin(
         }
     };
     let control = Control::default();
-    let progress = Progress::new(mode, context.color, context.redactor(), control.clone())?;
+    let progress = RunShow::begin(mode, context.color, context.redactor(), control.clone())?;
     let (client, meter) = (opened.client, opened.meter);
     let who = (judge, agents);
     let shared = Arc::new(shared_with(context, project, plan, (meter, account), who, control.clone()));
@@ -476,7 +468,7 @@ fn perform(
     let Begun { runtime, signals, campaign, past, mut progress, shared, control, client, problems: noticed } =
         begun;
     problems.extend(noticed);
-    options.traces = progress.wants_traces();
+    options.traces = progress.mode() == Mode::Screen;
     let mut teller = None;
     if let Some(worker) = how.worker {
         options.rerun.trials = worker.again(&past);
@@ -544,8 +536,7 @@ pub(crate) fn offline(context: &Context, prepared: Prepared) -> Result<(RunEnded
     let options = Options { terms, rerun: Rerun::default(), traces: false, cluster: None };
     let tape = TapeArguments::default();
     let how = How { tape: &tape, shard: None, extend: false, worker: None };
-    let quiet = Mode::choose(Wanted { quiet: true, ..Wanted::default() });
-    let Performed { ended, problems, .. } = perform(context, prepared, trials, &how, options, quiet)?;
+    let Performed { ended, problems, .. } = perform(context, prepared, trials, &how, options, Mode::Quiet)?;
     Ok((ended, problems))
 }
 

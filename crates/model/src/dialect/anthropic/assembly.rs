@@ -30,7 +30,6 @@ struct Block {
 }
 
 impl Assembly {
-    /// Takes one event.
     pub(crate) fn take(&mut self, event: Value) -> Result<(), Failure> {
         let mut event = Fields::of(event, "event")?;
         let kind = event.need_text("type")?;

@@ -20,10 +20,8 @@ pub struct ApiError {
 /// What went wrong with a call.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiErrorKind {
-    /// There is no key to call with.
     #[error("no Prime API key; run `prime login`, or set PRIME_API_KEY")]
     NoKey,
-    /// An address that cannot be used.
     #[error("{address:?} is not an address of a service: {reason}")]
     BadAddress {
         /// The address without its query.
@@ -31,7 +29,6 @@ pub enum ApiErrorKind {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A name that cannot be part of an address.
     #[error("{name:?} cannot be the {what}: letters, digits and `._-@+` are allowed, at most 200 of them")]
     BadName {
         /// What the name is for.
@@ -39,25 +36,21 @@ pub enum ApiErrorKind {
         /// The start of the name.
         name: String,
     },
-    /// The environment names a proxy that cannot be used.
     #[error("{reason}; correct or remove it")]
     Proxy {
         /// Which variable.
         reason: String,
     },
-    /// No connection, or one that broke.
     #[error("no answer from the service: {reason}")]
     Connection {
         /// What the network said.
         reason: String,
     },
-    /// No answer in time.
     #[error("no answer within {} seconds", after.as_secs_f64())]
     Timeout {
         /// The time that was allowed.
         after: Duration,
     },
-    /// 401.
     #[error(
         "Prime does not accept the API key; run `prime login`, or set PRIME_API_KEY to a valid key{}",
         Said(detail)
@@ -66,13 +59,11 @@ pub enum ApiErrorKind {
         /// What the service said.
         detail: String,
     },
-    /// 402.
     #[error("the account has not enough credit; add some on Prime's billing page{}", Said(detail))]
     PaymentRequired {
         /// What the service said.
         detail: String,
     },
-    /// 403.
     #[error(
         "the API key may not do this; give it the permission on Prime's key page, or check the team{}",
         Said(detail)
@@ -81,13 +72,11 @@ pub enum ApiErrorKind {
         /// What the service said.
         detail: String,
     },
-    /// 404.
     #[error("not found; check the name, and whether it belongs to this account or team{}", Said(detail))]
     NotFound {
         /// What the service said.
         detail: String,
     },
-    /// 405.
     #[error(
         "the service does not know this call; it may have changed since this version was made{}",
         Said(detail)
@@ -96,19 +85,16 @@ pub enum ApiErrorKind {
         /// What the service said.
         detail: String,
     },
-    /// 422.
     #[error("the service refused the request:{}", Listed(problems))]
     Invalid {
         /// What it did not like.
         problems: Vec<FieldProblem>,
     },
-    /// 429.
     #[error("too many requests{}; try again later", Later(*retry_after))]
     RateLimited {
         /// How long the service wants to be left alone.
         retry_after: Option<Duration>,
     },
-    /// 5xx.
     #[error("the service has a problem of its own (status {status}); try again later{}", Said(detail))]
     Server {
         status: u16,
@@ -117,14 +103,12 @@ pub enum ApiErrorKind {
         /// What it said.
         detail: String,
     },
-    /// Any other refusal.
     #[error("refused with status {status}{}", Said(detail))]
     Refused {
         status: u16,
         /// What the service said.
         detail: String,
     },
-    /// The service points to an address that the key must not go to.
     #[error(
         "the service redirects to {to}, where the API key is not sent; correct the base URL in the settings"
     )]
@@ -132,13 +116,11 @@ pub enum ApiErrorKind {
         /// Scheme and host of the other address.
         to: String,
     },
-    /// An answer that does not end.
     #[error("the answer is longer than {limit} bytes")]
     TooLong {
         /// What was allowed.
         limit: usize,
     },
-    /// An answer that is not what was asked for.
     #[error("the answer is not what this call gives: {reason}")]
     Malformed {
         /// What is wrong with it.

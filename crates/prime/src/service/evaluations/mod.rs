@@ -115,10 +115,8 @@ pub struct Started {
 /// Why an evaluation did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The request makes no sense.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The service made a record and gave up at once.
     #[error("Prime could not start the evaluation ({}): {message}", ids.join(", "))]
     Failed {
         /// Ids of the records that it made.
@@ -126,7 +124,6 @@ pub enum StartError {
         /// What it said.
         message: String,
     },
-    /// The call did not work. It is not repeated, since an unclear failure may have started something.
     #[error(transparent)]
     Api(#[from] ApiError),
 }

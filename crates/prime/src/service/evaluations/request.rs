@@ -10,13 +10,10 @@ const DEFAULT_EXAMPLES: i64 = 5;
 /// Why a request makes no sense.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// No environment.
     #[error("a hosted evaluation needs an environment")]
     NoEnvironment,
-    /// No model.
     #[error("a hosted evaluation needs a model")]
     NoModel,
-    /// A number out of range.
     #[error("{what} must be {expected}")]
     Range {
         /// Which number.
@@ -24,13 +21,11 @@ pub enum RequestError {
         /// What is allowed.
         expected: &'static str,
     },
-    /// An argument without its parts.
     #[error("{text:?} is no argument of the form KEY=VALUE")]
     Argument {
         /// What was given.
         text: String,
     },
-    /// The same setting in two places.
     #[error("`{key}` stands in the sampling arguments and is also given by itself; give it once")]
     Twice {
         /// The setting.

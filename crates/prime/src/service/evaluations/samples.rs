@@ -55,7 +55,6 @@ pub struct SampleCount {
 /// Why samples cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SamplesError {
-    /// A page holds only what came before, though there should be more.
     #[error(
         "page {page} of the samples repeats earlier ones, after {received} of {total}; the service cannot page"
     )]
@@ -66,13 +65,11 @@ pub enum SamplesError {
         /// Samples that there should be.
         total: u64,
     },
-    /// Pages without end.
     #[error("there are more than {limit} samples; the service gives pages without end")]
     Endless {
         /// What was allowed.
         limit: u64,
     },
-    /// A call did not work.
     #[error(transparent)]
     Api(#[from] ApiError),
 }

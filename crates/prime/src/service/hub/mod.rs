@@ -89,15 +89,12 @@ pub struct Pushed {
 /// Why a push did not work.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// Two owners.
     #[error("give either an owner or a team, not both")]
     TwoOwners,
-    /// The account has no public name yet.
     #[error(
         "the account has no username, which published environments need; choose one on Prime's profile page"
     )]
     NoUsername,
-    /// The same content is on the hub already.
     #[error(
         "{owner}/{name} has a version with exactly this content; change something, or raise the version in \
          pyproject.toml ({source})"
@@ -109,13 +106,11 @@ pub enum PushError {
         /// What the hub said.
         source: ApiError,
     },
-    /// The hub took the files but did not publish them.
     #[error("the hub did not accept the version: {message}")]
     NotFinalized {
         /// What the hub said.
         message: String,
     },
-    /// A call did not work.
     #[error(transparent)]
     Api(#[from] ApiError),
 }

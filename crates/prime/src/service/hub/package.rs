@@ -23,13 +23,11 @@ const TIME: u64 = 315_532_800;
 /// Why a package cannot be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
-    /// There is no `pyproject.toml`.
     #[error("{} does not exist; give the directory of an exported environment", path.display())]
     NoProject {
         /// Where it should be.
         path: PathBuf,
     },
-    /// `pyproject.toml` cannot be used.
     #[error("{}: {reason}", path.display())]
     Project {
         /// The file.
@@ -37,7 +35,6 @@ pub enum PackageError {
         /// What is wrong.
         reason: String,
     },
-    /// A file or directory cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file.
@@ -45,31 +42,26 @@ pub enum PackageError {
         /// What the system said.
         source: io::Error,
     },
-    /// A link, which installation would refuse or which would publish files from elsewhere.
     #[error("{} is a link; put the files themselves into the package", path.display())]
     Link {
         /// The link.
         path: PathBuf,
     },
-    /// Something that is neither a file nor a directory.
     #[error("{} is not a plain file", path.display())]
     NotAFile {
         /// What it is called.
         path: PathBuf,
     },
-    /// A name that is not UTF-8.
     #[error("{} has a name that is not UTF-8; rename it", path.display())]
     Name {
         /// What it is called.
         path: PathBuf,
     },
-    /// The build settings name something that is not there.
     #[error("{} is named in the build settings of pyproject.toml but is not there", path.display())]
     NoPackageDirectory {
         /// Where it should be.
         path: PathBuf,
     },
-    /// There is no code.
     #[error("{} has no Python package: expected {name}/__init__.py or {name}.py", path.display())]
     NoModule {
         /// The package directory.
@@ -77,13 +69,11 @@ pub enum PackageError {
         /// The name that was looked for.
         name: String,
     },
-    /// Too much to publish.
     #[error("the package has more than {limit} bytes; leave out data with .gitignore")]
     TooLarge {
         /// What is allowed.
         limit: u64,
     },
-    /// An archive cannot be written.
     #[error("cannot pack: {reason}")]
     Archive {
         /// Why not.

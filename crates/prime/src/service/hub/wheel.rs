@@ -23,7 +23,6 @@ pub(crate) struct Wheel {
     pub(crate) sources: Vec<String>,
 }
 
-/// Builds the wheel.
 pub(crate) fn build(top: &Path, project: &Project) -> Result<Wheel, PackageError> {
     let selected = select(top, project)?;
     let mut reader = Reader::default();

@@ -120,50 +120,41 @@ impl TrainOptions {
 /// Why options make no configuration.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrainOptionsError {
-    /// A difficulty flag together with a ratio flag.
     #[error(
         "--difficulty and --difficulty-ratio exclude each other: one view of several difficulties, or one view each"
     )]
     DifficultyTwice,
-    /// A ratio that is not `DIFFICULTY=RATIO`.
     #[error("{text:?} is no ratio: write DIFFICULTY=RATIO, such as easy=0.45")]
     Ratio {
         /// What was given.
         text: String,
     },
-    /// A ratio that is not positive.
     #[error("the ratio of {difficulty} must be a positive number, not {ratio}")]
     RatioRange { difficulty: String, ratio: f64 },
-    /// A difficulty that is given twice.
     #[error("the difficulty {difficulty} is given twice")]
     Repeated { difficulty: String },
-    /// Something is empty.
     #[error("{what} must not be empty")]
     Empty {
         /// What is empty.
         what: &'static str,
     },
-    /// A number that must be positive.
     #[error("{what} must be positive")]
     Zero {
         /// Which number.
         what: &'static str,
     },
-    /// A batch that groups do not fill.
     #[error("--batch-size {batch_size} is not a multiple of --rollouts-per-example {rollouts}")]
     Batch {
         batch_size: u32,
         /// Size of a group.
         rollouts: u32,
     },
-    /// A number outside of zero to one.
     #[error("{what} must be from 0 to 1, not {value}")]
     Fraction {
         /// Which number.
         what: &'static str,
         value: f64,
     },
-    /// Thresholds in the wrong order.
     #[error("--easy-threshold {easy} must be above --hard-threshold {hard}")]
     Thresholds {
         /// Threshold of easy.

@@ -24,7 +24,6 @@ const DEDICATED_SECRETS: [&str; 2] = ["WANDB_API_KEY", "HF_TOKEN"];
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainConfigError {
-    /// It cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
         /// The file.
@@ -32,13 +31,11 @@ pub enum TrainConfigError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// It is too long.
     #[error("{} is longer than {LONGEST_FILE} bytes; it is no training configuration", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
     },
-    /// It is not TOML.
     #[error("{}: {reason}", path.display())]
     NotToml {
         /// The file.
@@ -46,7 +43,6 @@ pub enum TrainConfigError {
         /// Where and why.
         reason: String,
     },
-    /// It is of neither generation.
     #[error(
         "{} is no training configuration: neither `model = \"…\"` with [[env]] (shared LoRA) nor [trainer], \
          [orchestrator] or [data] (prime-rl)",
@@ -56,7 +52,6 @@ pub enum TrainConfigError {
         /// The file.
         path: PathBuf,
     },
-    /// A setting is wrong.
     #[error("{}: {reason}", path.display())]
     Setting {
         /// The file.

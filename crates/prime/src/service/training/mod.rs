@@ -92,15 +92,12 @@ pub enum EnvironmentCheck {
 /// Why a run did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] TrainConfigError),
-    /// The hub found an environment broken.
     #[error(
         "the hub's check of {environment} failed, so that training would fail too; look at its actions page, or skip the check"
     )]
     BrokenEnvironment { environment: String },
-    /// The service has ended this kind of training.
     #[error(
         "Prime no longer starts shared LoRA training runs ([[env]] configurations); write one for prime-rl with \
          `train-config --target prime-rl` and start that, here or on machines of your own{}",
@@ -110,7 +107,6 @@ pub enum TrainError {
         /// What the service said.
         detail: String,
     },
-    /// A call did not work. It is not repeated, since an unclear failure may have started something.
     #[error(transparent)]
     Api(#[from] ApiError),
 }

@@ -77,7 +77,6 @@ const KINDS: [Kind; 7] = [
     },
 ];
 
-/// The kind of this name.
 pub(super) fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }

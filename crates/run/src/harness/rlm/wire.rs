@@ -57,7 +57,6 @@ impl Frames {
 }
 
 impl Wire {
-    /// Sends a message.
     pub(super) async fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         let mut bytes = vec![0; 4];
         serde_json::to_writer(&mut bytes, message)?;

@@ -42,7 +42,6 @@ fn tidy(value: f64) -> f64 {
     format!("{value:.9e}").parse().unwrap_or(value)
 }
 
-/// A number as JSON: whole where it is whole and was so.
 pub(crate) fn json_number(value: f64, whole: bool) -> Value {
     #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
     if whole && value.fract() == 0.0 && value.abs() < 9e15 {

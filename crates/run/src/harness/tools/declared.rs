@@ -15,7 +15,6 @@ pub struct Declared {
     pub name: String,
     /// Its path below the workspace.
     pub place: String,
-    /// What it does.
     pub description: String,
     /// Whether it names pictures.
     pub returns_image: bool,

@@ -31,9 +31,6 @@ type Keys = &'static [(&'static str, &'static str)];
 /// Hands in an answer.
 pub const SUBMIT: &str = "submit_answer";
 
-/// What a call hears that comes after the agent's time.
-pub const TIME_IS_UP: &str = "your time is up; this call was not carried out";
-
 /// Bytes of a file that a tool reads or writes at most. A larger one is read in pieces, through the shell.
 pub const LARGEST_FILE: usize = 10 * 1024 * 1024;
 

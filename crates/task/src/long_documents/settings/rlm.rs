@@ -78,7 +78,6 @@ pub enum InputType {
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Input {
-    /// What it is.
     #[serde(rename = "type")]
     pub kind: InputType,
     /// A plain path below the directory of the settings file.

@@ -94,7 +94,6 @@ pub struct Field {
     pub name: String,
     /// Its type, in the template's words.
     pub dtype: String,
-    /// What it is.
     pub description: String,
     /// How far a number may be off.
     pub tolerance: Option<f64>,
@@ -109,7 +108,6 @@ pub struct Field {
 pub struct Guidance {
     /// In one sentence.
     pub summary: Option<String>,
-    /// One by one.
     pub rules: Vec<String>,
 }
 

@@ -1,0 +1,299 @@
+//! The one painter: lines, bars or the full screen of whatever goes on. It draws on a thread of its own, so that a slow
+//! terminal holds up nothing else.
+
+use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use aec_base::problem::Problem;
+use aec_run::control::{Control, Wish};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ratatui::Frame;
+use ratatui::crossterm::event::{Event, KeyEvent, KeyEventKind, poll, read};
+use ratatui::crossterm::terminal::window_size;
+
+use super::outlet::Outlet;
+use super::terminal::Terminal;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::output::Format;
+
+/// How often bars are drawn.
+const BAR: Duration = Duration::from_millis(100);
+
+/// The least time between two frames of the full screen.
+const FRAME: Duration = Duration::from_millis(66);
+
+/// Clocks on the full screen go on even when nothing happens.
+const IDLE: Duration = Duration::from_secs(1);
+
+/// How a command tells what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Not at all.
+    Quiet,
+    /// Lines, for logs and pipes.
+    Lines,
+    /// Bars on a terminal.
+    Bars,
+    /// The full screen.
+    Screen,
+}
+
+impl Mode {
+    /// The mode for flags and terminal.
+    pub(crate) fn of(context: &Context, full_screen: bool, plain: bool) -> Self {
+        let terminal = context.is_terminal() && !plain && context.format != Format::Json;
+        Self::choose(context.quiet, full_screen, terminal)
+    }
+
+    fn choose(quiet: bool, full_screen: bool, terminal: bool) -> Self {
+        if quiet {
+            Self::Quiet
+        } else if full_screen {
+            Self::Screen
+        } else if terminal {
+            Self::Bars
+        } else {
+            Self::Lines
+        }
+    }
+}
+
+/// What is shown of something that goes on.
+pub(crate) trait Show: Send + 'static {
+    type Event<'a>;
+
+    /// Takes in what happened, and returns the lines that are printed about it: for a log, or above bars.
+    fn on(&mut self, event: Self::Event<'_>, mode: Mode, now: Instant) -> Vec<String>;
+
+    /// What stands at the bottom of a terminal, line by line, at most so many columns wide.
+    fn picture(&self, wish: Wish, now: Instant, columns: usize) -> Vec<String>;
+
+    /// The line of the picture that stays when bars end.
+    fn remains(&self, _now: Instant, _columns: usize) -> Option<String> {
+        None
+    }
+
+    /// Draws a frame of the full screen.
+    fn draw(&mut self, _frame: &mut Frame<'_>, _wish: Wish, _now: Instant) {}
+
+    /// Does what a key says.
+    fn key(&mut self, _key: KeyEvent, _control: &Control, _now: Instant) {}
+
+    /// Grows with everything that changes a frame.
+    fn changes(&self) -> u64 {
+        0
+    }
+}
+
+/// Shows something. Dropping it restores the terminal.
+pub(crate) struct Painter<S: Show> {
+    watcher: Watcher<S>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Hears what happens, from any thread.
+pub(crate) struct Watcher<S>(Arc<Shared<S>>);
+
+impl<S> Clone for Watcher<S> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+struct Shared<S> {
+    mode: Mode,
+    show: Mutex<S>,
+    /// Prints lines, where there are any.
+    outlet: Mutex<Option<Outlet>>,
+    over: AtomicBool,
+}
+
+impl<S> Shared<S> {
+    fn show(&self) -> MutexGuard<'_, S> {
+        self.show.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
+        self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S: Show> Watcher<S> {
+    /// Takes in what happened.
+    pub(crate) fn on(&self, event: S::Event<'_>) {
+        if self.0.mode == Mode::Quiet {
+            return;
+        }
+        let mut show = self.0.show();
+        // Lines are handed over before anything else can happen, so that they keep their order.
+        let lines = show.on(event, self.0.mode, Instant::now());
+        if let Some(outlet) = &mut *self.0.outlet() {
+            for line in lines {
+                outlet.print(line);
+            }
+        }
+    }
+}
+
+impl<S: Show> Painter<S> {
+    /// Begins. The full screen needs a terminal.
+    pub(crate) fn new(mode: Mode, show: S, color: bool, control: Control) -> Result<Self, Failure> {
+        let (show, over) = (Mutex::new(show), AtomicBool::new(false));
+        let shared = Arc::new(Shared { mode, show, outlet: Mutex::default(), over });
+        let seen = Arc::clone(&shared);
+        let thread = || std::thread::Builder::new().name("progress".to_owned());
+        let thread = match mode {
+            Mode::Quiet => None,
+            Mode::Lines => {
+                *shared.outlet() = Some(Outlet::stderr(color)?);
+                None
+            }
+            Mode::Bars => {
+                let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+                if let Ok(style) = ProgressStyle::with_template("{msg}") {
+                    bar.set_style(style);
+                }
+                let above = bar.clone();
+                *shared.outlet() = Some(Outlet::new(move |line| above.println(line.trim_end_matches('\n')))?);
+                Some(thread().spawn(move || paint_bars(&seen, &bar, draws_color(color), &control))?)
+            }
+            Mode::Screen => {
+                let terminal = open_terminal()?;
+                Some(thread().spawn(move || paint_screen(&seen, terminal, &control))?)
+            }
+        };
+        Ok(Self { watcher: Watcher(shared), thread })
+    }
+
+    pub(crate) fn watcher(&self) -> Watcher<S> {
+        self.watcher.clone()
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.watcher.0.mode
+    }
+
+    pub(crate) fn on(&self, event: S::Event<'_>) {
+        self.watcher.on(event);
+    }
+
+    /// Ends: all lines are printed and the terminal is restored when this returns.
+    pub(crate) fn finish(&mut self) {
+        drop(self.watcher.0.outlet().take());
+        self.watcher.0.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // The thread restores the terminal on its way out, also when it panics.
+            let _unused = thread.join();
+        }
+    }
+}
+
+impl<S: Show> Drop for Painter<S> {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// Whether bars and the full screen have colours: they do not go through a stream that knows about `NO_COLOR`.
+pub(crate) fn draws_color(color: bool) -> bool {
+    color && anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never
+}
+
+fn open_terminal() -> Result<Terminal, Failure> {
+    if !std::io::stderr().is_terminal() {
+        let problem = Problem::error("--tui needs a terminal, and stderr is none");
+        return Err(Failure::usage(problem.fix("leave out --tui: progress is then printed in lines")));
+    }
+    Terminal::open().map_err(|error| {
+        let problem = Problem::error(format!("the terminal cannot be used for the full screen: {error}"));
+        Failure::environment(problem.fix("leave out --tui"))
+    })
+}
+
+fn paint_bars<S: Show>(shared: &Shared<S>, bar: &ProgressBar, color: bool, control: &Control) {
+    let plain = |text: String| if color { text } else { anstream::adapter::strip_str(&text).to_string() };
+    loop {
+        let over = shared.over.load(Ordering::Acquire);
+        // The last column stays free: some terminals go on to the next line when it is used.
+        let columns = window_size().map_or(80, |size| usize::from(size.columns)).max(2) - 1;
+        if over {
+            if let Some(line) = shared.show().remains(Instant::now(), columns) {
+                bar.println(plain(line));
+            }
+            bar.finish_and_clear();
+            return;
+        }
+        let picture = shared.show().picture(control.wish(), Instant::now(), columns).join("\n");
+        if !picture.is_empty() {
+            bar.set_message(plain(picture));
+        }
+        std::thread::park_timeout(BAR);
+    }
+}
+
+fn paint_screen<S: Show>(shared: &Shared<S>, mut terminal: Terminal, control: &Control) {
+    let mut drawn: Option<Instant> = None;
+    let mut changes = 0;
+    let mut pressed = false;
+    while !shared.over.load(Ordering::Acquire) {
+        // A key that came too early for a frame is shown with the next one.
+        match keys(shared, control, drawn) {
+            Ok(now) => pressed |= now,
+            Err(_) => return,
+        }
+        let age = drawn.map_or(IDLE, |at| at.elapsed());
+        let changed = pressed || age >= IDLE || shared.show().changes() != changes;
+        if !changed || age < FRAME {
+            continue;
+        }
+        pressed = false;
+        let result = terminal.draw(|frame| {
+            let mut show = shared.show();
+            changes = show.changes();
+            show.draw(frame, control.wish(), Instant::now());
+        });
+        if result.is_err() {
+            return;
+        }
+        drawn = Some(Instant::now());
+    }
+}
+
+/// Waits for keys until the next frame is due, and does what they say.
+fn keys<S: Show>(shared: &Shared<S>, control: &Control, drawn: Option<Instant>) -> std::io::Result<bool> {
+    let wait = match drawn.map(|at| FRAME.saturating_sub(at.elapsed())) {
+        None => Duration::ZERO,
+        Some(Duration::ZERO) => FRAME,
+        Some(rest) => rest,
+    };
+    let mut pressed = false;
+    let mut more = poll(wait)?;
+    while more {
+        pressed = true;
+        if let Event::Key(key) = read()?
+            && key.kind != KeyEventKind::Release
+        {
+            shared.show().key(key, control, Instant::now());
+        }
+        more = poll(Duration::ZERO)?;
+    }
+    Ok(pressed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_surroundings_choose_the_mode() {
+        assert_eq!(Mode::choose(false, false, true), Mode::Bars);
+        assert_eq!(Mode::choose(false, false, false), Mode::Lines);
+        assert_eq!(Mode::choose(false, true, true), Mode::Screen);
+        assert_eq!(Mode::choose(true, true, true), Mode::Quiet);
+    }
+}

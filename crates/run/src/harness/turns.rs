@@ -1,0 +1,250 @@
+//! The loop of turns: a model calls tools until it is done or a limit is reached. `tool_loop` and the native lane of
+//! evaluations both run it, so what a turn is, what ends the work and what a late call hears is decided here alone.
+
+use std::time::{Duration, Instant};
+
+use aec_judge::settle::order::{Submitted, last_word};
+use aec_model::client::Called;
+use aec_model::event::CallEvent;
+use aec_model::message::{Message, Part, Reply, Request, Role, Stop, ToolCall};
+
+use super::tools::{Action, Allowed, Ran, SUBMIT, Toolset};
+use super::{End, Limit, model_end};
+use crate::workspace::Workspace;
+
+/// What a call hears that comes after the agent's time.
+const TIME_IS_UP: &str = "your time is up; this call was not carried out";
+
+/// Whoever lets a model work: it asks the model, has the workspace and writes down what happens.
+pub trait Host: Send {
+    fn ask(&mut self, request: &Request) -> impl Future<Output = Called> + Send;
+
+    /// Takes in a reply; each of its calls has a name of its own.
+    fn hear(&mut self, reply: &Reply);
+
+    /// The workspace, opened when it is first asked for.
+    fn workspace(&mut self) -> impl Future<Output = Result<Workspace, End>> + Send;
+
+    /// Time that the agent has left.
+    fn time_left(&self) -> Duration;
+
+    /// Takes in a call before it is carried out or refused.
+    fn begin_call(&mut self, call: &ToolCall);
+
+    /// Takes in what a call came to.
+    fn end_call(&mut self, call: &ToolCall, ran: &Ran) -> impl Future<Output = ()> + Send;
+}
+
+/// What the work may take, beside its time.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub turns: u32,
+    pub tool_calls: Option<u32>,
+    pub input_tokens: Option<u64>,
+    pub total_tokens: Option<u64>,
+}
+
+/// What was done and used.
+#[derive(Debug, Default)]
+pub struct Turns {
+    /// Calls of the model, a failed last one included.
+    pub taken: u32,
+    /// Calls of tools that were carried out, other than handing in.
+    pub tool_calls: u32,
+    pub submitted: Option<Submitted>,
+    /// What the model said when it ended the work by itself.
+    pub final_text: Option<String>,
+    /// Whether that ended at the limit of output tokens.
+    pub is_cut: bool,
+    /// The model as the provider names it.
+    pub model: Option<String>,
+    input_tokens: u64,
+    all_tokens: u64,
+}
+
+/// Lets the model work on `request`, to which the conversation is added.
+pub async fn take<H: Host>(
+    host: &mut H,
+    toolbox: &mut Toolbox<'_>,
+    request: &mut Request,
+    bounds: &Bounds,
+) -> (End, Turns) {
+    let mut turns = Turns::default();
+    let end = turns.take(host, toolbox, request, bounds).await;
+    (end, turns)
+}
+
+impl Turns {
+    async fn take<H: Host>(
+        &mut self,
+        host: &mut H,
+        toolbox: &mut Toolbox<'_>,
+        request: &mut Request,
+        bounds: &Bounds,
+    ) -> End {
+        while self.taken < bounds.turns {
+            if let Some(limit) = self.limit(bounds, host.time_left()) {
+                return End::Limit(limit);
+            }
+            let called = host.ask(request).await;
+            self.taken += 1;
+            self.count(request, &called);
+            let mut reply = match called.outcome {
+                Ok(reply) => reply,
+                Err(failure) => return model_end(failure, host.time_left()),
+            };
+            self.model = reply.model.take().or_else(|| self.model.take());
+            name_calls(&mut reply, self.taken);
+            host.hear(&reply);
+            let calls: Vec<ToolCall> = reply.tool_calls().cloned().collect();
+            if calls.is_empty() {
+                self.final_text = last_word(&reply.text(), false).map(str::to_owned);
+                self.is_cut = self.final_text.is_some() && reply.stop == Stop::Length;
+                return End::Done;
+            }
+            request.messages.push(reply.into_message());
+            match self.work(host, toolbox, &calls, bounds).await {
+                Ok((results, None)) => request.messages.push(Message { role: Role::User, parts: results }),
+                Ok((_, Some(end))) | Err(end) => return end,
+            }
+        }
+        End::Limit(Limit::Turns)
+    }
+
+    /// Carries out all calls of a turn, in order. What came of them, and the end if this was the last turn.
+    async fn work<H: Host>(
+        &mut self,
+        host: &mut H,
+        toolbox: &mut Toolbox<'_>,
+        calls: &[ToolCall],
+        bounds: &Bounds,
+    ) -> Result<(Vec<Part>, Option<End>), End> {
+        let most = bounds.tool_calls.unwrap_or(u32::MAX);
+        let mut results = Vec::with_capacity(calls.len());
+        let mut limit = None;
+        for call in calls {
+            let refusal = if host.time_left().is_zero() {
+                limit = Some(Limit::Time);
+                Some(TIME_IS_UP.to_owned())
+            } else if call.name == SUBMIT {
+                // In its time an agent can always hand in: that costs nothing and ends the work.
+                None
+            } else if self.tool_calls >= most {
+                limit = limit.or(Some(Limit::ToolCalls));
+                Some(format!(
+                    "this call was not carried out: more than {most} calls of tools are not allowed"
+                ))
+            } else {
+                self.tool_calls += 1;
+                None
+            };
+            let mut ran = toolbox.call(host, call, refusal).await?;
+            if let Some(answer) = ran.submitted.take() {
+                self.submitted = Some(answer);
+            }
+            results.push(ran.part(&call.id));
+        }
+        let end = match (&self.submitted, limit) {
+            (Some(_), _) => Some(End::Done),
+            (None, Some(limit)) => Some(End::Limit(limit)),
+            (None, None) => None,
+        };
+        Ok((results, end))
+    }
+
+    /// The limit that forbids another call of the model.
+    fn limit(&self, bounds: &Bounds, time_left: Duration) -> Option<Limit> {
+        let reached = |used: u64, most: Option<u64>| most.is_some_and(|most| used >= most);
+        if time_left.is_zero() {
+            Some(Limit::Time)
+        } else if reached(self.input_tokens, bounds.input_tokens)
+            || reached(self.all_tokens, bounds.total_tokens)
+        {
+            Some(Limit::Tokens)
+        } else {
+            None
+        }
+    }
+
+    /// Counts what a call took, attempts that failed included. What nobody counted counts as much as it can be.
+    fn count(&mut self, request: &Request, called: &Called) {
+        for event in &called.events {
+            let (usage, at_most) = match event {
+                CallEvent::Answered { usage, tokens_at_most, .. } => (*usage, *tokens_at_most),
+                CallEvent::Failed { charged: Some(charged), .. } => (charged.usage, Some(charged.tokens)),
+                _ => continue,
+            };
+            let (input, all) = match (usage, at_most) {
+                (Some(usage), _) => (usage.all_input(), usage.total()),
+                (None, Some(tokens)) => {
+                    (tokens.saturating_sub(request.sampling.output_limit().into()), tokens)
+                }
+                (None, None) => {
+                    let bytes = serde_json::to_vec(&request.messages).map_or(0, |text| text.len() as u64);
+                    (bytes / 4, bytes / 4)
+                }
+            };
+            self.input_tokens = self.input_tokens.saturating_add(input);
+            self.all_tokens = self.all_tokens.saturating_add(all);
+        }
+    }
+}
+
+/// The tools of one agent at one task, at work.
+pub struct Toolbox<'a> {
+    set: &'a Toolset,
+    /// What each call may take.
+    allowed: Allowed,
+    /// Calls so far; outputs are numbered by it.
+    calls: u32,
+}
+
+impl<'a> Toolbox<'a> {
+    pub fn new(set: &'a Toolset, allowed: Allowed) -> Self {
+        Self { set, allowed, calls: 0 }
+    }
+
+    /// Calls a tool, or refuses the call; the host takes in both the call and its result. Only a room that is gone is an
+    /// error.
+    pub async fn call<H: Host>(
+        &mut self,
+        host: &mut H,
+        call: &ToolCall,
+        refusal: Option<String>,
+    ) -> Result<Ran, End> {
+        self.calls += 1;
+        host.begin_call(call);
+        let started = Instant::now();
+        let read = refusal.map_or_else(|| self.set.read(call), Err);
+        let mut ran = match read {
+            // No room is opened for it.
+            Ok(Action::Submit { content, path: None }) => {
+                Ran::submission(Submitted::Content(content.into_bytes()))
+            }
+            Ok(action) => {
+                let workspace = host.workspace().await?;
+                let allowed = Allowed { time: self.allowed.time.min(host.time_left()), ..self.allowed };
+                action.carry_out(&workspace, self.calls, &allowed).await?
+            }
+            Err(complaint) => Ran::refused(complaint),
+        };
+        if ran.duration.is_zero() {
+            ran.duration = started.elapsed();
+        }
+        host.end_call(call, &ran).await;
+        Ok(ran)
+    }
+}
+
+/// Gives a name to every call that has none or shares one: results are told apart by it.
+pub fn name_calls(reply: &mut Reply, turn: u32) {
+    let mut seen: Vec<String> = Vec::new();
+    for (index, part) in reply.parts.iter_mut().enumerate() {
+        if let Part::ToolCall(call) = part {
+            if call.id.is_empty() || seen.contains(&call.id) {
+                call.id = format!("call_{turn}_{}", index + 1);
+            }
+            seen.push(call.id.clone());
+        }
+    }
+}
