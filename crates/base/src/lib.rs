@@ -13,6 +13,7 @@ pub mod env;
 pub mod file;
 pub mod json;
 pub mod jsonl;
+pub mod label;
 pub mod name;
 pub mod parallel;
 pub mod problem;

@@ -11,12 +11,14 @@ use aec_base::secret::{Redactor, Secret};
 use aec_base::settings::{Candidate, Origin, Setting};
 use aec_base::timestamp::Timestamp;
 use etcetera::BaseStrategy as _;
+use ratatui::crossterm::terminal::size;
 
 use crate::arguments::GlobalArguments;
 use crate::arguments::LedgerRootArgument;
 use crate::arguments::TasksRootArgument;
 use crate::failure::Failure;
 use crate::output::Format;
+use crate::table::set_terminal;
 
 pub(crate) struct Context {
     pub(crate) format: Format,
@@ -34,6 +36,7 @@ impl Context {
     pub(crate) fn new(global: &GlobalArguments, format: Format) -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        set_terminal(terminal_columns());
         Self {
             format,
             quiet: global.quiet,
@@ -155,6 +158,13 @@ impl Context {
     pub(crate) fn search_path(&self) -> Option<std::ffi::OsString> {
         std::env::var_os("PATH")
     }
+}
+
+/// Columns of the terminal that stdout goes to. The variable `COLUMNS` wins, on a pipe too.
+fn terminal_columns() -> Option<usize> {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
+    said.or_else(|| is_terminal.then(|| size().ok().map(|(columns, _)| columns.into())).flatten())
 }
 
 impl TasksRootArgument {

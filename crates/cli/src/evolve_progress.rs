@@ -15,13 +15,15 @@ use aec_report::stats::Cluster;
 use aec_run::campaign;
 use aec_run::control::{Control, Wish};
 use aec_run::event::RunEvent;
+use serde_json::Value;
 
 use crate::commands::evolve::words::dropped_line;
 use crate::commands::evolve::words::signed;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::progress::events::{self, EventLog};
 use crate::progress::figures::span;
-use crate::progress::painter::{Mode, Painter, Show};
+use crate::progress::painter::{Display, Mode, Painter, Show};
 use crate::progress::text::cut;
 
 /// What is shown of a run of evolution.
@@ -39,6 +41,13 @@ enum Seen<'a> {
 
 impl Show for EvolveShow {
     type Event<'a> = Seen<'a>;
+
+    fn record(event: &Seen<'_>) -> Option<Value> {
+        match event {
+            Seen::Trial(event) => events::of_run(event),
+            Seen::Run(entry, _) => serde_json::to_value(entry).ok(),
+        }
+    }
 
     fn on(&mut self, event: Seen<'_>, _: Mode, _: Instant) -> Vec<String> {
         match event {
@@ -64,10 +73,10 @@ impl Show for EvolveShow {
 pub(crate) struct EvolveProgress(Painter<EvolveShow>);
 
 impl EvolveProgress {
-    pub(crate) fn new(context: &Context) -> Result<Self, Failure> {
+    pub(crate) fn new(context: &Context, events: Option<EventLog>) -> Result<Self, Failure> {
         let show = EvolveShow { begun: Instant::now(), running: 0, ended: 0 };
-        let mode = Mode::of(context, false, false);
-        Ok(Self(Painter::new(mode, show, context.color, Control::default())?))
+        let display = Display { mode: Mode::of(context, false, false), events };
+        Ok(Self(Painter::new(display, show, context.color, Control::default())?))
     }
 
     /// Hears of trials.

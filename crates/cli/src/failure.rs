@@ -2,25 +2,53 @@
 
 use aec_base::problem::Problem;
 
-/// Exit codes, as documented in `docs/cli.md`.
+/// Exit codes, as documented in `docs/reference/exit-codes.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The work is done.
     Success = 0,
-    /// The work ran, and something failed or was found.
     Found = 1,
-    /// The command line is wrong.
     Usage = 2,
-    /// A configuration file or an input is wrong.
     Input = 3,
-    /// This machine or a remote service is in the way.
     Environment = 4,
-    /// A bug in this program.
     Internal = 70,
-    /// Somebody stopped it.
     Interrupted = 130,
-    /// A cluster ended the job of this worker.
     Terminated = 143,
+}
+
+impl Exit {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Success,
+        Self::Found,
+        Self::Usage,
+        Self::Input,
+        Self::Environment,
+        Self::Internal,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Success => "the work is done",
+            Self::Found => "the work ran, and something failed or was found",
+            Self::Usage => "the command line is wrong",
+            Self::Input => "a configuration file or an input is wrong",
+            Self::Environment => "this machine or a remote service is in the way",
+            Self::Internal => "a bug in aec-bench",
+            Self::Interrupted => "the user interrupted it",
+            Self::Terminated => "a cluster ended the job of this worker",
+        }
+    }
+
+    /// `status` of the envelope, where the code alone decides it.
+    pub(crate) fn status(self) -> Option<&'static str> {
+        match self {
+            Self::Success => Some("success"),
+            Self::Found => Some("partial"),
+            Self::Usage | Self::Input | Self::Environment | Self::Internal => Some("error"),
+            Self::Interrupted | Self::Terminated => None,
+        }
+    }
 }
 
 /// A command that could not do its work.

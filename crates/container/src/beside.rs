@@ -94,10 +94,10 @@ struct Ended {
 
 /// Connections that can be made once somebody listens.
 #[derive(Debug, Default)]
-pub(crate) struct Doors(Vec<Door>);
+pub(crate) struct PendingLinks(Vec<PendingLink>);
 
 #[derive(Debug)]
-struct Door {
+struct PendingLink {
     from: Line,
     to: Line,
     address: SocketAddrV4,
@@ -168,17 +168,17 @@ impl Beside {
     /// Makes doors between a new container and the services that are there. Two that have the same port get none for it:
     /// whoever listens on all addresses of a container would be in the way.
     fn introduce(&self, line: &Line, address: Ipv4Addr, ports: &[u16]) {
-        let mut doors = Doors::default();
+        let mut doors = PendingLinks::default();
         for other in &self.services {
             for port in other.ports.iter().filter(|port| !ports.contains(port)) {
-                doors.0.push(Door {
+                doors.0.push(PendingLink {
                     from: line.clone(),
                     to: other.line.clone(),
                     address: SocketAddrV4::new(other.address, *port),
                 });
             }
             for port in ports.iter().filter(|port| !other.ports.contains(port)) {
-                doors.0.push(Door {
+                doors.0.push(PendingLink {
                     from: other.line.clone(),
                     to: line.clone(),
                     address: SocketAddrV4::new(address, *port),
@@ -189,10 +189,10 @@ impl Beside {
     }
 
     /// The doors of a room to all services.
-    pub(crate) fn doors(&self, room: &Line) -> Doors {
-        let mut doors = Doors::default();
+    pub(crate) fn doors(&self, room: &Line) -> PendingLinks {
+        let mut doors = PendingLinks::default();
         for service in &self.services {
-            doors.0.extend(service.ports.iter().map(|port| Door {
+            doors.0.extend(service.ports.iter().map(|port| PendingLink {
                 from: room.clone(),
                 to: service.line.clone(),
                 address: SocketAddrV4::new(service.address, *port),
@@ -202,7 +202,7 @@ impl Beside {
     }
 }
 
-impl Doors {
+impl PendingLinks {
     /// Opens those whose service listens now, and the others as soon as it does.
     pub(crate) fn open(mut self) {
         self.try_open();

@@ -30,7 +30,7 @@ struct Routes {
     open: HashMap<u32, Route>,
     /// Addresses that the room was asked to listen on, with where they lead. Nothing else is connected to, whatever a
     /// room says.
-    doors: HashMap<SocketAddrV4, Door>,
+    doors: HashMap<SocketAddrV4, Destination>,
     /// Whether nobody is there any more.
     gone: bool,
     /// Whether the room had next to no memory left when it last spoke of it.
@@ -39,7 +39,7 @@ struct Routes {
 
 /// Where a connection from inside leads.
 #[derive(Clone, Debug)]
-enum Door {
+enum Destination {
     /// The same port of this machine's loopback.
     Here,
     /// The same port of another container.
@@ -193,19 +193,19 @@ impl Line {
 
     /// What connects to this address inside is carried to the same port beside.
     pub(crate) fn lead(&self, address: SocketAddrV4, beside: &Self) -> io::Result<()> {
-        self.routes().doors.insert(address, Door::Beside(beside.clone()));
+        self.routes().doors.insert(address, Destination::Beside(beside.clone()));
         self.ask(Call::Listen(address)).map(drop)
     }
 
     /// What connects to this port of the room's loopback is carried to the same port of this machine's.
     pub(crate) fn lead_here(&self, port: u16) -> io::Result<()> {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        self.routes().doors.insert(address, Door::Here);
+        self.routes().doors.insert(address, Destination::Here);
         self.ask(Call::Listen(address)).map(drop)
     }
 
     /// Carries a connection from inside. One that leads nowhere, or that nobody can carry, ends.
-    fn let_in(&self, channel: u32, port: u16, door: Option<Door>) {
+    fn let_in(&self, channel: u32, port: u16, door: Option<Destination>) {
         let refused = || self.say(channel, Body::End(MAIN)).ok();
         let Some(door) = door else {
             refused();
@@ -213,8 +213,8 @@ impl Line {
         };
         let conversation = self.listen_to(channel);
         let carried = std::thread::Builder::new().spawn(move || match door {
-            Door::Here => conversation.carry(port),
-            Door::Beside(other) => conversation.join(&other, port),
+            Destination::Here => conversation.carry(port),
+            Destination::Beside(other) => conversation.join(&other, port),
         });
         if carried.is_err() {
             refused();

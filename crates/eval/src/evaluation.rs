@@ -15,8 +15,8 @@ use futures_util::future::join_all;
 use crate::config::{EvalSettings, Resume};
 use crate::engine::{self, Course, Group, Stopped};
 use crate::event::{EvalEvent, EvalStarted};
-use crate::native_lane::NativeLane;
-use crate::python_lane::PythonLane;
+use crate::native_executor::NativeExecutor;
+use crate::python_executor::PythonExecutor;
 use crate::results::aggregate::Aggregate;
 use crate::results::configuration::differences;
 use crate::results::directory;
@@ -31,14 +31,14 @@ use crate::sink::{Kept, Observer, Sink};
 
 /// What works on the examples.
 #[derive(Clone, Debug)]
-pub enum Lane {
+pub enum Executor {
     /// Our own tasks, here.
-    Native(Arc<NativeLane>),
+    Native(Arc<NativeExecutor>),
     /// Whatever `verifiers` loads, in Python.
-    Python(Arc<PythonLane>),
+    Python(Arc<PythonExecutor>),
 }
 
-impl Lane {
+impl Executor {
     /// The ids of its examples, in order.
     fn example_ids(&self) -> Vec<i64> {
         match self {
@@ -79,7 +79,7 @@ pub struct EvaluationSetup<'a> {
     /// What it is told to do.
     pub settings: &'a EvalSettings,
     /// What works on the examples.
-    pub lane: Lane,
+    pub lane: Executor,
     /// How it is made; costs come at its end.
     pub description: Description,
     /// The directory of the environment's package, if there is one.
@@ -107,7 +107,7 @@ pub struct Evaluation {
     pub started: EvalStarted,
     /// What was noticed when its results were opened.
     pub notes: Vec<Problem>,
-    lane: Lane,
+    lane: Executor,
     groups: Groups,
     course: Course,
     sink: Arc<Sink>,
@@ -223,10 +223,10 @@ impl Evaluation {
         let Self { started, lane, groups, course, sink, description, account, .. } = self;
         let number = course.number;
         let stopped = match lane {
-            Lane::Native(lane) => {
+            Executor::Native(lane) => {
                 engine::carry_out(lane, groups.into_iter(), course, Arc::clone(&sink), control).await
             }
-            Lane::Python(lane) => {
+            Executor::Python(lane) => {
                 engine::carry_out(lane, groups.into_iter(), course, Arc::clone(&sink), control).await
             }
         };

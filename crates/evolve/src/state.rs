@@ -26,7 +26,7 @@ pub struct State {
     /// Every candidate.
     pub candidates: BTreeMap<Digest, Known>,
     /// Who searches, and how far each is.
-    pub lanes: BTreeMap<String, Lane>,
+    pub lanes: BTreeMap<String, AgentProgress>,
     /// Candidates that were not accepted, oldest first.
     pub buried: Vec<Digest>,
     /// What agents want others to know, oldest first.
@@ -180,7 +180,7 @@ pub struct CycleRecord {
 
 /// How far an agent is.
 #[derive(Clone, Debug, Default)]
-pub struct Lane {
+pub struct AgentProgress {
     /// Its last cycle.
     pub cycle: u32,
     /// The cycle under way.
@@ -250,7 +250,7 @@ impl State {
             status: Status::Baseline,
             standing: None,
         };
-        let lanes = started.agents.iter().map(|agent| (agent.clone(), Lane::default())).collect();
+        let lanes = started.agents.iter().map(|agent| (agent.clone(), AgentProgress::default())).collect();
         Self {
             champion: baseline,
             archive: Archive::default(),

@@ -6,7 +6,7 @@ use crate::config::Strategy;
 use crate::edit::Scope;
 use crate::event::{Kind, Phase, Way};
 use crate::run::Settings;
-use crate::state::{Lane, State};
+use crate::state::{AgentProgress, State};
 
 /// Every so many cycles of a search over an archive, skills are crossed.
 const CROSSING: u32 = 3;
@@ -68,7 +68,7 @@ pub fn next(state: &State, settings: &Settings, agent: &str) -> Next {
     Next::Cycle(choose(state, settings, lane))
 }
 
-fn choose(state: &State, settings: &Settings, lane: &Lane) -> Choice {
+fn choose(state: &State, settings: &Settings, lane: &AgentProgress) -> Choice {
     let careful = state.phase >= Phase::WindingDown;
     let parent = match settings.strategy {
         _ if careful => state.champion,
@@ -96,7 +96,7 @@ fn choose(state: &State, settings: &Settings, lane: &Lane) -> Choice {
     Choice { way, parent, partner, scope }
 }
 
-fn wanted_way(state: &State, settings: &Settings, lane: &Lane) -> Way {
+fn wanted_way(state: &State, settings: &Settings, lane: &AgentProgress) -> Way {
     let next = lane.cycle + 1;
     if state.started.kind == Kind::Swarm && lane.way != Way::Mutation {
         // An agent that has changed its ways takes turns, so that it does not only repeat what there is.

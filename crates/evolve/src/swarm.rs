@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// How an agent ended.
 enum Ended {
-    Lane(LaneEnd),
+    AgentProgress(LaneEnd),
     /// What it needed next could not be paid for; in words.
     Budget(String),
     /// It works no more, since it failed too often; the last time for this.
@@ -47,8 +47,9 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
         phase_anew(engine)?;
     }
     let agents: Vec<String> = engine.look(|state| {
-        let works =
-            |(name, lane): (&String, &crate::state::Lane)| lane.retired.is_none().then(|| name.clone());
+        let works = |(name, lane): (&String, &crate::state::AgentProgress)| {
+            lane.retired.is_none().then(|| name.clone())
+        };
         state.lanes.iter().filter_map(works).collect()
     });
     let mut running: JoinSet<(String, Result<Ended, Halt>)> = JoinSet::new();
@@ -72,8 +73,8 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
     while !running.is_empty() {
         tokio::select! {
             Some(ended) = running.join_next_with_id() => match ended {
-                Ok((_, (_, Ok(Ended::Lane(LaneEnd::NothingNew))))) => wound_down = true,
-                Ok((_, (_, Ok(Ended::Lane(_))))) => {}
+                Ok((_, (_, Ok(Ended::AgentProgress(LaneEnd::NothingNew))))) => wound_down = true,
+                Ok((_, (_, Ok(Ended::AgentProgress(_))))) => {}
                 Ok((_, (_, Ok(Ended::Budget(message))))) => unpaid = unpaid.or(Some(message)),
                 Ok((_, (_, Ok(Ended::Retired(problems))))) => faults.extend(problems),
                 Ok((_, (_, Err(found)))) => halt = halt.or(Some(found)),
@@ -142,7 +143,7 @@ fn all_failed(faults: Vec<Problem>) -> Unfinished {
 async fn supervise(engine: &Engine, agent: &str) -> Result<Ended, Halt> {
     loop {
         let problems = match lane(engine, agent).await {
-            Ok(end) => return Ok(Ended::Lane(end)),
+            Ok(end) => return Ok(Ended::AgentProgress(end)),
             Err(Halt::Stopped(StopReason::Budget(message))) => {
                 if engine.look(|state| state.phase) < Phase::Exhausted {
                     engine.tell(Event::PhaseChanged { phase: Phase::Exhausted })?;

@@ -350,7 +350,7 @@ impl View {
 }
 
 fn agents(state: &State) -> Vec<AgentView> {
-    let doing = |lane: &crate::state::Lane| match &lane.open {
+    let doing = |lane: &crate::state::AgentProgress| match &lane.open {
         _ if lane.retired.is_some() => "retired".to_owned(),
         None => "between cycles".to_owned(),
         Some(open) => match (&open.learned, &open.proposed, &open.screened, &open.test) {

@@ -18,7 +18,7 @@ use aec_task::file::{Difficulty, Visibility};
 use aec_task::task::{Task, primary_output};
 
 use crate::FAMILY;
-use crate::lane::{HarnessMode, Lane, guardrails, lane};
+use crate::interaction::{HarnessMode, Interaction, guardrails, lane};
 use crate::manifest::{
     PackageManifest, PackagedFile, PackagedSide, PackagedTask, PackagedTool, PackagedVerifier, Prompts,
     SCHEMA_VERSION, SplitRule, TaskLimits,
@@ -114,7 +114,7 @@ fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Re
     let guardrails = guardrails(&task.path).map_err(unreadable)?;
     let places: Vec<&str> = workspace.iter().map(|file| file.path.as_str()).collect();
     let (lane, lane_reason) = lane(task, &places);
-    if spec.harness == HarnessMode::SingleTurn && lane == Lane::Stateful {
+    if spec.harness == HarnessMode::SingleTurn && lane == Interaction::Stateful {
         let problem = finding(13, format!("`{}` needs a workspace: {lane_reason}", task.id));
         return Err(about(problem.fix("export it with --harness-mode stateful or auto")));
     }

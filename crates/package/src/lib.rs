@@ -1,7 +1,7 @@
 //! Environment packages: tasks with their verifiers as a Python package that `verifiers` loads.
 
 mod assemble;
-pub mod lane;
+pub mod interaction;
 pub mod manifest;
 mod project;
 mod runtime;
@@ -22,7 +22,7 @@ pub struct PackageSpec {
     pub name: PackageName,
     pub version: String,
     /// How it is loaded unless its caller says otherwise.
-    pub harness: lane::HarnessMode,
+    pub harness: interaction::HarnessMode,
     /// The dataset that the tasks come from.
     pub dataset: Option<String>,
     /// The version of this program.

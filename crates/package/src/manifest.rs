@@ -4,7 +4,7 @@ use aec_base::digest::Digest;
 use aec_judge::settle::order::AnswerOrder;
 use serde::{Deserialize, Serialize};
 
-use crate::lane::{HarnessMode, Lane};
+use crate::interaction::{HarnessMode, Interaction};
 
 /// The format of the manifest.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -73,7 +73,7 @@ pub struct PackagedTask {
     /// Free words.
     pub tags: Vec<String>,
     /// What it needs at least.
-    pub lane: Lane,
+    pub lane: Interaction,
     /// Why.
     pub lane_reason: String,
     /// The prompt.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::lane::Lane;
+use crate::interaction::Interaction;
 use crate::manifest::{PackageManifest, PackagedSide};
 use crate::select::{Ask, select};
 
@@ -84,7 +84,7 @@ pub(crate) fn readme(name: &PackageName, manifest: &PackageManifest) -> String {
     let tasks = &manifest.tasks;
     let on = |side: PackagedSide| select(manifest, &Ask { side: Some(side), ..Ask::default() }).tasks.len();
     let overlap = select(manifest, &Ask::default()).overlap;
-    let stateful = tasks.iter().filter(|task| task.lane == Lane::Stateful).count();
+    let stateful = tasks.iter().filter(|task| task.lane == Interaction::Stateful).count();
     let dataset =
         manifest.dataset.as_ref().map(|dataset| format!(" of the dataset `{dataset}`")).unwrap_or_default();
     let mut text = format!(

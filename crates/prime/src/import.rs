@@ -13,8 +13,8 @@ use aec_judge::verdict::Outcome;
 use aec_ledger::record::{Artefact, Cost, TaskFacts, Timing};
 use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use aec_ledger::transcript::{self, TRAJECTORY_FILE};
-use aec_package::lane::{Lane, lane};
-use aec_run::elsewhere::Bench;
+use aec_package::interaction::{Interaction, lane};
+use aec_run::elsewhere::ForeignJudging;
 use aec_run::import::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
 use aec_run::import::{ImportError, Importer, KnownTasks, RolloutKey, Row as RolloutRow, is_agents_doing};
 use aec_run::task::PreparedTask;
@@ -132,7 +132,7 @@ impl Foreign for Sample<'_> {
         let is_one_file = is_touched
             && known.as_ref().is_some_and(|(at, task)| {
                 let places: Vec<&str> = task.files.iter().map(|file| file.place.as_str()).collect();
-                lane(&tasks.all()[*at], &places).0 == Lane::SingleTurn
+                lane(&tasks.all()[*at], &places).0 == Interaction::SingleTurn
             });
         let known = known.map(|(_, task)| task);
         let mut tool_versions = run.versions.clone();
@@ -193,7 +193,7 @@ impl Foreign for Sample<'_> {
         }
     }
 
-    fn evidence(&self, bench: Bench<'_>) -> io::Result<Vec<Artefact>> {
+    fn evidence(&self, bench: ForeignJudging<'_>) -> io::Result<Vec<Artefact>> {
         let keep = |name: &str, text: String| keep(format!("workspace/{name}"), text, bench);
         Ok(vec![
             keep(CONVERSATION_FILE, conversation_lines(&self.rollout.messages))?,

@@ -84,7 +84,7 @@ impl Judgement {
 
 /// What freezes and judges workspaces.
 #[derive(Clone, Copy)]
-pub struct Bench<'a> {
+pub struct ForeignJudging<'a> {
     /// The judge; absent when nobody wants a verdict.
     pub judge: Option<&'a Judge>,
     /// Contents of the ledger.
@@ -108,7 +108,7 @@ pub struct Workspace<'a> {
 
 /// Freezes and judges what an agent left elsewhere; `own` is what ended its work there.
 pub fn judge(
-    bench: Bench<'_>,
+    bench: ForeignJudging<'_>,
     task: &PreparedTask,
     workspace: Workspace<'_>,
     own: Option<Fault>,
@@ -129,7 +129,7 @@ pub fn judge(
 
 /// Judges what was frozen of an agent's work, if it could be; `own` is what ended the work.
 pub(crate) fn judge_frozen(
-    bench: Bench<'_>,
+    bench: ForeignJudging<'_>,
     task: &PreparedTask,
     frozen: Result<Frozen, Unfrozen>,
     own: Option<Fault>,
@@ -153,7 +153,7 @@ pub(crate) fn judge_frozen(
 /// The record of an attempt that came back. Its contents are in the store when this returns.
 pub fn record(shared: &Shared, returned: Returned<'_>) -> io::Result<TrialRecord> {
     let wants_verdict = !shared.plan.conditions.disable_verification;
-    let bench = Bench {
+    let bench = ForeignJudging {
         judge: wants_verdict.then_some(&shared.judge),
         contents: &shared.contents,
         redactor: &shared.redactor,
@@ -235,7 +235,7 @@ pub fn loop_ending(report: &Map<String, Value>, events: &[Event]) -> Ending {
     })
 }
 
-fn judgement(bench: Bench<'_>, returned: &Returned<'_>) -> Judgement {
+fn judgement(bench: ForeignJudging<'_>, returned: &Returned<'_>) -> Judgement {
     let lost = |outcome, fault| Judgement::without_verdict(Settled::lost(outcome, fault));
     match (&returned.ending, returned.workspace) {
         (Ending::Lost(outcome, fault), _) => lost(*outcome, fault.clone()),

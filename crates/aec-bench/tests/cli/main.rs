@@ -12,6 +12,7 @@ mod dataset_kill;
 mod dev;
 mod documents;
 mod envelope;
+mod examples;
 mod experiment;
 mod gateway;
 mod generate;

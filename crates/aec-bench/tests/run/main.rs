@@ -8,6 +8,7 @@
 
 mod answers;
 mod attacks;
+mod events;
 mod faults;
 mod kill;
 mod lessons;

@@ -23,6 +23,10 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evaluate -e pilot\n  \
+                        aec-bench evaluate -e pilot --report report.html\n  \
+                        aec-bench evaluate -e pilot --agent careful --bootstrap --json")]
 pub(crate) struct EvaluateArguments {
     #[command(flatten)]
     pub(crate) chosen: ChosenTrials,

@@ -28,6 +28,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench import outputs/evals/aec-cables--openai--gpt-4.1-mini/1a2b3c4d -e mini")]
 pub(crate) struct ImportArguments {
     /// Results: a job directory of Harbor, a directory of verifiers with results.jsonl or traces.jsonl, or such a file
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
@@ -102,14 +104,14 @@ pub(crate) fn import(context: &Context, arguments: &ImportArguments) -> Result<O
     let redactor = context.redactor();
     if path.is_dir() && is_job(&path) {
         let job = Job::open(&path)?;
-        let desk = ImportDesk::open(context, &arguments.into)?;
-        let mut importer = desk.importer(&redactor, harbor::origin(&job))?;
+        let project = ImportProject::open(context, &arguments.into)?;
+        let mut importer = project.importer(&redactor, harbor::origin(&job))?;
         harbor::take(&mut importer, &job).map_err(failed)?;
         return outcome(context, importer, About::job(&job));
     }
     let source = open_source(&path)?;
-    let desk = ImportDesk::open(context, &arguments.into)?;
-    let mut importer = desk.importer(&redactor, saved(&path))?;
+    let project = ImportProject::open(context, &arguments.into)?;
+    let mut importer = project.importer(&redactor, saved(&path))?;
     let run = take(&mut importer, source)?;
     outcome(context, importer, About::run(&run))
 }
@@ -182,14 +184,14 @@ pub(crate) fn outcome(context: &Context, importer: Importer<'_>, about: About) -
 }
 
 /// Everything that bringing trials in needs of the project.
-pub(crate) struct ImportDesk {
+pub(crate) struct ImportProject {
     project: Project,
     experiment: Option<Name>,
     tasks: Vec<Task>,
     judge: Option<Judge>,
 }
 
-impl ImportDesk {
+impl ImportProject {
     pub(crate) fn open(context: &Context, into: &ImportInto) -> Result<Self, Failure> {
         let experiment = into.experiment.as_deref().map(parse_experiment).transpose()?;
         let project = context.project(into.tasks_root.overrides(context)?)?;

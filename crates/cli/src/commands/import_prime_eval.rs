@@ -16,7 +16,7 @@ use clap::{Args, ValueHint};
 use serde_json::Value;
 
 use crate::commands::import::{
-    About, ImportDesk, ImportInto, failed as import_failed, open_source, outcome, take,
+    About, ImportInto, ImportProject, failed as import_failed, open_source, outcome, take,
 };
 use crate::commands::prime::{Narrator, Service, failed};
 use crate::context::Context;
@@ -24,6 +24,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench import-prime-eval --file samples.json -e base-medium\n  \
+                        aec-bench import-prime-eval --file samples.json --evaluation-json eval.json")]
 pub(crate) struct ImportPrimeEvalArguments {
     /// The hosted evaluation
     #[arg(value_name = "ID", required_unless_present = "file")]
@@ -43,10 +46,10 @@ const EVALUATION_LIMIT: u64 = 64 * 1024 * 1024;
 const ADAPTER: &str = "prime-hosted";
 
 pub(crate) fn import(context: &Context, arguments: &ImportPrimeEvalArguments) -> Result<Outcome, Failure> {
-    let desk = ImportDesk::open(context, &arguments.into)?;
+    let into = ImportProject::open(context, &arguments.into)?;
     match &arguments.file {
-        Some(file) => from_file(context, arguments, &desk, file),
-        None => from_service(context, arguments.id.as_deref().unwrap_or_default(), &desk),
+        Some(file) => from_file(context, arguments, &into, file),
+        None => from_service(context, arguments.id.as_deref().unwrap_or_default(), &into),
     }
 }
 
@@ -54,7 +57,7 @@ pub(crate) fn import(context: &Context, arguments: &ImportPrimeEvalArguments) ->
 fn from_file(
     context: &Context,
     arguments: &ImportPrimeEvalArguments,
-    desk: &ImportDesk,
+    into: &ImportProject,
     file: &Path,
 ) -> Result<Outcome, Failure> {
     let path = context.absolute(file)?;
@@ -67,7 +70,7 @@ fn from_file(
     });
     source.run = Some(run);
     let redactor = context.redactor();
-    let mut importer = desk.importer(&redactor, origin(&id))?;
+    let mut importer = into.importer(&redactor, origin(&id))?;
     let run = take(&mut importer, source)?;
     outcome(context, importer, About::run(&run))
 }
@@ -86,14 +89,14 @@ fn described(context: &Context, file: &Path) -> Result<Run, Failure> {
 
 /// All samples that the service has, page by page. What is here already is passed over, so that an import that was
 /// broken off goes on.
-fn from_service(context: &Context, id: &str, desk: &ImportDesk) -> Result<Outcome, Failure> {
+fn from_service(context: &Context, id: &str, into: &ImportProject) -> Result<Outcome, Failure> {
     let service = Service::open(context)?;
     let mut narrator = Narrator::new(context)?;
     let evaluation =
         service.runtime.block_on(evaluations::get(&service.client, id)).map_err(|error| failed(&error))?;
     let run = Run::from_evaluation(&evaluation.raw);
     let redactor = context.redactor();
-    let mut importer = desk.importer(&redactor, origin(id))?;
+    let mut importer = into.importer(&redactor, origin(id))?;
     let mut rollouts = Rollouts::new(&mut importer, &run);
     let mut broken = None;
     let read = service.runtime.block_on(evaluations::samples(

@@ -12,6 +12,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench init bridge-tasks\n  \
+                        aec-bench init bridge-tasks --no-example --force")]
 pub(crate) struct InitArguments {
     /// Directory of the project; created if it does not exist
     #[arg(default_value = ".", value_hint = ValueHint::DirPath)]

@@ -14,6 +14,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench man\n  \
+                        aec-bench man --output man")]
 pub(crate) struct ManArguments {
     /// Write one page per command into this directory
     #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -90,7 +90,12 @@ pub(crate) enum Command {
     #[command(display_order = 102)]
     Init(InitArguments),
     /// Say what this machine can do and how to fix what is missing
-    #[command(display_order = 103)]
+    #[command(
+        display_order = 103,
+        after_help = "Examples:\n  \
+                      aec-bench doctor\n  \
+                      aec-bench doctor --json"
+    )]
     Doctor,
     /// Show and change settings, and check every configuration file
     #[command(display_order = 104, subcommand)]

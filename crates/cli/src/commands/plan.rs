@@ -99,6 +99,10 @@ pub(crate) struct PlanArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench plan --config experiment.yaml\n  \
+                        aec-bench plan electrical --model gpt-4.1-mini --repetitions 3 --lock plan.json\n  \
+                        aec-bench plan --config experiment.yaml --pilot pilot --detect 0.1")]
 pub(crate) struct PlanCommandArguments {
     #[command(flatten)]
     pub(crate) plan: PlanArguments,

@@ -37,13 +37,16 @@ use crate::commands::init;
 use crate::commands::ledger::{index_failure, number};
 use crate::commands::planning::{VERSION, places};
 use crate::commands::report::span;
-use crate::commands::run::{self, Prepared};
+use crate::commands::run::{self, PreparedRun};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench quickstart\n  \
+                        aec-bench quickstart try-out --json")]
 pub(crate) struct QuickstartArguments {
     /// Directory of the project; created if it does not exist
     #[arg(default_value = "aec-bench-quickstart", value_hint = ValueHint::DirPath)]
@@ -173,7 +176,7 @@ fn freeze_dataset(context: &Context, project: &Project) -> Result<String, Failur
 }
 
 /// Four agents that need no model: the reference solution, two that make mistakes, and one that does nothing.
-fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
+fn prepare(project: Project, dataset: &str) -> Result<PreparedRun, Failure> {
     let agent = |name: &str, harness: Harness, parameters: serde_json::Value| -> Result<Agent, Failure> {
         let parameters: IndexMap<String, serde_json::Value> =
             parameters.as_object().cloned().unwrap_or_default().into_iter().collect();
@@ -203,7 +206,7 @@ fn prepare(project: Project, dataset: &str) -> Result<Prepared, Failure> {
     let id =
         Name::parse(&format!("{EXPERIMENT}-{version}")).map_err(|error| Problem::error(error.to_string()))?;
     let made = make(&places(&project), &experiment, Some(id), Conditions::default(), VERSION, &|_| true)?;
-    Ok(Prepared {
+    Ok(PreparedRun {
         project,
         plan: made.plan,
         tasks: made.tasks,

@@ -14,6 +14,10 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench schema\n  \
+                        aec-bench schema experiment\n  \
+                        aec-bench schema --output schemas")]
 pub(crate) struct SchemaArguments {
     /// File format; all of them are listed when absent
     pub(crate) noun: Option<String>,
@@ -83,6 +87,11 @@ pub(crate) fn schema(context: &Context, arguments: &SchemaArguments) -> Result<O
     };
     let schema = make();
     Outcome::new(context.format, &schema, || pretty(&schema))
+}
+
+/// Every file format with its file and its schema.
+pub(crate) fn nouns() -> impl Iterator<Item = (&'static str, &'static str, Schema)> {
+    NOUNS.iter().map(|(noun, file, make)| (*noun, *file, make()))
 }
 
 /// Every schema as the text of its file.

@@ -14,6 +14,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench search voltage drop\n  \
+                        aec-bench search pipe --kind template --domain civil")]
 pub(crate) struct SearchArguments {
     /// Words that must all occur
     #[arg(required = true)]

@@ -29,6 +29,10 @@ use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench verify electrical/voltage-drop\n  \
+                        aec-bench verify electrical/voltage-drop --submission answer.json\n  \
+                        aec-bench verify --all")]
 pub(crate) struct VerifyArguments {
     /// Task ids, or directories of ids
     #[arg(value_name = "TASK")]

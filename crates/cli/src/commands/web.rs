@@ -20,6 +20,9 @@ use crate::output::Outcome;
 use crate::signals::Signals;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench web\n  \
+                        aec-bench web --host 0.0.0.0 --token env:WEB_TOKEN")]
 pub(crate) struct WebArguments {
     /// Port to listen on; 0 for one that is free
     #[arg(long, short, value_name = "PORT", default_value_t = 8710)]

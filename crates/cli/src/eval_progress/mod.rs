@@ -17,6 +17,7 @@ use aec_eval::sink::Observer;
 use aec_run::control::{Control, Wish};
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyEvent;
+use serde_json::Value;
 
 use self::lines::Lines;
 pub(crate) use self::rollout::lines as rollout_lines;
@@ -25,7 +26,8 @@ use self::state::State;
 pub(crate) use self::summary::{saved_text, summary_text};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::progress::painter::{Mode, Painter, Show};
+use crate::progress::events::{self, EventLog};
+use crate::progress::painter::{Display, Mode, Painter, Show};
 
 /// How evaluations are to be shown, by flags or by their file.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,10 @@ struct EvalShow {
 
 impl Show for EvalShow {
     type Event<'a> = &'a EvalEvent;
+
+    fn record(event: &&EvalEvent) -> Option<Value> {
+        Some(events::of_evaluation(event))
+    }
 
     fn on(&mut self, event: &EvalEvent, mode: Mode, now: Instant) -> Vec<String> {
         self.state.apply(event, now);
@@ -89,13 +95,18 @@ pub(crate) struct EvalProgress {
 
 impl EvalProgress {
     /// Begins to show evaluations in the way that fits flags and terminal.
-    pub(crate) fn new(context: &Context, shown: Shown, control: Control) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        context: &Context,
+        shown: Shown,
+        events: Option<EventLog>,
+        control: Control,
+    ) -> Result<Self, Failure> {
         // Details and plain lines do not go together with a bar that is drawn over.
         let mode = Mode::of(context, shown.full_screen, shown.plain || shown.verbose);
         let state = State::new(context.redactor(), Instant::now());
         let show = EvalShow { state, lines: Lines::new(shown.verbose), view: View::default() };
         Ok(Self {
-            painter: Painter::new(mode, show, context.color, control)?,
+            painter: Painter::new(Display { mode, events }, show, context.color, control)?,
             wants_rows: mode == Mode::Screen || (mode == Mode::Lines && shown.verbose),
             pulse: Arc::default(),
             warnings: Arc::default(),

@@ -111,7 +111,7 @@ mod tests {
     use aec_run::control::Control;
 
     use super::super::RunShow;
-    use super::super::painter::{Mode, Painter};
+    use super::super::painter::{Display, Mode, Painter};
     use super::super::samples::{self, Play};
     use super::*;
 
@@ -171,7 +171,8 @@ mod tests {
     #[test]
     fn a_run_without_a_terminal_ends_as_well() {
         let show = RunShow::new(Redactor::default(), true, Instant::now());
-        let painter = Painter::new(Mode::Bars, show, true, Control::default()).unwrap();
+        let bars = Display { mode: Mode::Bars, events: None };
+        let painter = Painter::new(bars, show, true, Control::default()).unwrap();
         painter.on(&samples::started(2));
         painter.on(&samples::ended(&samples::trial(0, 1), Outcome::InfraFault, Some("gone")));
         painter.on(&RunEvent::Ended(Box::new(samples::run_ended())));

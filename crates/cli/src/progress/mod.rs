@@ -1,6 +1,7 @@
 //! What commands show while they work: one painter, and what it shows of a run.
 
 mod bars;
+pub(crate) mod events;
 pub(crate) mod figures;
 mod lines;
 pub(crate) mod outlet;
@@ -23,9 +24,10 @@ use aec_run::control::{Control, Wish};
 use aec_run::event::RunEvent;
 use ratatui::Frame;
 use ratatui::crossterm::event::KeyEvent;
+use serde_json::Value;
 
 use self::lines::Lines;
-use self::painter::{Mode, Painter, Show, draws_color};
+use self::painter::{Display, Mode, Painter, Show, draws_color};
 use self::screen::{View, draw};
 use self::state::State;
 pub(crate) use self::summary::{summary_text, tally_table};
@@ -42,12 +44,12 @@ pub(crate) struct RunShow {
 impl RunShow {
     /// Begins to show a run.
     pub(crate) fn begin(
-        mode: Mode,
+        display: Display,
         color: bool,
         redactor: Redactor,
         control: Control,
     ) -> Result<Painter<Self>, Failure> {
-        Painter::new(mode, Self::new(redactor, color, Instant::now()), color, control)
+        Painter::new(display, Self::new(redactor, color, Instant::now()), color, control)
     }
 
     fn new(redactor: Redactor, color: bool, now: Instant) -> Self {
@@ -58,6 +60,10 @@ impl RunShow {
 
 impl Show for RunShow {
     type Event<'a> = &'a RunEvent;
+
+    fn record(event: &&RunEvent) -> Option<Value> {
+        events::of_run(event)
+    }
 
     fn on(&mut self, event: &RunEvent, mode: Mode, now: Instant) -> Vec<String> {
         self.state.apply(event, now);

@@ -13,6 +13,8 @@ const WAITING: usize = 10_000;
 pub(crate) struct Outlet {
     lines: Option<SyncSender<String>>,
     left_out: usize,
+    /// The line that says how many were left out.
+    told: fn(usize) -> String,
     printer: Option<JoinHandle<()>>,
 }
 
@@ -29,22 +31,34 @@ impl Outlet {
 
     /// Lines go to whatever prints them, each with its line break.
     pub(crate) fn new(print: impl FnMut(&str) + Send + 'static) -> io::Result<Self> {
-        Self::with(WAITING, print)
+        Self::telling(said, print)
     }
 
-    fn with(waiting: usize, print: impl FnMut(&str) + Send + 'static) -> io::Result<Self> {
+    /// The same, with its own words for lines that are left out.
+    pub(crate) fn telling(
+        told: fn(usize) -> String,
+        print: impl FnMut(&str) + Send + 'static,
+    ) -> io::Result<Self> {
+        Self::with(WAITING, told, print)
+    }
+
+    fn with(
+        waiting: usize,
+        told: fn(usize) -> String,
+        print: impl FnMut(&str) + Send + 'static,
+    ) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(waiting);
         let printer = std::thread::Builder::new()
             .name("progress".to_owned())
             .spawn(move || print_all(&receiver, print))?;
-        Ok(Self { lines: Some(sender), left_out: 0, printer: Some(printer) })
+        Ok(Self { lines: Some(sender), left_out: 0, told, printer: Some(printer) })
     }
 
     /// Prints a line, soon. When too many wait it is left out, and that is said later.
     pub(crate) fn print(&mut self, line: String) {
         let Some(lines) = &self.lines else { return };
         if self.left_out > 0 {
-            match lines.try_send(said(self.left_out)) {
+            match lines.try_send((self.told)(self.left_out)) {
                 Ok(()) => self.left_out = 0,
                 Err(_) => {
                     self.left_out += 1;
@@ -73,7 +87,7 @@ impl Drop for Outlet {
     fn drop(&mut self) {
         if let (Some(lines), left_out @ 1..) = (&self.lines, self.left_out) {
             // The end may wait for a reader; nothing else is left to do.
-            let _unused = lines.send(said(left_out));
+            let _unused = lines.send((self.told)(left_out));
         }
         self.lines = None;
         if let Some(printer) = self.printer.take() {
@@ -94,7 +108,7 @@ mod tests {
         let (began, begun) = mpsc::channel();
         let seen = Arc::new(Mutex::new(String::new()));
         let printed = Arc::clone(&seen);
-        let mut outlet = Outlet::with(2, move |line| {
+        let mut outlet = Outlet::with(2, said, move |line| {
             let _unused = began.send(());
             let _unused = allowed.recv();
             printed.lock().unwrap().push_str(line);

@@ -13,7 +13,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ratatui::Frame;
 use ratatui::crossterm::event::{Event, KeyEvent, KeyEventKind, poll, read};
 use ratatui::crossterm::terminal::window_size;
+use serde_json::Value;
 
+use super::events::EventLog;
 use super::outlet::Outlet;
 use super::terminal::Terminal;
 use crate::context::Context;
@@ -62,9 +64,24 @@ impl Mode {
     }
 }
 
+/// How a command tells what it does, to people and to other programs.
+pub(crate) struct Display {
+    pub(crate) mode: Mode,
+    pub(crate) events: Option<EventLog>,
+}
+
+impl Display {
+    pub(crate) fn quiet() -> Self {
+        Self { mode: Mode::Quiet, events: None }
+    }
+}
+
 /// What is shown of something that goes on.
 pub(crate) trait Show: Send + 'static {
     type Event<'a>;
+
+    /// What happened, for other programs.
+    fn record(event: &Self::Event<'_>) -> Option<Value>;
 
     /// Takes in what happened, and returns the lines that are printed about it: for a log, or above bars.
     fn on(&mut self, event: Self::Event<'_>, mode: Mode, now: Instant) -> Vec<String>;
@@ -109,6 +126,8 @@ struct Shared<S> {
     show: Mutex<S>,
     /// Prints lines, where there are any.
     outlet: Mutex<Option<Outlet>>,
+    /// Tells other programs, where that is asked for.
+    events: Mutex<Option<EventLog>>,
     over: AtomicBool,
 }
 
@@ -120,11 +139,20 @@ impl<S> Shared<S> {
     fn outlet(&self) -> MutexGuard<'_, Option<Outlet>> {
         self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn events(&self) -> MutexGuard<'_, Option<EventLog>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<S: Show> Watcher<S> {
     /// Takes in what happened.
     pub(crate) fn on(&self, event: S::Event<'_>) {
+        if let Some(events) = &*self.0.events()
+            && let Some(record) = S::record(&event)
+        {
+            events.write(&record);
+        }
         if self.0.mode == Mode::Quiet {
             return;
         }
@@ -141,9 +169,11 @@ impl<S: Show> Watcher<S> {
 
 impl<S: Show> Painter<S> {
     /// Begins. The full screen needs a terminal.
-    pub(crate) fn new(mode: Mode, show: S, color: bool, control: Control) -> Result<Self, Failure> {
+    pub(crate) fn new(display: Display, show: S, color: bool, control: Control) -> Result<Self, Failure> {
+        let Display { mode, events } = display;
         let (show, over) = (Mutex::new(show), AtomicBool::new(false));
-        let shared = Arc::new(Shared { mode, show, outlet: Mutex::default(), over });
+        let shared =
+            Arc::new(Shared { mode, show, outlet: Mutex::default(), events: Mutex::new(events), over });
         let seen = Arc::clone(&shared);
         let thread = || std::thread::Builder::new().name("progress".to_owned());
         let thread = match mode {
@@ -184,6 +214,7 @@ impl<S: Show> Painter<S> {
     /// Ends: all lines are printed and the terminal is restored when this returns.
     pub(crate) fn finish(&mut self) {
         drop(self.watcher.0.outlet().take());
+        drop(self.watcher.0.events().take());
         self.watcher.0.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();

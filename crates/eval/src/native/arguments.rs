@@ -4,7 +4,7 @@
 use aec_base::problem::Problem;
 use aec_base::text::printable;
 use aec_judge::judge::Isolation;
-use aec_package::lane::HarnessMode;
+use aec_package::interaction::HarnessMode;
 use aec_package::manifest::PackagedSide;
 use aec_package::select::Ask;
 use aec_run::experiment::Harness;

@@ -12,7 +12,7 @@ use aec_container::Purpose;
 use aec_judge::judge::{Isolation, JudgeLimits};
 use aec_judge::scorer::Answers;
 use aec_judge::verifier::VerifierFiles;
-use aec_package::lane::{HarnessMode, Lane};
+use aec_package::interaction::{HarnessMode, Interaction};
 use aec_package::manifest::{PackagedFile, PackagedTask};
 use aec_package::select::{SMALLEST_SPLIT, place, select};
 use aec_run::workspace::WORKSPACE;
@@ -24,7 +24,7 @@ use super::arguments::{Arguments, Confinement};
 use super::driven::{Driver, Keeping};
 use super::source::PackageSource;
 use super::tools::{EnvironmentTools, Offered};
-use super::verdict::{Bench, LoadedVerifier, Terms};
+use super::verdict::{LoadedVerifier, RolloutJudge, Terms};
 use super::workspace::{GivenFile, WorkspaceSetup};
 use crate::FAMILY;
 
@@ -62,7 +62,7 @@ pub struct NativeEnvironment {
     pub name: String,
     pub version: String,
     /// The lane of all its tasks.
-    pub lane: Lane,
+    pub lane: Interaction,
     /// The examples, in order.
     pub examples: Vec<Arc<Example>>,
     /// Whether train and eval share tasks.
@@ -71,7 +71,7 @@ pub struct NativeEnvironment {
     pub pass_threshold: f64,
     /// Digest of everything that decides what is asked and how it is judged.
     pub digest: aec_base::digest::Digest,
-    pub(super) bench: Bench,
+    pub(super) bench: RolloutJudge,
     /// What drives rollouts instead of the environment's own tools.
     pub(super) driver: Option<Driver>,
     /// Names of the metrics of its rows, in their order.
@@ -94,7 +94,7 @@ pub struct Example {
     pub prompt: Arc<RawValue>,
     /// What is recorded with every rollout.
     pub info: Arc<RawValue>,
-    pub(super) lane: Lane,
+    pub(super) lane: Interaction,
     pub(super) tools: Arc<Offered>,
     pub(super) max_turns: u32,
     pub(super) max_total_tokens: Option<u64>,
@@ -188,7 +188,7 @@ impl NativeEnvironment {
             overlap: slice.overlap,
             pass_threshold: replaced.pass_threshold.unwrap_or(0.5),
             digest: hasher.finish(),
-            bench: Bench {
+            bench: RolloutJudge {
                 judge: setup.judge,
                 contents: setup.contents,
                 redactor: setup.redactor,
@@ -210,7 +210,7 @@ impl NativeEnvironment {
 
     /// The tools of its examples, as metadata has them, if they are the same for all.
     pub fn tool_definitions(&self) -> Option<Value> {
-        let has_tools = self.lane == Lane::Stateful && self.driver.is_none();
+        let has_tools = self.lane == Interaction::Stateful && self.driver.is_none();
         let first = self.examples.first().filter(|_| has_tools)?;
         let same = self.examples.iter().all(|example| Arc::ptr_eq(&example.tools, &first.tools));
         serde_json::to_value(first.tools.set.offers()).ok().filter(|_| same)
@@ -314,7 +314,7 @@ struct ExampleTerms<'a> {
     tools: &'a EnvironmentTools,
     arguments: &'a Arguments,
     replaced: &'a Replaced,
-    lane: Lane,
+    lane: Interaction,
     harness: &'static str,
     overlap: bool,
     timeout: Option<f64>,
@@ -326,18 +326,22 @@ impl ExampleTerms<'_> {
     fn example(&self, task: &PackagedTask, example_id: u64) -> Example {
         let (arguments, limits) = (self.arguments, &task.limits);
         let max_turns = match self.lane {
-            Lane::SingleTurn => 1,
-            Lane::Stateful => self.replaced.max_turns.or(arguments.max_turns).unwrap_or(limits.max_turns),
+            Interaction::SingleTurn => 1,
+            Interaction::Stateful => {
+                self.replaced.max_turns.or(arguments.max_turns).unwrap_or(limits.max_turns)
+            }
         };
         let max_total_tokens = arguments.max_total_tokens.or(limits.max_total_tokens);
         let command_timeout = arguments.command_timeout_sec.unwrap_or(limits.command_timeout_sec);
         let tools = self.tools.of_task(task);
         // What names tools is said by the program that has them, whoever made the package.
         let system_prompt = self.replaced.system_prompt.clone().unwrap_or_else(|| match self.lane {
-            Lane::SingleTurn => task.prompts.single_turn.clone(),
-            Lane::Stateful => tools.set.system_prompt(None, &format!("{WORKSPACE}/{}", task.output_path)),
+            Interaction::SingleTurn => task.prompts.single_turn.clone(),
+            Interaction::Stateful => {
+                tools.set.system_prompt(None, &format!("{WORKSPACE}/{}", task.output_path))
+            }
         });
-        let needs_room = self.lane == Lane::Stateful || !task.verifier.standard;
+        let needs_room = self.lane == Interaction::Stateful || !task.verifier.standard;
         let isolation = match arguments.confinement {
             _ if self.isolation == Isolation::None => "none",
             Confinement::None => "none",
@@ -406,8 +410,8 @@ fn raw(value: &Value) -> Arc<RawValue> {
 }
 
 /// One lane for the whole environment.
-fn choose_lane(harness: HarnessMode, tasks: &[&PackagedTask]) -> Result<Lane, Vec<Problem>> {
-    let needs = tasks.iter().find(|task| task.lane == Lane::Stateful);
+fn choose_lane(harness: HarnessMode, tasks: &[&PackagedTask]) -> Result<Interaction, Vec<Problem>> {
+    let needs = tasks.iter().find(|task| task.lane == Interaction::Stateful);
     match (harness, needs) {
         (HarnessMode::SingleTurn, Some(task)) => {
             let what = format!(
@@ -417,8 +421,8 @@ fn choose_lane(harness: HarnessMode, tasks: &[&PackagedTask]) -> Result<Lane, Ve
             let problem = Problem::error(what).id(FAMILY.number(64)).about(task.task_id.clone());
             Err(vec![problem.fix("use harness `auto` or `stateful`, or filter the task out")])
         }
-        (HarnessMode::Stateful, _) | (HarnessMode::Auto, Some(_)) => Ok(Lane::Stateful),
-        (HarnessMode::SingleTurn | HarnessMode::Auto, None) => Ok(Lane::SingleTurn),
+        (HarnessMode::Stateful, _) | (HarnessMode::Auto, Some(_)) => Ok(Interaction::Stateful),
+        (HarnessMode::SingleTurn | HarnessMode::Auto, None) => Ok(Interaction::SingleTurn),
     }
 }
 

@@ -11,7 +11,7 @@ use aec_model::client::{Called, Model, Scope};
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Message, Reply, Request, Role, Sampling, Stop, ToolCall, Usage};
 use aec_model::meter::Account;
-use aec_package::lane::Lane;
+use aec_package::interaction::Interaction;
 use aec_run::harness::tools::Ran;
 use aec_run::harness::turns::{self, Bounds, Host, Toolbox};
 use aec_run::harness::{self, End, Limit, model_end, room_end};
@@ -44,10 +44,10 @@ pub struct Generation {
 }
 
 /// Names of the metrics, in their order: those of every rollout, then those of one with tools.
-pub(super) fn metric_names(tools: &EnvironmentTools, lane: Lane, is_driven: bool) -> Vec<Arc<str>> {
+pub(super) fn metric_names(tools: &EnvironmentTools, lane: Interaction, is_driven: bool) -> Vec<Arc<str>> {
     let of_all = ["aec_bench_reward"].into_iter().chain(RolloutVerdict::METRICS).chain(["num_turns"]);
     let mut names: Vec<Arc<str>> = of_all.map(Arc::from).collect();
-    if lane == Lane::Stateful {
+    if lane == Interaction::Stateful {
         names.push("total_tool_calls".into());
         if !is_driven {
             names.extend(tools.names.iter().map(|name| Arc::from(format!("{name}_calls"))));
@@ -154,7 +154,7 @@ impl NativeEnvironment {
         let start = clock.now();
         let ready = self.ready(example);
         let workspace = match &ready {
-            Ok(ready) if example.lane == Lane::Stateful && self.driver.is_none() => {
+            Ok(ready) if example.lane == Interaction::Stateful && self.driver.is_none() => {
                 Some(ready.workspace.workspace())
             }
             _ => None,
@@ -266,7 +266,7 @@ impl Generated {
         };
         let mut host =
             Conversation { rollout: self, model: &how.model, scope, deadline, tools, working_since: None };
-        if example.lane == Lane::SingleTurn {
+        if example.lane == Interaction::SingleTurn {
             let end = host.answer(&request).await;
             self.stop_condition = "max_turns_reached";
             return end;
@@ -370,7 +370,7 @@ impl Generated {
         let mut values = vec![reward];
         values.extend(verdict.metrics().map(finite));
         values.push(self.turns.into());
-        if self.example.lane == Lane::Stateful {
+        if self.example.lane == Interaction::Stateful {
             values.push(self.all_calls.into());
             if !is_driven {
                 values.extend(self.calls.iter().copied().map(Finite::from));
@@ -400,7 +400,7 @@ impl Generated {
             error: self.error,
             metrics,
             tool_defs: match self.example.lane {
-                Lane::Stateful if !is_driven => self.example.tools.in_rows.clone(),
+                Interaction::Stateful if !is_driven => self.example.tools.in_rows.clone(),
                 _ => NONE.clone(),
             },
             token_usage: self.usage.row(),

@@ -105,7 +105,7 @@ impl Terms {
 }
 
 /// Judges rollouts.
-pub(super) struct Bench {
+pub(super) struct RolloutJudge {
     pub(super) judge: LazyJudge,
     /// Where submissions of verifiers in rooms are kept while they are judged.
     pub(super) contents: ContentStore,
@@ -115,7 +115,7 @@ pub(super) struct Bench {
     pub(super) details: bool,
 }
 
-impl Bench {
+impl RolloutJudge {
     /// Judges what is left of a rollout.
     pub(super) async fn judge(
         &self,

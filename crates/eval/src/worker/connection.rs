@@ -11,8 +11,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-use crate::worker::door::ModelDoor;
 use crate::worker::error::{Cause, Death, LoadFailure, WorkerError};
+use crate::worker::model_caller::ModelCaller;
 use crate::worker::process::{Listener, Process};
 use crate::worker::protocol::{
     FailureKind, FromWorker, Loaded, ModelAnswer, ModelCall, ModelFailure, PROTOCOL, ToWorker,
@@ -59,7 +59,7 @@ struct State {
 }
 
 struct JobEntry {
-    door: Arc<dyn ModelDoor>,
+    door: Arc<dyn ModelCaller>,
     rollouts: usize,
     waiting: Option<oneshot::Sender<Event>>,
     calls: HashMap<u64, AbortHandle>,
@@ -129,7 +129,7 @@ impl Worker {
         &self,
         job: u64,
         rollouts: usize,
-        door: Arc<dyn ModelDoor>,
+        door: Arc<dyn ModelCaller>,
     ) -> Result<oneshot::Receiver<Event>, WorkerError> {
         let (sender, receiver) = oneshot::channel();
         let mut state = lock(&self.state);

@@ -5,11 +5,11 @@
 
 mod connection;
 pub mod discover;
-mod door;
 mod error;
 mod files;
 pub mod install;
 mod log;
+mod model_caller;
 mod pool;
 mod process;
 mod program;
@@ -19,8 +19,8 @@ mod setup;
 
 use crate::FAMILY;
 
-pub use door::{ModelDoor, ModelFuture};
 pub use error::{Cause, Death, LoadFailure, Stage, WorkerError};
+pub use model_caller::{ModelCaller, ModelFuture};
 pub use pool::{Generated, Job, WorkerPool};
 pub use protocol::{
     FailureKind, Interface, Loaded, Member, Message, ModelAnswer, ModelCall, ModelFailure, Tool, ToolCall,

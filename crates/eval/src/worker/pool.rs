@@ -11,9 +11,9 @@ use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::worker::connection::{Event, Supervisor, Worker, lock};
-use crate::worker::door::ModelDoor;
 use crate::worker::error::{Cause, Death, Stage, WorkerError};
 use crate::worker::files::ProgramFiles;
+use crate::worker::model_caller::ModelCaller;
 use crate::worker::protocol::{Loaded, Member, ToWorker};
 use crate::worker::row::Row;
 use crate::worker::setup::Setup;
@@ -155,7 +155,7 @@ impl WorkerPool {
     }
 
     /// Generates a job on the worker that has the least to do.
-    pub async fn generate(&self, job: Job, door: Arc<dyn ModelDoor>) -> Result<Generated, WorkerError> {
+    pub async fn generate(&self, job: Job, door: Arc<dyn ModelCaller>) -> Result<Generated, WorkerError> {
         let count = self.loaded().example_ids.len();
         if let Some(member) = job.members.iter().find(|member| member.example >= count) {
             return Err(WorkerError::NoSuchExample { example: member.example, count });
@@ -287,7 +287,7 @@ impl Shared {
         &self,
         job: u64,
         rollouts: usize,
-        door: &Arc<dyn ModelDoor>,
+        door: &Arc<dyn ModelCaller>,
     ) -> Result<(Arc<Worker>, oneshot::Receiver<Event>), WorkerError> {
         let mut changes = self.changes.subscribe();
         loop {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{problems, read, shown};
+use crate::config::common::{problems, read, shown};
 use aec_eval::config::{EvalOptions, Switch, Workers, parse_eval_file, read_eval_file};
 use proptest::prelude::*;
 use serde_json::{Value, json};

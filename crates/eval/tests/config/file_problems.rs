@@ -1,6 +1,6 @@
 //! What is said about files of evaluations that cannot be used.
 
-use crate::common::{problems, read, shown};
+use crate::config::common::{problems, read, shown};
 
 fn said(text: &str) -> String {
     shown(&problems(text))

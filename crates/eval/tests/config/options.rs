@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::common::read;
+use crate::config::common::read;
 use aec_base::problem::Problem;
 use aec_eval::config::{
     Environment, EvalOptions, Headers, Limit, ModelChoice, Resume, Switch, Workers, display_name,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use aec_eval::hub::{Account, HubError};
 
-use crate::said;
+use crate::hub::said;
 
 fn load(
     files: &[(&str, &[u8])],

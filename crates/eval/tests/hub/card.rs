@@ -4,7 +4,7 @@ use aec_eval::hub::{EvaluationFacts, WantedName, dataset_card};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::METADATA;
+use crate::hub::METADATA;
 
 fn card(metadata: &str) -> String {
     let facts = EvaluationFacts::of_metadata(metadata).unwrap();

@@ -7,7 +7,7 @@ use aec_base::secret::Redactor;
 use aec_eval::hub::{HubError, HubOptions, Visibility, publish};
 use aec_test::hub::{Dataset, Failure, Hook};
 
-use crate::{METADATA, Stage, options, said};
+use crate::hub::{METADATA, Stage, options, said};
 
 /// Publishes large files with a failure and expects it to work all the same.
 async fn works_in_spite_of(failure: Failure) {

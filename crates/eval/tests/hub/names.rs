@@ -3,7 +3,7 @@
 use aec_eval::hub::{WantedName, default_name};
 use proptest::prelude::*;
 
-use crate::said;
+use crate::hub::said;
 
 #[test]
 fn the_default_name_is_made_of_the_evaluation() {

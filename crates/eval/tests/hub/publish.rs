@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use aec_eval::hub::{Visibility, publish};
 
-use crate::{METADATA, Stage, options};
+use crate::hub::{METADATA, Stage, options};
 
 const DEFAULT: &str = "tester/tiny-single_openai_gpt-4.1-mini_n2_r3";
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::world::{fixtures, interpreter};
+use crate::worker::world::{fixtures, interpreter};
 use aec_eval::worker::discover::{Discovered, discover};
 
 #[tokio::test]

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::world::{Scripted, asked, generate, interpreter, job, play, said, setup, values};
+use crate::worker::world::{Scripted, asked, generate, interpreter, job, play, said, setup, values};
 use aec_eval::worker::{
-    Cause, ModelCall, ModelDoor, ModelFuture, Stage, WorkerCount, WorkerError, WorkerPool,
+    Cause, ModelCall, ModelCaller, ModelFuture, Stage, WorkerCount, WorkerError, WorkerPool,
 };
 use serde_json::json;
 
@@ -117,7 +117,7 @@ impl Drop for Told {
     }
 }
 
-impl ModelDoor for Endless {
+impl ModelCaller for Endless {
     fn call(&self, _: ModelCall) -> ModelFuture<'_> {
         let told = Told(self.0.clone());
         Box::pin(async move {

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::world::{Scripted, job, play, said, setup};
+use crate::worker::world::{Scripted, job, play, said, setup};
 use aec_eval::worker::{Cause, WorkerError, WorkerPool, worker_variables};
 use serde_json::json;
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::world::{Scripted, asked, fixtures, generate, interpreter, job, play, said, setup, turns, values};
+use crate::worker::world::{
+    Scripted, asked, fixtures, generate, interpreter, job, play, said, setup, turns, values,
+};
 use aec_eval::worker::{FailureKind, Interface, ModelFailure, WorkerError, WorkerPool};
 use serde_json::{Value, json};
 

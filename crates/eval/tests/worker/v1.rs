@@ -1,6 +1,6 @@
 //! v1 tasksets in real interpreters: episodes of the library as rows of the v0 shape.
 
-use crate::world::{Scripted, asked, interpreter, job, play, said, setup, turns};
+use crate::worker::world::{Scripted, asked, interpreter, job, play, said, setup, turns};
 use aec_eval::worker::{FailureKind, Interface, ModelFailure, ToolCall, WorkerError, WorkerPool};
 use serde_json::json;
 

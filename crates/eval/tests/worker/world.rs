@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use aec_eval::worker::{
-    EnvironmentRequest, FailureKind, Generated, Job, Member, ModelAnswer, ModelCall, ModelDoor, ModelFailure,
-    ModelFuture, Row, Setup, ToolCall, Usage, WorkerCount, WorkerError, WorkerPool,
+    EnvironmentRequest, FailureKind, Generated, Job, Member, ModelAnswer, ModelCall, ModelCaller,
+    ModelFailure, ModelFuture, Row, Setup, ToolCall, Usage, WorkerCount, WorkerError, WorkerPool,
 };
 use serde_json::{Map, Value, json};
 
@@ -123,7 +123,7 @@ impl Scripted {
     }
 }
 
-impl ModelDoor for Scripted {
+impl ModelCaller for Scripted {
     fn call(&self, call: ModelCall) -> ModelFuture<'_> {
         Box::pin(async move {
             self.calls.fetch_add(1, Ordering::SeqCst);
@@ -167,7 +167,7 @@ pub(crate) async fn generate(
     job: Job,
     door: &Arc<Scripted>,
 ) -> Result<Generated, WorkerError> {
-    let door: Arc<dyn ModelDoor> = Arc::clone(door) as Arc<dyn ModelDoor>;
+    let door: Arc<dyn ModelCaller> = Arc::clone(door) as Arc<dyn ModelCaller>;
     pool.generate(job, door).await
 }
 

@@ -13,7 +13,7 @@ use aec_base::problem::Problem;
 use aec_base::text::printable;
 use aec_judge::settle::outcome::AgentStatus;
 use aec_ledger::record::{Artefact, TaskFacts};
-use aec_run::elsewhere::Bench;
+use aec_run::elsewhere::ForeignJudging;
 use aec_run::import::foreign::{Foreign, ForeignAgent, ForeignTrial, Left, Told};
 use aec_run::import::{FAMILY, ImportError, Importer, KnownTasks, Origin};
 use aec_run::task::PreparedTask;
@@ -118,7 +118,7 @@ impl Foreign for JobTrial<'_> {
         }
     }
 
-    fn evidence(&self, bench: Bench<'_>) -> io::Result<Vec<Artefact>> {
+    fn evidence(&self, bench: ForeignJudging<'_>) -> io::Result<Vec<Artefact>> {
         evidence(&self.trial.path, bench.contents, bench.redactor)
     }
 }

@@ -86,7 +86,7 @@ pub fn audit(
         findings: Vec::new(),
     };
     let instruction = task.instruction().map_err(|error| io::Error::other(error.to_string()))?;
-    let bench = Bench { judge, task, store };
+    let bench = VariantJudge { judge, task, store };
     let Some((name, golden)) = golden_outputs(task, Expectation::Full)?.into_iter().next() else {
         audit.find(
             Problem::warning("there is no golden answer, so the verifier cannot be audited")
@@ -168,13 +168,13 @@ fn medians_earn(family: &[&Task]) -> Option<f64> {
 }
 
 /// Where variants are judged.
-struct Bench<'a> {
+struct VariantJudge<'a> {
     judge: &'a Judge,
     task: &'a Task,
     store: &'a ContentStore,
 }
 
-impl Bench<'_> {
+impl VariantJudge<'_> {
     fn verdict(&self, output: &[u8]) -> Result<Verdict, FreezeError> {
         Ok(self.judge.verdict(self.task, &submission_with_output(self.task, output, self.store)?))
     }
@@ -200,7 +200,7 @@ impl Audit {
 
     fn check_determinism(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &VariantJudge<'_>,
         golden: &[u8],
         usual: &Verdict,
     ) -> Result<(), FreezeError> {
@@ -233,7 +233,7 @@ impl Audit {
 
     fn check_mutants(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &VariantJudge<'_>,
         golden: &Answer,
         outside: Vec<Variant>,
     ) -> Result<(), FreezeError> {
@@ -269,7 +269,7 @@ impl Audit {
 
     fn check_equivalents(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &VariantJudge<'_>,
         golden: &Answer,
         generous: bool,
         inside: Vec<Variant>,
@@ -300,7 +300,7 @@ impl Audit {
 
     fn check_floor(
         &mut self,
-        bench: &Bench<'_>,
+        bench: &VariantJudge<'_>,
         golden: &Answer,
         instruction: &str,
         siblings: &[&Task],
@@ -338,7 +338,7 @@ impl Audit {
         Ok(())
     }
 
-    fn check_cheaters(&mut self, bench: &Bench<'_>) {
+    fn check_cheaters(&mut self, bench: &VariantJudge<'_>) {
         let floor = self.floor.unwrap_or(0.0);
         for cheater in CHEATERS {
             self.cheaters.all += 1;

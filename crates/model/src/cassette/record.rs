@@ -105,7 +105,7 @@ impl Recorder {
             let what = "a call is recorded with another request than it began with";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let prepared = Prepared::new(&self.redactor, call);
+        let prepared = PreparedEntry::new(&self.redactor, call);
         let mut log = lock(&self.log);
         let log = match &mut *log {
             Some(log) => log,
@@ -198,14 +198,14 @@ impl Drop for Recorder {
 }
 
 /// The parts of a record that need no numbers, made before the file is locked.
-struct Prepared {
+struct PreparedEntry {
     request: StoredRequest,
     endpoint: String,
     events: Vec<CallEvent>,
     outcome: Result<(Message, StoredReply), Failure>,
 }
 
-impl Prepared {
+impl PreparedEntry {
     fn new(redactor: &Redactor, call: &Call<'_>) -> Self {
         let mut scrubber = Scrubber::new(redactor);
         let mut events = call.events.to_vec();

@@ -6,7 +6,7 @@ use aec_model::message::{Part, Reply, Stop, ToolCall, ToolChoice, Usage};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{decode, read};
+use crate::anthropic::{decode, read};
 
 fn refusal(body: &Value) -> String {
     decode_request(body.to_string().as_bytes()).unwrap_err()
@@ -272,8 +272,8 @@ fn replies() {
                 opaque: Some(json!({"encrypted_content": "x"})),
             },
             Part::text("Two\nlines"),
-            Part::ToolCall(crate::call("toolu_1", r#"{"city":"Paris"}"#)),
-            Part::ToolCall(crate::call("toolu_2", "not json")),
+            Part::ToolCall(crate::anthropic::call("toolu_1", r#"{"city":"Paris"}"#)),
+            Part::ToolCall(crate::anthropic::call("toolu_2", "not json")),
         ],
         stop: Stop::ToolCalls,
         usage: Some(Usage { input: 1, cache_read: 2, cache_write: 3, output: 4, reasoning: 5 }),

@@ -8,8 +8,8 @@ use aec_model::message::{Message, Part, Request, Role, Stop, Usage};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::request::sent;
-use crate::{decode, read, sse};
+use crate::anthropic::request::sent;
+use crate::anthropic::{decode, read, sse};
 
 /// An answer in both forms.
 struct Answer {

@@ -5,7 +5,7 @@ use aec_model::dialect::{Dialect, Wire};
 use aec_model::message::{Message, Part, Request, Role, Sampling, ToolChoice};
 use serde_json::{Map, Value, json};
 
-use crate::{call, weather_tool};
+use crate::anthropic::{call, weather_tool};
 
 fn wire() -> Wire {
     Wire { model: "claude-sonnet-4-5".to_owned(), model_in_body: true, ..Wire::default() }

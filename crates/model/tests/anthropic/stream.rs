@@ -7,7 +7,7 @@ use aec_model::message::{Stop, Usage};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::{call, read, sse};
+use crate::anthropic::{call, read, sse};
 
 fn start() -> Value {
     json!({"type": "message_start", "message": {

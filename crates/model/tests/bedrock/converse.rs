@@ -7,7 +7,7 @@ use aec_model::message::{Message, Part, Reply, Request, Role, Sampling, Stop, To
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{conversation, frame, pieces, read, sent, weather_tool};
+use crate::bedrock::{conversation, frame, pieces, read, sent, weather_tool};
 
 fn wire(model: &str) -> Wire {
     Wire { model: model.to_owned(), model_in_body: true, ..Wire::default() }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::{conversation, frame, pieces, read, sent};
+use crate::bedrock::{conversation, frame, pieces, read, sent};
 
 fn wire(stream: bool) -> Wire {
     Wire {

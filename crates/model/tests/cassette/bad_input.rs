@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use aec_base::problem::Severity;
 use aec_model::cassette::{Cache, Player};
 
-use crate::{lines, open, record, recorder, reply, request, text};
+use crate::cassette::{lines, open, record, recorder, reply, request, text};
 
 const FIRST: &str = "calls-000001.jsonl";
 

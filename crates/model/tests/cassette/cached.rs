@@ -9,7 +9,7 @@ use aec_model::cassette::{Cache, Call, Lookup};
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Reply, Request};
 
-use crate::{record, recorder, reply, request};
+use crate::cassette::{record, recorder, reply, request};
 
 fn open(directory: &Path) -> Cache {
     let (cache, problems) = Cache::open(directory, Arc::new(Redactor::default())).unwrap();
@@ -20,7 +20,7 @@ fn open(directory: &Path) -> Cache {
 /// What the cache knows, or what the model says when it is asked.
 fn ask(cache: &Cache, request: &Request, live: &Result<Reply, Failure>) -> String {
     match cache.look_up("s", "m", request) {
-        Lookup::Found(played) => format!("cached {}", crate::text(&played)),
+        Lookup::Found(played) => format!("cached {}", crate::cassette::text(&played)),
         Lookup::Ask(ticket) => {
             let call = Call { request, endpoint: "e", events: &[], outcome: live };
             cache.record(ticket, &call).unwrap();

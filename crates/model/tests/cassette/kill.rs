@@ -7,7 +7,7 @@ use std::time::Duration;
 use aec_base::problem::Severity;
 use aec_model::message::{Message, Request, Role};
 
-use crate::{open, record, recorder, reply, request, text};
+use crate::cassette::{open, record, recorder, reply, request, text};
 
 const DIRECTORY: &str = "AEC_CASSETTE_PROBE";
 const SCOPE: &str = "AEC_CASSETTE_PROBE_SCOPE";

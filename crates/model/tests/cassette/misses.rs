@@ -5,7 +5,7 @@ use std::path::Path;
 use aec_model::message::{Message, Part, Request, Role, Tool, ToolCall};
 use serde_json::json;
 
-use crate::{open, record, recorder, reply, request};
+use crate::cassette::{open, record, recorder, reply, request};
 
 const LETTER: &str = "Dear reader,\nthe beam is 6 m long.\nIt carries 12 kN/m.\nWhat is the moment?\nYours";
 

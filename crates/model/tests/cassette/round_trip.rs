@@ -13,7 +13,7 @@ use proptest::option;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::{open, record, recorder, reply, request, text};
+use crate::cassette::{open, record, recorder, reply, request, text};
 
 fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
@@ -196,7 +196,7 @@ fn a_new_recording_of_a_trial_replaces_one_that_was_broken_off() {
     record(&second, "t", &request(&["q"]), &Ok(reply("new")));
     record(&second, "t", &request(&["q", "new", "go on"]), &Ok(reply("end")));
     let (player, problems) = open(dir.path());
-    insta::assert_snapshot!(crate::lines(&problems, dir.path()), @"warning K017 DIR/calls-000001.jsonl: calls that a newer file has recorded again, and which are taken from there: 1");
+    insta::assert_snapshot!(crate::cassette::lines(&problems, dir.path()), @"warning K017 DIR/calls-000001.jsonl: calls that a newer file has recorded again, and which are taken from there: 1");
     assert_eq!(text(&player.play("t", "m", &request(&["q"])).unwrap()), "new");
     assert_eq!(text(&player.play("t", "m", &request(&["q", "new", "go on"])).unwrap()), "end");
     assert_eq!(text(&player.play("t", "m", &request(&["q"])).unwrap()), "old too");

@@ -9,7 +9,7 @@ use aec_model::event::CallEvent;
 use aec_model::failure::{Failure, FailureKind};
 use aec_model::message::{Message, Request, Role};
 
-use crate::{open, reply, request, text};
+use crate::cassette::{open, reply, request, text};
 
 const SECRET: &str = "hunter2\"x";
 
@@ -109,7 +109,7 @@ fn a_secret_that_is_a_word_of_the_format_breaks_nothing() {
     for word in ["message", "assistant", "occurrence", "number", "sha256", "aec-bench cassette"] {
         let dir = tempfile::tempdir().unwrap();
         let recorder = Recorder::create(dir.path(), redactor(word)).unwrap();
-        crate::record(&recorder, "s", &request(&["hello", "there", word]), &Ok(reply("done")));
+        crate::cassette::record(&recorder, "s", &request(&["hello", "there", word]), &Ok(reply("done")));
         let (player, problems) = open(dir.path());
         assert!(problems.is_empty(), "{word}: {problems:?}");
         assert_eq!(text(&player.play("s", "m", &request(&["hello", "there", word])).unwrap()), "done");

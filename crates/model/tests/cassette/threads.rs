@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use aec_model::cassette::Call;
 
-use crate::{open, recorder, reply, request, text};
+use crate::cassette::{open, recorder, reply, request, text};
 
 const THREADS: usize = 16;
 const CALLS: usize = 100;
@@ -63,7 +63,7 @@ fn recorders_never_share_a_file() {
             threads.spawn(move || {
                 let recorder = recorder(path);
                 let outcome = Ok(reply(&thread.to_string()));
-                crate::record(&recorder, &thread.to_string(), &request(&["q"]), &outcome);
+                crate::cassette::record(&recorder, &thread.to_string(), &request(&["q"]), &outcome);
             });
         }
     });

@@ -10,7 +10,7 @@ use aec_base::content::ContentStore;
 use aec_judge::judge::Judge;
 use aec_judge::submission::Submission;
 use aec_model::script::{Script, ScriptedCall, ScriptedConversation, ScriptedReply};
-use aec_package::lane::{HarnessMode, Lane};
+use aec_package::interaction::{HarnessMode, Interaction};
 use aec_package::manifest::{PackageManifest, PackagedTask};
 use aec_package::select::{Ask, select};
 use aec_run::harness::oracle::reference_files;
@@ -74,15 +74,15 @@ pub fn trials(
     let is_stateful = match manifest.harness {
         HarnessMode::SingleTurn => false,
         HarnessMode::Stateful => true,
-        HarnessMode::Auto => slice.tasks.iter().any(|task| task.lane == Lane::Stateful),
+        HarnessMode::Auto => slice.tasks.iter().any(|task| task.lane == Interaction::Stateful),
     };
-    let lane = if is_stateful { Lane::Stateful } else { Lane::SingleTurn };
+    let lane = if is_stateful { Interaction::Stateful } else { Interaction::SingleTurn };
     slice.tasks.iter().map(|packaged| trial(packaged, lane, tasks, judge, contents)).collect()
 }
 
 fn trial(
     packaged: &PackagedTask,
-    lane: Lane,
+    lane: Interaction,
     tasks: &[Task],
     judge: &Judge,
     contents: &ContentStore,
@@ -128,7 +128,7 @@ fn given(packaged: &PackagedTask, task: &Task) -> Result<BTreeMap<String, Vec<u8
 /// The reference solution as a model would give it.
 fn replies(
     packaged: &PackagedTask,
-    lane: Lane,
+    lane: Interaction,
     files: &BTreeMap<String, Vec<u8>>,
 ) -> Result<Vec<ScriptedReply>, String> {
     let text = |path: &str, bytes: &[u8]| {
@@ -137,7 +137,7 @@ fn replies(
     let answer = files.get(&packaged.output_path);
     let answer = answer.ok_or_else(|| format!("it leaves no {}", packaged.output_path))?;
     let answer = text(&packaged.output_path, answer)?;
-    if lane == Lane::SingleTurn {
+    if lane == Interaction::SingleTurn {
         return Ok(vec![ScriptedReply { text: Some(answer), ..ScriptedReply::default() }]);
     }
     let mut calls = Vec::new();

@@ -18,8 +18,8 @@ use aec_prime::service::watch::WatchOptions;
 use aec_test::prime::{StandIn, TrainingRun};
 use serde_json::{Value, json};
 
-use crate::cli::{Prime, Version};
-use crate::with_each;
+use crate::real_cli::cli::{Prime, Version};
+use crate::real_cli::with_each;
 
 const BOTH: [Version; 2] = [Version::Described, Version::Newest];
 
@@ -92,7 +92,7 @@ impl Service {
     }
 
     fn client(&self) -> Client {
-        Client::new(crate::settings(&self.stand_in), ClientOptions::default()).unwrap()
+        Client::new(crate::real_cli::settings(&self.stand_in), ClientOptions::default()).unwrap()
     }
 
     fn with_environment(self) -> Self {

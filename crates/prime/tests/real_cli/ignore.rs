@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use aec_prime::service::hub::Package;
 
-use crate::cli::Version;
-use crate::with_each;
+use crate::real_cli::cli::Version;
+use crate::real_cli::with_each;
 
 /// Hashes each directory that is given, one a line; a rule that breaks Prime's own reader gives `error`.
 const HASHES: &str = r#"

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use aec_prime::service::hub::Package;
 
-use crate::compare::write_package;
+use crate::real_cli::compare::write_package;
 use aec_test::venv;
 
 /// Imports the package and checks what was installed against the record of the wheel.

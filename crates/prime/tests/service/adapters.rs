@@ -4,7 +4,7 @@ use aec_prime::service::adapters::{self, AdapterError, AdapterStep, OtherRecord}
 use aec_test::prime::{StandIn, TrainingRun};
 use serde_json::{Value, json};
 
-use crate::start;
+use crate::service::start;
 
 const MODEL: &str = "Qwen/Qwen3.5-4B";
 

@@ -12,7 +12,7 @@ use aec_test::prime::Failure;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::{client_with, quick, start};
+use crate::service::{client_with, quick, start};
 
 #[tokio::test]
 async fn account_and_models() {
@@ -31,7 +31,8 @@ async fn account_and_models() {
 #[tokio::test]
 async fn the_team_goes_with_model_calls() {
     let (stand_in, _) = start().await;
-    let client = client_with(Settings { team_id: Some("team1".to_owned()), ..crate::settings(&stand_in) });
+    let client =
+        client_with(Settings { team_id: Some("team1".to_owned()), ..crate::service::settings(&stand_in) });
     models(&client).await.unwrap();
     assert_eq!(stand_in.requests()[0].header("x-prime-team-id"), Some("team1"));
 }
@@ -39,12 +40,14 @@ async fn the_team_goes_with_model_calls() {
 #[tokio::test]
 async fn no_key_and_a_wrong_key_say_how_to_log_in() {
     let (stand_in, _) = start().await;
-    let client = client_with(Settings { api_key: None, ..crate::settings(&stand_in) });
+    let client = client_with(Settings { api_key: None, ..crate::service::settings(&stand_in) });
     let error = whoami(&client).await.unwrap_err().to_string();
     assert!(error.contains("prime login") && error.contains("PRIME_API_KEY"), "{error}");
     assert!(stand_in.requests().is_empty(), "nothing is sent without a key");
-    let client =
-        client_with(Settings { api_key: Some(ApiKey::new("pit_wrong")), ..crate::settings(&stand_in) });
+    let client = client_with(Settings {
+        api_key: Some(ApiKey::new("pit_wrong")),
+        ..crate::service::settings(&stand_in)
+    });
     let error = whoami(&client).await.unwrap_err();
     assert!(matches!(error.kind, ApiErrorKind::Unauthorized { .. }), "{error}");
     let shown = format!("{error} {error:?} {client:?}");
@@ -124,7 +127,7 @@ async fn answers_that_are_not_answers_are_refused() {
     long.body = "x".repeat(5000);
     stand_in.with(|state| state.failures = vec![long]);
     let small = ClientOptions { longest_answer: 4096, ..quick() };
-    let error = whoami(&Client::new(crate::settings(&stand_in), small).unwrap()).await.unwrap_err();
+    let error = whoami(&Client::new(crate::service::settings(&stand_in), small).unwrap()).await.unwrap_err();
     assert!(matches!(error.kind, ApiErrorKind::TooLong { limit: 4096 }), "{error}");
 }
 

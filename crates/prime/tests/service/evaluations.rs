@@ -9,7 +9,7 @@ use aec_prime::service::settings::Settings;
 use aec_test::prime::{Failure, StandIn};
 use serde_json::json;
 
-use crate::{client_with, quick_watch, start};
+use crate::service::{client_with, quick_watch, start};
 
 fn evaluation(stand_in: &StandIn) -> HostedEvaluation {
     HostedEvaluation {
@@ -56,7 +56,8 @@ async fn the_request_is_that_of_primes_program() {
 #[tokio::test]
 async fn the_team_of_the_settings_pays_unless_another_is_named() {
     let (stand_in, _) = start().await;
-    let client = client_with(Settings { team_id: Some("t1".to_owned()), ..crate::settings(&stand_in) });
+    let client =
+        client_with(Settings { team_id: Some("t1".to_owned()), ..crate::service::settings(&stand_in) });
     evaluations::start(&client, &evaluation(&stand_in)).await.unwrap();
     let other = HostedEvaluation { team_id: Some("t2".to_owned()), ..evaluation(&stand_in) };
     evaluations::start(&client, &other).await.unwrap();

@@ -10,7 +10,7 @@ use aec_prime::service::settings::Settings;
 use aec_test::prime::Failure;
 use serde_json::{Value, json};
 
-use crate::{client_with, start, write};
+use crate::service::{client_with, start, write};
 
 pub(crate) const PROJECT: &str = r#"[project]
 name = "aec-demo"
@@ -151,8 +151,10 @@ async fn owners_teams_and_visibility() {
     package(directory.path());
     let built = Package::build(directory.path()).unwrap();
     let resolve = |team_id: Option<&str>, options: PushOptions| {
-        let client =
-            client_with(Settings { team_id: team_id.map(str::to_owned), ..crate::settings(&stand_in) });
+        let client = client_with(Settings {
+            team_id: team_id.map(str::to_owned),
+            ..crate::service::settings(&stand_in)
+        });
         let (built, stand_in) = (&built, &stand_in);
         async move {
             stand_in.with(|state| state.requests.clear());

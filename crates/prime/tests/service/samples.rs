@@ -8,7 +8,7 @@ use aec_prime::service::evaluations::{SampleCount, SamplesError, SamplesOptions,
 use aec_test::prime::{HostedRun, SampleSource, StandIn};
 use serde_json::{Value, json};
 
-use crate::{quick, start};
+use crate::service::{quick, start};
 
 fn rows(range: std::ops::Range<u64>) -> Vec<Value> {
     range.map(|index| json!({"sample_id": format!("s{index}"), "reward": 1.0})).collect()
@@ -159,7 +159,8 @@ async fn pages_without_end() {
 async fn pages_that_are_too_long_are_asked_for_in_pieces() {
     let (stand_in, _) = start().await;
     let client =
-        Client::new(crate::settings(&stand_in), ClientOptions { longest_answer: 60_000, ..quick() }).unwrap();
+        Client::new(crate::service::settings(&stand_in), ClientOptions { longest_answer: 60_000, ..quick() })
+            .unwrap();
     let big: Vec<Value> = (0..1234)
         .map(|index| json!({"sample_id": format!("s{index}"), "text": "x".repeat(if index == 700 { 50_000 } else { 100 })}))
         .collect();

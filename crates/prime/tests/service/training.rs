@@ -12,7 +12,7 @@ use aec_prime::service::training::{
 use aec_test::prime::{Failure, SharedTraining, TrainingRun};
 use serde_json::json;
 
-use crate::{client_with, quick_watch, start, write};
+use crate::service::{client_with, quick_watch, start, write};
 
 fn options() -> TrainOptions {
     TrainOptions {
@@ -41,7 +41,8 @@ fn secrets(pairs: &[&str]) -> Secrets {
 #[tokio::test]
 async fn a_shared_run_is_started_as_primes_program_did() {
     let (stand_in, _) = start().await;
-    let client = client_with(Settings { team_id: Some("t1".to_owned()), ..crate::settings(&stand_in) });
+    let client =
+        client_with(Settings { team_id: Some("t1".to_owned()), ..crate::service::settings(&stand_in) });
     stand_in.with(|state| state.add_environment("me", "aec_demo"));
     let config = config(Target::SharedLora);
     assert_eq!(config.generation, Generation::SharedLora);

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::known::KnownTasks;
 use super::rollouts::RolloutKey;
-use crate::elsewhere::Bench;
+use crate::elsewhere::ForeignJudging;
 use crate::task::PreparedTask;
 
 /// What a reader found, before it is known whether it gets a record.
@@ -23,7 +23,7 @@ pub trait Foreign: Sync {
     fn trial(&self, tasks: &KnownTasks<'_>) -> ForeignTrial;
 
     /// Keeps the files that say what happened, and lists them. Only asked for what gets a record.
-    fn evidence(&self, bench: Bench<'_>) -> io::Result<Vec<Artefact>>;
+    fn evidence(&self, bench: ForeignJudging<'_>) -> io::Result<Vec<Artefact>>;
 
     /// The piece of evidence that tells this trial from one of another run of the same name: its path and its text.
     /// Absent where runs have ids of their own.
@@ -140,7 +140,7 @@ pub struct Answer {
 }
 
 /// Keeps a text of a trial by its content, without secrets, under a path in the trial's directory of `jobs`.
-pub fn keep(path: String, text: String, bench: Bench<'_>) -> io::Result<Artefact> {
+pub fn keep(path: String, text: String, bench: ForeignJudging<'_>) -> io::Result<Artefact> {
     let text = bench.redactor.scrub(text);
     let digest = bench.contents.put(text.as_bytes())?;
     Ok(Artefact { path, digest, size: text.len() as u64 })

@@ -32,7 +32,7 @@ use aec_ledger::writer::{CommitError, Writer, WriterSetup};
 use aec_task::task::Task;
 use serde::Serialize;
 
-use crate::elsewhere::Bench;
+use crate::elsewhere::ForeignJudging;
 use crate::session;
 use foreign::{Foreign, ForeignTrial};
 pub use known::KnownTasks;
@@ -289,7 +289,7 @@ impl<'a> Importer<'a> {
         Maker {
             setup: &self.setup,
             plan: self.plan,
-            bench: Bench { judge, contents: &self.contents, redactor, order: AnswerOrder::PRESENT },
+            bench: ForeignJudging { judge, contents: &self.contents, redactor, order: AnswerOrder::PRESENT },
         }
     }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use super::ImportSetup;
 use super::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
 use super::verification::{Verification, verify};
-use crate::elsewhere::{Bench, Judgement};
+use crate::elsewhere::{ForeignJudging, Judgement};
 use crate::plan::trial_key;
 use crate::recording::evaluation_of;
 
@@ -52,7 +52,7 @@ pub fn is_agents_doing(fault: &Fault) -> bool {
 pub(super) struct Maker<'a, 'b> {
     pub(super) setup: &'a ImportSetup<'b>,
     pub(super) plan: Digest,
-    pub(super) bench: Bench<'a>,
+    pub(super) bench: ForeignJudging<'a>,
 }
 
 impl Maker<'_, '_> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::FAMILY;
 use super::foreign::{Answer, ForeignTrial, Left, Told};
-use crate::elsewhere::{Bench, Judgement, Workspace, judge, judge_frozen};
+use crate::elsewhere::{ForeignJudging, Judgement, Workspace, judge, judge_frozen};
 use crate::task::PreparedTask;
 
 /// How far two rewards may lie apart and be the same: one of them went through text.
@@ -69,7 +69,7 @@ impl Verification {
 }
 
 /// Judges what an agent left elsewhere.
-pub(super) fn verify(bench: Bench<'_>, trial: &ForeignTrial) -> (Option<Judgement>, Verification) {
+pub(super) fn verify(bench: ForeignJudging<'_>, trial: &ForeignTrial) -> (Option<Judgement>, Verification) {
     let unverified = |reason: &str| (None, Verification::Unverified(reason.to_owned()));
     let task = match &trial.here {
         Ok(task) => task,
@@ -123,7 +123,7 @@ pub(super) fn verify(bench: Bench<'_>, trial: &ForeignTrial) -> (Option<Judgemen
 /// The workspace as it was left by an agent that changed nothing in it but its answer. The standard verifier reads
 /// nothing else.
 fn frozen(
-    bench: Bench<'_>,
+    bench: ForeignJudging<'_>,
     task: &PreparedTask,
     answer: Option<&Answer>,
     is_standard: bool,

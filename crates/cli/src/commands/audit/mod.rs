@@ -20,6 +20,9 @@ use crate::output::{Outcome, problem_text};
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench audit electrical/voltage-drop\n  \
+                        aec-bench audit --dataset electrical-v1@1.0.0 --report audit.html")]
 pub(crate) struct AuditArguments {
     /// Task ids, or directories of ids
     #[arg(value_name = "TASK")]

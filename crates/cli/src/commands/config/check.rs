@@ -24,6 +24,9 @@ use crate::failure::Failure;
 use crate::output::{Outcome, problem_text};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench config check\n  \
+                        aec-bench config check experiment.yaml suite.toml")]
 pub(crate) struct ConfigCheckArguments {
     /// Files to check; every configuration file of the project when absent
     #[arg(value_hint = ValueHint::FilePath)]

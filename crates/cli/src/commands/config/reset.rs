@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench config reset paths.tasks\n  \
+                        aec-bench config reset")]
 pub(crate) struct ConfigResetArguments {
     /// Setting to forget; all of them when absent
     pub(crate) key: Option<String>,

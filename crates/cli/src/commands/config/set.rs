@@ -10,6 +10,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench config set paths.tasks benchmark/tasks")]
 pub(crate) struct ConfigSetArguments {
     /// Setting, such as `tasks_root` or `paths.tasks`
     pub(crate) key: String,

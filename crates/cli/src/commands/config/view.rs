@@ -17,6 +17,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench config view\n  \
+                        aec-bench config view --config experiment.yaml")]
 pub(crate) struct ConfigViewArguments {
     /// Resolve as for this experiment
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

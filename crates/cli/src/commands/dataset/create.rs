@@ -30,6 +30,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench dataset create --name cables --version 1.0.0 --task electrical/cables\n  \
+                        aec-bench dataset create --name easy --version 1.0.0 --difficulty easy")]
 pub(crate) struct DatasetCreateArguments {
     /// Name of the dataset
     #[arg(long, value_name = "NAME")]

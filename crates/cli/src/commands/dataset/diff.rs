@@ -13,6 +13,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench dataset diff electrical-v1@1.0.0 electrical-v1@1.1.0")]
 pub(crate) struct DatasetDiffArguments {
     /// The dataset before: NAME or NAME@VERSION
     pub(crate) before: String,

@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench dataset import electrical-v1.tar.zst --dry-run\n  \
+                        aec-bench dataset import electrical-v1.tar.zst")]
 pub(crate) struct DatasetImportArguments {
     /// File that `dataset export` wrote
     #[arg(value_name = "FILE.tar.zst", value_hint = ValueHint::FilePath)]

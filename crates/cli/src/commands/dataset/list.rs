@@ -60,7 +60,8 @@ fn list_text(data: &Data<'_>) -> String {
     if data.datasets.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["DATASET", "TASKS", "DOMAINS", "CREATED", "HASH", "ABOUT"]);
+    let header = ["DATASET", "TASKS", "DOMAINS", "CREATED", "HASH", "ABOUT"];
+    let mut table = Table::new(header).spare(["HASH", "CREATED", "DOMAINS"]);
     for row in &data.datasets {
         table.row([
             format!("{}@{}", row.name, row.version),

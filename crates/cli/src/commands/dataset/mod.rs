@@ -28,6 +28,9 @@ pub(crate) enum DatasetCommand {
     /// Freeze tasks as they are now under a name and a version
     Create(DatasetCreateArguments),
     /// List datasets
+    #[command(after_help = "Examples:\n  \
+                            aec-bench dataset list\n  \
+                            aec-bench dataset list --json")]
     List,
     /// Show everything about one dataset
     Show(DatasetShowArguments),

@@ -20,6 +20,9 @@ use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench dataset show electrical-v1\n  \
+                        aec-bench dataset show electrical-v1@1.0.0 --near-duplicates")]
 pub(crate) struct DatasetShowArguments {
     /// The dataset: NAME for its highest version, or NAME@VERSION
     #[arg(value_name = "NAME[@VERSION]")]

@@ -26,6 +26,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench dataset split electrical-v1 --seed 7\n  \
+                        aec-bench dataset split electrical-v1 --seed 7 --train-share 0.5 --names fit,test")]
 pub(crate) struct DatasetSplitArguments {
     /// The dataset: NAME for its highest version, or NAME@VERSION
     #[arg(value_name = "NAME[@VERSION]")]

@@ -15,6 +15,9 @@ use crate::failure::Failure;
 use crate::output::{Outcome, problem_text};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench dataset verify electrical-v1@1.0.0\n  \
+                        aec-bench dataset verify --all")]
 pub(crate) struct DatasetVerifyArguments {
     /// The datasets: NAME for the highest version, or NAME@VERSION
     #[arg(value_name = "NAME[@VERSION]")]

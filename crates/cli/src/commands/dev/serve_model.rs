@@ -19,6 +19,10 @@ use crate::output::Outcome;
 use crate::signals::Signals;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench dev serve-model\n  \
+                        aec-bench dev serve-model --port 8000 --script careful.yaml\n  \
+                        aec-bench dev serve-model --latency 50ms..200ms --fault rate=0.05")]
 pub(crate) struct ServeModelArguments {
     /// Port on 127.0.0.1; a free one when absent
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]

@@ -14,7 +14,7 @@ use aec_http::Proxies;
 use tokio::runtime::Runtime;
 
 use crate::commands::eval::run::EvalRunArguments;
-use crate::commands::import::{ImportDesk, ImportInto, failed, open_source, saved, take};
+use crate::commands::import::{ImportInto, ImportProject, failed, open_source, saved, take};
 use crate::context::Context;
 use crate::failure::Failure;
 
@@ -73,9 +73,9 @@ impl After {
                 tasks_root: arguments.tasks.tasks_root.clone(),
                 sandbox: arguments.sandbox.clone(),
             };
-            let desk = ImportDesk::open(context, &into)?;
+            let project = ImportProject::open(context, &into)?;
             let redactor = context.redactor();
-            let mut importer = desk.importer(&redactor, saved(directory))?;
+            let mut importer = project.importer(&redactor, saved(directory))?;
             take(&mut importer, open_source(directory)?)?;
             let (imported, told) = importer.finish().map_err(failed)?;
             let here = imported.imported + imported.attempts + imported.skipped;

@@ -13,6 +13,8 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench eval compare 1a2b3c4d 5e6f7a8b")]
 pub(crate) struct EvalCompareArguments {
     /// Directories of evaluations, or their ids; the first one is what the others are compared with
     #[arg(value_name = "RUN", num_args = 2.., required = true)]

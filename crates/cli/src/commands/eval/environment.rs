@@ -12,12 +12,12 @@ use aec_base::text::printable;
 use aec_eval::FAMILY;
 use aec_eval::config::{EvalOptions, EvalSettings, Headers, package_defaults};
 use aec_eval::describe::{EnvironmentFacts, describe, sampling};
-use aec_eval::evaluation::{Evaluation, EvaluationSetup, Lane};
+use aec_eval::evaluation::{Evaluation, EvaluationSetup, Executor};
 use aec_eval::event::EvalEvent;
 use aec_eval::find::{FoundPackage, find};
 use aec_eval::native::{LazyJudge, NativeEnvironment, NativeSetup, PackageSource};
-use aec_eval::native_lane::NativeLane;
-use aec_eval::python_lane::PythonLane;
+use aec_eval::native_executor::NativeExecutor;
+use aec_eval::python_executor::PythonExecutor;
 use aec_eval::results::directory;
 use aec_eval::results::payers::Payers;
 use aec_eval::worker::{self, EnvironmentRequest, WorkerCount, WorkerPool, discover::discover};
@@ -26,7 +26,7 @@ use aec_model::endpoint::{Endpoint, Provider};
 use aec_model::gateway::{Gateway, Grant};
 use aec_model::meter::{Account, Budget};
 use aec_model::routing::Target;
-use aec_package::lane::HarnessMode;
+use aec_package::interaction::HarnessMode;
 use aec_package::{Audience, PackageName, PackageSpec, assemble};
 use aec_sandbox::python;
 use aec_task::catalogue::Catalogue;
@@ -46,7 +46,7 @@ use crate::failure::Failure;
 const ALL_AT_ONCE: u64 = 65_535;
 
 /// An evaluation whose environment was found, before any model is asked.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedEvaluation {
     pub(crate) settings: EvalSettings,
     source: Source,
     package: Option<FoundPackage>,
@@ -67,7 +67,7 @@ pub(crate) fn prepare(
     project: &Project,
     runtime: &Runtime,
     mut options: EvalOptions,
-) -> Result<(Prepared, Vec<Problem>), Failure> {
+) -> Result<(PreparedEvaluation, Vec<Problem>), Failure> {
     let mut problems = Vec::new();
     if options.ledger.is_some() || options.save_to_hf_hub.is_on() {
         // What goes elsewhere goes there from the disk.
@@ -83,7 +83,7 @@ pub(crate) fn prepare(
         let settings = options.resolve()?;
         let (source, noticed) = selected(project, &arguments.tasks, None)?;
         problems.extend(noticed);
-        return Ok((Prepared { settings, source, package: None }, problems));
+        return Ok((PreparedEvaluation { settings, source, package: None }, problems));
     }
     let settings = options.clone().resolve()?;
     if let Some(header) = settings.said.headers_from_state.iter().flat_map(Headers::keys).next() {
@@ -101,7 +101,7 @@ pub(crate) fn prepare(
         let settings = options.resolve()?;
         let (source, noticed) = selected(project, &arguments.tasks, Some(&settings.env_id))?;
         problems.extend(noticed);
-        return Ok((Prepared { settings, source, package: None }, problems));
+        return Ok((PreparedEvaluation { settings, source, package: None }, problems));
     }
     let native = |package: &Option<FoundPackage>| {
         let tasks = package.as_ref().and_then(|package| package.tasks.clone());
@@ -143,7 +143,7 @@ pub(crate) fn prepare(
     if let Some(package) = &mut package {
         options = options.over(defaults(package, &mut problems));
     }
-    Ok((Prepared { settings: options.resolve()?, source, package }, problems))
+    Ok((PreparedEvaluation { settings: options.resolve()?, source, package }, problems))
 }
 
 /// What a package says about its own evaluation.
@@ -229,33 +229,33 @@ fn selected(
 }
 
 /// What all evaluations of a run share.
-pub(crate) struct Desk<'a> {
+pub(crate) struct EvaluationOpener<'a> {
     pub(crate) context: &'a Context,
     pub(crate) arguments: &'a EvalRunArguments,
     pub(crate) opened: &'a Models,
     pub(crate) runtime: &'a Runtime,
     pub(crate) judge: LazyJudge,
     pub(crate) scratch: &'a Path,
-    pub(crate) gateway: Door,
+    pub(crate) gateway: EnvironmentGateway,
 }
 
 /// The gateway for requests that environments in Python make themselves.
 #[derive(Default)]
-pub(crate) struct Door {
+pub(crate) struct EnvironmentGateway {
     gateway: Gateway,
     address: Option<std::net::SocketAddr>,
 }
 
-impl Desk<'_> {
+impl EvaluationOpener<'_> {
     /// Loads the environment of an evaluation and opens its results.
     pub(crate) fn open(
         &mut self,
         number: usize,
-        prepared: Prepared,
+        prepared: PreparedEvaluation,
         name: &str,
         progress: &EvalProgress,
     ) -> Result<Evaluation, Failure> {
-        let Prepared { settings, source, package } = prepared;
+        let PreparedEvaluation { settings, source, package } = prepared;
         let client = &self.opened.client;
         let model = client.model(name, None).map_err(Problem::from)?;
         let endpoints = match client.routes().resolve(name, None) {
@@ -323,7 +323,7 @@ impl Desk<'_> {
         split: &'static str,
         model: &Model,
         payers: &Payers,
-    ) -> Result<(Lane, EnvironmentFacts), Failure> {
+    ) -> Result<(Executor, EnvironmentFacts), Failure> {
         let columns: Vec<Arc<str>> = settings.state_columns.iter().map(|name| name.as_str().into()).collect();
         let environment = NativeEnvironment::load(NativeSetup {
             source,
@@ -343,7 +343,7 @@ impl Desk<'_> {
             refuse_held_out(&environment)?;
         }
         let facts = EnvironmentFacts::native(&environment);
-        let lane = NativeLane {
+        let lane = NativeExecutor {
             label: settings.display_name(),
             environment,
             model: model.clone(),
@@ -352,7 +352,7 @@ impl Desk<'_> {
             payers: payers.clone(),
             columns,
         };
-        Ok((Lane::Native(Arc::new(lane)), facts))
+        Ok((Executor::Native(Arc::new(lane)), facts))
     }
 
     fn python(
@@ -363,7 +363,7 @@ impl Desk<'_> {
         logs: PathBuf,
         model: &Model,
         payers: &Payers,
-    ) -> Result<(Lane, EnvironmentFacts), Failure> {
+    ) -> Result<(Executor, EnvironmentFacts), Failure> {
         sampling(&settings.sampling_args)?;
         let token = self.gateway.admit(
             self.runtime,
@@ -392,7 +392,7 @@ impl Desk<'_> {
             return Err(problem.into());
         }
         let facts = EnvironmentFacts::python(pool.loaded());
-        let lane = PythonLane {
+        let lane = PythonExecutor {
             label: settings.display_name(),
             model: model.clone(),
             model_name: model.name().to_owned(),
@@ -401,7 +401,7 @@ impl Desk<'_> {
             independent: settings.said.independent_scoring.is_on(),
             pool,
         };
-        Ok((Lane::Python(Arc::new(lane)), facts))
+        Ok((Executor::Python(Arc::new(lane)), facts))
     }
 }
 
@@ -415,7 +415,7 @@ fn refuse_held_out(environment: &NativeEnvironment) -> Result<(), Failure> {
     })
 }
 
-impl Door {
+impl EnvironmentGateway {
     /// Lets an environment call the models of this run, on the account of its evaluation.
     fn admit(
         &mut self,

@@ -19,6 +19,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench eval install aec-voltage-drop")]
 pub(crate) struct EvalInstallArguments {
     /// Environments: names below the directories of environments, directories, or what pip takes
     #[arg(value_name = "ENV", required = true)]

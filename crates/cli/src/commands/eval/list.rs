@@ -15,6 +15,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench eval list\n  \
+                        aec-bench eval list --env aec-cables --limit 5")]
 pub(crate) struct EvalListArguments {
     /// Directories to look in [default: the environments and outputs of this project]
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -12,6 +12,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench eval push 1a2b3c4d\n  \
+                        aec-bench eval push 1a2b3c4d --hf-hub-dataset-name acme/aec-cables --public")]
 pub(crate) struct EvalPushArguments {
     /// Directory of the evaluation, or its id
     #[arg(value_name = "RUN")]

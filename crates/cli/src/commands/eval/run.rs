@@ -25,17 +25,22 @@ use tokio::runtime::Runtime;
 use crate::arguments::SandboxArgument;
 use crate::commands::eval::EvalTaskArguments;
 use crate::commands::eval::after::After;
-use crate::commands::eval::environment::{Desk, Door, Prepared, prepare};
+use crate::commands::eval::environment::{EnvironmentGateway, EvaluationOpener, PreparedEvaluation, prepare};
 use crate::commands::models::{self, EndpointsArgument, Models, TapeArguments};
 use crate::commands::verify::judge_later;
 use crate::context::Context;
 use crate::eval_progress::{EvalProgress, Shown, summary_text};
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
+use crate::progress::events::{EventLog, EventsArguments};
 use crate::signals::Signals;
 
 /// How examples are chosen, asked and judged.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench eval run configs/eval/cables.toml\n  \
+                        aec-bench eval run aec-voltage-drop -m offline/scripted:careful.yaml -r 4 -s\n  \
+                        aec-bench eval run --task electrical -m offline/echo -n 3 -r 1 --ledger echo")]
 pub(crate) struct EvalRunArguments {
     /// Environment, dataset NAME@VERSION, directory of a package, or a TOML file of evaluations; none with --task and
     /// its like
@@ -57,6 +62,8 @@ pub(crate) struct EvalRunArguments {
     pub(crate) rerun_errors: bool,
     #[command(flatten)]
     pub(crate) tasks: EvalTaskArguments,
+    #[command(flatten)]
+    pub(crate) events: EventsArguments,
     #[command(flatten)]
     pub(crate) tape: TapeArguments,
     #[command(flatten)]
@@ -114,21 +121,22 @@ pub(crate) fn run(context: &Context, arguments: &EvalRunArguments) -> Result<Out
         plain: prepared.iter().any(|one| one.settings.said.disable_tui.is_on()),
         verbose: prepared.iter().any(|one| one.settings.said.verbose.is_on()),
     };
-    let mut progress = EvalProgress::new(context, shown, control.clone())?;
+    let events = EventLog::open(context, &arguments.events, "eval run")?;
+    let mut progress = EvalProgress::new(context, shown, events, control.clone())?;
     let heart = start_heart(&project, &runtime, &prepared, &progress)?;
     let scratch = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
-    let mut desk = Desk {
+    let mut opener = EvaluationOpener {
         context,
         arguments,
         opened: &opened,
         runtime: &runtime,
         judge: judge_later(context, &arguments.sandbox),
         scratch: scratch.path(),
-        gateway: Door::default(),
+        gateway: EnvironmentGateway::default(),
     };
     let mut evaluations = Vec::with_capacity(prepared.len());
     for (number, (one, name)) in prepared.into_iter().zip(&names).enumerate() {
-        let evaluation = desk.open(number, one, name, &progress)?;
+        let evaluation = opener.open(number, one, name, &progress)?;
         problems.extend(evaluation.notes.iter().cloned());
         evaluations.push(evaluation);
     }
@@ -176,7 +184,7 @@ fn limit(opened: &Models, settings: Budget, said: &Caps, evaluations: &[Evaluati
 fn start_heart(
     project: &Project,
     runtime: &Runtime,
-    prepared: &[Prepared],
+    prepared: &[PreparedEvaluation],
     progress: &EvalProgress,
 ) -> Result<Option<Heartbeat>, Failure> {
     let Some(url) = prepared.iter().find_map(|one| one.settings.said.heartbeat_url.as_deref()) else {
@@ -275,7 +283,7 @@ fn open_models(
     context: &Context,
     arguments: &EvalRunArguments,
     project: &Project,
-    prepared: &[Prepared],
+    prepared: &[PreparedEvaluation],
 ) -> Result<(Models, Vec<String>), Failure> {
     let name = |settings: &EvalSettings| match &settings.model {
         ModelChoice::Model(name) | ModelChoice::Endpoint(name) => name.clone(),

@@ -21,6 +21,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench eval show 1a2b3c4d\n  \
+                        aec-bench eval show 1a2b3c4d --rollouts 2")]
 pub(crate) struct EvalShowArguments {
     /// Directory of the evaluation, or its id
     #[arg(value_name = "RUN")]

@@ -227,7 +227,7 @@ pub(crate) fn find_template(opened: &Opened) -> Result<Option<Template>, Failure
 }
 
 /// What a run needs beside its log.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedEvolution {
     pub(crate) models: Models,
     pub(crate) supply: Supply,
     pub(crate) plan: Plan,
@@ -244,7 +244,7 @@ pub(crate) fn check(
     template: Option<Template>,
     arguments: &CarryArguments,
     fewest: usize,
-) -> Result<Prepared, Failure> {
+) -> Result<PreparedEvolution, Failure> {
     let tasks = RunTasks { template, division: None, run: "check", directory: PathBuf::new() };
     let prepared = prepare(context, opened, arguments, tasks)?;
     enough_for_tests(&prepared.supply, &opened.settings, fewest)?;
@@ -290,7 +290,7 @@ pub(crate) fn prepare(
     opened: &Opened,
     arguments: &CarryArguments,
     tasks: RunTasks<'_>,
-) -> Result<Prepared, Failure> {
+) -> Result<PreparedEvolution, Failure> {
     let RunTasks { template, division, run, directory } = tasks;
     let Opened { project, settings, kind, baseline, .. } = opened;
     let experiment = Name::nearest(&format!("{}-{run}", kind.name()));
@@ -346,7 +346,7 @@ pub(crate) fn prepare(
     let mut others = RunDirectory::of_both_kinds(&feedback(project))?;
     others.retain(|other| other.kind != opened.kind || other.run.as_str() != run);
     supply.compare_with(&others);
-    Ok(Prepared { models, supply, plan, frame, judge, terms })
+    Ok(PreparedEvolution { models, supply, plan, frame, judge, terms })
 }
 
 #[derive(Serialize)]

@@ -29,7 +29,7 @@ use aec_run::session::{Beginning, Past};
 use aec_run::terms::{Caps, Terms};
 use serde::Serialize;
 
-use crate::commands::evolve::begin::{Opened, Prepared, RunTasks, prepare};
+use crate::commands::evolve::begin::{Opened, PreparedEvolution, RunTasks, prepare};
 use crate::commands::evolve::words::view_text;
 use crate::commands::evolve::{CarryArguments, short};
 use crate::commands::models::{self, Models};
@@ -39,6 +39,7 @@ use crate::context::Context;
 use crate::evolve_progress::EvolveProgress;
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
+use crate::progress::events::EventLog;
 use crate::signals::Signals;
 
 /// How often wishes of others are looked for.
@@ -81,7 +82,7 @@ pub(crate) fn carry_out(
         directory: directory.tasks(),
     };
     let prepared = prepare(context, &opened, arguments, tasks)?;
-    let Prepared { models, supply, plan, frame, judge, terms } = prepared;
+    let PreparedEvolution { models, supply, plan, frame, judge, terms } = prepared;
     let Opened { project, workspace, held, mut settings, kind, .. } = opened;
     settings.concurrency = terms.concurrency.unwrap_or(settings.concurrency);
     let workspace_shown = project.shown(workspace.path()).to_owned();
@@ -110,7 +111,11 @@ pub(crate) fn carry_out(
     let taken_before = Taken { cost_usd: past.spent.money.dollars(), tokens: past.spent.tokens };
     let spent_before = taken_before.cost_usd + told.state.voices.usd;
     let control = Control::default();
-    let mut progress = EvolveProgress::new(context)?;
+    let command = match kind {
+        Kind::Evolution => "evolve",
+        Kind::Swarm => "swarm",
+    };
+    let mut progress = EvolveProgress::new(context, EventLog::open(context, &arguments.events, command)?)?;
     let shared = shared_with(
         context,
         &project,

@@ -18,6 +18,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve diff workspaces/cables evolve-cables-1-1\n  \
+                        aec-bench evolve diff workspaces/cables evolve-cables-1-0 evolve-cables-1-1")]
 pub(crate) struct EvolveDiffArguments {
     /// The workspace
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]

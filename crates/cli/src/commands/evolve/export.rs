@@ -17,7 +17,12 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("target").args(["output", "prompt"]).required(true).multiple(true)))]
+#[command(
+    group(ArgGroup::new("target").args(["output", "prompt"]).required(true).multiple(true)),
+    after_help = "Examples:\n  \
+                  aec-bench evolve export workspaces/cables --prompt prompts/cables.md\n  \
+                  aec-bench evolve export workspaces/cables evolve-cables-1-1 --output best"
+)]
 pub(crate) struct EvolveExportArguments {
     /// The workspace
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]

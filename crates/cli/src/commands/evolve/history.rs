@@ -19,6 +19,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve history\n  \
+                        aec-bench evolve history workspaces/cables")]
 pub(crate) struct EvolveHistoryArguments {
     /// A workspace; all runs are listed when absent
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]

@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve init workspaces/beams\n  \
+                        aec-bench evolve init workspaces/pipes --harness direct --name pipes-v2")]
 pub(crate) struct EvolveInitArguments {
     /// Directory of the workspace; it must be empty or absent
     #[arg(value_hint = ValueHint::DirPath)]

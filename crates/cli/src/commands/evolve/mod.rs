@@ -46,6 +46,7 @@ use crate::commands::models::{EndpointsArgument, TapeArguments};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::progress::events::EventsArguments;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvolveCommand {
@@ -81,6 +82,8 @@ pub(crate) struct CarryArguments {
     /// Trials at once, instead of what the file says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) concurrency: Option<u32>,
+    #[command(flatten)]
+    pub(crate) events: EventsArguments,
     #[command(flatten)]
     pub(crate) tape: TapeArguments,
     #[command(flatten)]

@@ -17,6 +17,9 @@ use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve report cables-1\n  \
+                        aec-bench evolve report cables-1 --diffs --html evolution.html")]
 pub(crate) struct EvolveReportArguments {
     /// The run, of an evolution or a swarm, or a beginning of its id that fits only one
     #[arg(value_name = "RUN")]

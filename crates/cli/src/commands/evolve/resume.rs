@@ -23,6 +23,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve resume cables-2 --max-total-tokens 500000")]
 pub(crate) struct EvolveResumeArguments {
     /// The run, or a beginning of its id that fits only one
     #[arg(value_name = "RUN")]

@@ -13,6 +13,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve rollback workspaces/cables evolve-cables-1-0")]
 pub(crate) struct EvolveRollbackArguments {
     /// The workspace
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]

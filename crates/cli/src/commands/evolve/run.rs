@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve run --config evolution.yaml --dry-run\n  \
+                        aec-bench evolve run --config evolution.yaml --max-cost 10")]
 pub(crate) struct EvolveRunArguments {
     /// The evolution file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -14,6 +14,9 @@ use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve show workspaces/cables\n  \
+                        aec-bench evolve show workspaces/cables evolve-cables-1-0")]
 pub(crate) struct EvolveShowArguments {
     /// The workspace
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]

@@ -16,6 +16,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench evolve stop cables-1\n  \
+                        aec-bench evolve stop cables-1 --force")]
 pub(crate) struct EvolveStopArguments {
     /// The run, or a beginning of its id that fits only one
     #[arg(value_name = "RUN")]

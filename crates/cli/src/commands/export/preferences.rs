@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench export preferences -e pilot --output pairs.jsonl\n  \
+                        aec-bench export preferences -e pilot --min-gap 0.3 --max-pairs 8 -o more.jsonl")]
 pub(crate) struct ExportPreferencesArguments {
     #[command(flatten)]
     pub(crate) data: TrainingDataArguments,

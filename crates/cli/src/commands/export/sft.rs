@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench export sft -e pilot --output sft.jsonl\n  \
+                        aec-bench export sft -e pilot --agent careful --min-reward 0.9 -o best.jsonl")]
 pub(crate) struct ExportSftArguments {
     #[command(flatten)]
     pub(crate) data: TrainingDataArguments,

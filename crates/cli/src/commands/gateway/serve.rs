@@ -24,6 +24,9 @@ use crate::output::Outcome;
 use crate::signals::Signals;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench gateway serve --model gpt-4.1-mini --max-cost 5\n  \
+                        aec-bench gateway serve --model gpt-4.1-mini --tokens 4 --token-max-cost 1 --json")]
 pub(crate) struct GatewayServeArguments {
     /// Models or endpoint ids that may be called
     #[arg(long, short, value_name = "MODEL", required = true)]

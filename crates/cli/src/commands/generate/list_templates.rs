@@ -18,6 +18,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench generate list-templates\n  \
+                        aec-bench generate list-templates --discipline civil --filter category=drainage")]
 pub(crate) struct ListTemplatesArguments {
     /// Only this discipline
     #[arg(long, value_name = "NAME")]
@@ -59,7 +62,8 @@ pub(crate) fn list(context: &Context, arguments: &ListTemplatesArguments) -> Res
         if rows.is_empty() {
             return String::new();
         }
-        let mut table = Table::new(["TEMPLATE", "CATEGORY", "TIERS", "TOOL MODE", "ABOUT"]);
+        let header = ["TEMPLATE", "CATEGORY", "TIERS", "TOOL MODE", "ABOUT"];
+        let mut table = Table::new(header).spare(["TOOL MODE", "CATEGORY"]);
         for row in &rows {
             table.row([
                 format!("{}/{}", row.discipline, row.name),

@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench generate replay tasks/generated/cables/generation-manifest.json")]
 pub(crate) struct ReplayArguments {
     /// generation-manifest.json
     #[arg(value_hint = ValueHint::FilePath)]

@@ -24,6 +24,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench generate suite --dry-run\n  \
+                        aec-bench generate suite --config suite.toml --seed 7")]
 pub(crate) struct GenerateSuiteArguments {
     /// The suite's file
     #[arg(long, short, value_name = "FILE", default_value = "suite.toml", value_hint = ValueHint::FilePath)]

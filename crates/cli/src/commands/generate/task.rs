@@ -28,6 +28,10 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench generate task voltage-drop --instances 3\n  \
+                        aec-bench generate task voltage-drop --instances 20 --difficulty hard --dry-run\n  \
+                        aec-bench generate task rational-method --visibility holdout --output holdout")]
 pub(crate) struct GenerateTaskArguments {
     /// Template by name, such as voltage-drop or electrical/voltage-drop
     #[arg(required_unless_present = "template", conflicts_with = "template")]

@@ -19,6 +19,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench generate validate-template templates/culvert-flow\n  \
+                        aec-bench generate validate-template voltage-drop")]
 pub(crate) struct ValidateTemplateArguments {
     /// Directories of templates, or names of known ones
     #[arg(value_name = "DIR|NAME", value_hint = ValueHint::DirPath, required_unless_present = "all")]

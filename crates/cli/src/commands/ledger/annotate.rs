@@ -17,6 +17,10 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench ledger annotate reference/ --judgment pass --reviewer mia\n  \
+                        aec-bench ledger annotate reference/ --judgment fail --category units\n  \
+                        aec-bench ledger annotate reference/ --list")]
 pub(crate) struct LedgerAnnotateArguments {
     /// The record: TRIAL or EXPERIMENT/TRIAL or a beginning that fits only one; TRIAL.2 is the second attempt
     #[arg(value_name = "TRIAL")]

@@ -20,6 +20,9 @@ use crate::failure::Failure;
 use crate::output::{self, Outcome};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench ledger export --output trials.csv\n  \
+                        aec-bench ledger export -e pilot --latest-attempts --output pilot.parquet")]
 pub(crate) struct LedgerExportArguments {
     /// File to write; `-` is stdout, for jsonl and csv
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]

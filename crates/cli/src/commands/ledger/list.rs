@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aec_base::label::{self, Labels};
 use aec_ledger::index::{Attempts, Row, Totals};
 use clap::Args;
 use serde::Serialize;
@@ -11,9 +12,13 @@ use crate::commands::ledger::{RecordFilterArguments, ask_filtered, number, open,
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench ledger list --experiment-id pilot\n  \
+                        aec-bench ledger list --agent hasty --outcome scored --limit 10\n  \
+                        aec-bench ledger list --filter difficulty=easy --json")]
 pub(crate) struct LedgerListArguments {
     #[command(flatten)]
     pub(crate) filter: RecordFilterArguments,
@@ -23,6 +28,8 @@ pub(crate) struct LedgerListArguments {
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }
@@ -35,7 +42,11 @@ struct Data {
     records: Vec<Row>,
 }
 
+const COLUMNS: [&str; 9] =
+    ["RECORD", "TASK", "AGENT", "MODEL", "OUTCOME", "REWARD", "USD", "SECONDS", "BEGAN"];
+
 pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result<Outcome, Failure> {
+    arguments.table.check(&COLUMNS)?;
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let attempts = if arguments.all_attempts { Attempts::All } else { Attempts::Latest };
     let mut filter = arguments.filter.filter(&ledger, attempts)?;
@@ -45,7 +56,7 @@ pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result
     })?;
     let data = Data { ledger: ledger.root().to_path_buf(), totals, records };
     let noun = if arguments.all_attempts { "attempt" } else { "trial" };
-    let mut outcome = Outcome::new(context.format, &data, || list_text(&data, noun))?;
+    let mut outcome = Outcome::new(context.format, &data, || list_text(&data, noun, &arguments.table))?;
     if data.totals.count == 0 {
         let place = project.shown(&data.ledger).display();
         outcome = outcome.remark(format!("No records in {place} that these filters take."));
@@ -56,12 +67,12 @@ pub(crate) fn list(context: &Context, arguments: &LedgerListArguments) -> Result
     Ok(outcome.problems(problems))
 }
 
-fn list_text(data: &Data, noun: &str) -> String {
+fn list_text(data: &Data, noun: &str, shown: &TableArguments) -> String {
     if data.totals.count == 0 {
         return String::new();
     }
-    let mut table =
-        Table::new(["RECORD", "TASK", "AGENT", "MODEL", "OUTCOME", "REWARD", "USD", "SECONDS", "BEGAN"]);
+    let spare = ["BEGAN", "SECONDS", "USD", "MODEL"];
+    let mut table = Table::new(COLUMNS).shown(shown).spare(spare);
     for row in &data.records {
         table.row([
             row.file().id(),
@@ -75,5 +86,10 @@ fn list_text(data: &Data, noun: &str) -> String {
             row.timestamp.to_string(),
         ]);
     }
+    let labels = Labels::of(data.records.iter().map(|row| row.task_id.as_str()));
+    table.shorten("TASK", data.records.iter().map(|row| labels.get(&row.task_id)));
+    let ids: Vec<String> = data.records.iter().map(|row| row.file().id()).collect();
+    let trials = ids.iter().map(|id| id.split_once('/').map_or(id.as_str(), |(_, trial)| trial));
+    table.shorten("RECORD", label::short(&trials.collect::<Vec<_>>()));
     format!("{}\n{}\n", table.render(), totals_text(&data.totals, noun))
 }

@@ -14,6 +14,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench ledger reindex")]
 pub(crate) struct LedgerReindexArguments {
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,

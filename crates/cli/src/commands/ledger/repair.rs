@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench ledger repair --dry-run\n  \
+                        aec-bench ledger repair --experiment-id pilot")]
 pub(crate) struct LedgerRepairArguments {
     /// Only this experiment
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]

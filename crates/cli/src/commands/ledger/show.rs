@@ -23,6 +23,8 @@ use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench ledger show reference/")]
 pub(crate) struct LedgerShowArguments {
     /// The record: TRIAL or EXPERIMENT/TRIAL or a beginning that fits only one; TRIAL.2 is the second attempt
     #[arg(value_name = "ID")]

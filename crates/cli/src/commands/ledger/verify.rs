@@ -14,6 +14,9 @@ use crate::failure::Failure;
 use crate::output::{Outcome, problem_text};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench ledger verify\n  \
+                        aec-bench ledger verify --experiment-id pilot --quick")]
 pub(crate) struct LedgerVerifyArguments {
     /// Only this experiment
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]

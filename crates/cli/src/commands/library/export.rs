@@ -18,6 +18,9 @@ use crate::failure::Failure;
 use crate::output::{Format, Outcome};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench library export --pretty\n  \
+                        aec-bench library export --output library.json")]
 pub(crate) struct LibraryExportArguments {
     /// File to write; stdout when absent
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -21,6 +21,10 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench models check --no-call\n  \
+                        aec-bench models check gpt-4.1-mini qwen3-235b-i --no-call\n  \
+                        aec-bench models check offline/echo")]
 pub(crate) struct ModelsCheckArguments {
     /// Models or endpoint ids; every endpoint of the project when absent
     #[arg(value_name = "MODEL")]

@@ -16,6 +16,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench prime doctor\n  \
+                        aec-bench prime doctor --check-inference")]
 pub(crate) struct PrimeDoctorArguments {
     /// Also ask for the list of models
     #[arg(long)]

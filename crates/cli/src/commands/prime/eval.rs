@@ -21,6 +21,9 @@ use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench prime eval --remote-env acme/cables --hosted -m Qwen/Qwen3.5-4B --watch\n  \
+                        aec-bench prime eval --remote-env acme/cables --hosted -m Qwen/Qwen3.5-4B -n 20")]
 pub(crate) struct PrimeEvalArguments {
     /// The published environment, as owner/name
     #[arg(long, value_name = "OWNER/NAME")]

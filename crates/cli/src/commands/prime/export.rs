@@ -8,7 +8,7 @@ use aec_base::project::Project;
 use aec_base::settings::Setting;
 use aec_base::text::{count, printable};
 use aec_eval::native::PackageSource;
-use aec_package::lane::HarnessMode;
+use aec_package::interaction::HarnessMode;
 use aec_package::manifest::{PackageManifest, PackagedSide};
 use aec_package::select::{Ask, select};
 use aec_package::{Audience, PackageName, PackageSpec, WriteError, Written, assemble, write};
@@ -29,6 +29,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench prime export --name aec-electrical-v1 --dataset electrical-v1@1.0.0\n  \
+                        aec-bench prime export --name aec-pump-house --task electrical/voltage-drop")]
 pub(crate) struct PrimeExportArguments {
     #[command(flatten)]
     pub(crate) package: PackageArguments,

@@ -51,6 +51,8 @@ pub(crate) enum PrimeCommand {
     /// Run a hosted evaluation of a published environment
     Eval(Box<PrimeEvalArguments>),
     /// List the adapters of hosted training runs, and which of them answer
+    #[command(after_help = "Examples:\n  \
+                            aec-bench prime adapters")]
     Adapters,
     /// Write the configuration of a training run
     TrainConfig(Box<PrimeTrainConfigArguments>),

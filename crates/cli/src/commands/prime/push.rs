@@ -12,6 +12,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench prime push --name cables --dataset electrical-v1@1.0.0 --owner acme")]
 pub(crate) struct PrimePushArguments {
     #[command(flatten)]
     pub(crate) package: PackageArguments,

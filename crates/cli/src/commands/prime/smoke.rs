@@ -35,6 +35,8 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench prime smoke --name aec-voltage-drop --task electrical/voltage-drop")]
 pub(crate) struct PrimeSmokeArguments {
     #[command(flatten)]
     pub(crate) package: PackageArguments,

@@ -19,6 +19,8 @@ use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench prime train rl.toml --yes --watch")]
 pub(crate) struct PrimeTrainArguments {
     /// The configuration
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

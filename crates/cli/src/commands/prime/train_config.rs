@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench prime train-config --environment acme/cables --target prime-rl -o rl.toml")]
 pub(crate) struct PrimeTrainConfigArguments {
     /// The published environment, as owner/name
     #[arg(long, value_name = "OWNER/NAME")]

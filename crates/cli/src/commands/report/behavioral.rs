@@ -29,6 +29,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench report behavioral -e pilot\n  \
+                        aec-bench report behavioral -e pilot --agent careful --output behaviour.json")]
 pub(crate) struct ReportBehavioralArguments {
     #[command(flatten)]
     pub(crate) chosen: ChosenTrials,

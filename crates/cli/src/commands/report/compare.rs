@@ -17,6 +17,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench report compare pilot/hasty pilot/careful\n  \
+                        aec-bench report compare pilot/hasty pilot/careful --difficulty easy --detect 0.1")]
 pub(crate) struct ReportCompareArguments {
     /// The run to compare with: EXPERIMENT, or EXPERIMENT/AGENT where it has several
     #[arg(value_name = "BASE")]

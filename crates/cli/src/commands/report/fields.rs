@@ -13,6 +13,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench report fields -e pilot\n  \
+                        aec-bench report fields -e pilot --agent hasty --show-text")]
 pub(crate) struct ReportFieldsArguments {
     #[command(flatten)]
     pub(crate) chosen: ChosenTrials,

@@ -11,9 +11,12 @@ use crate::commands::report::{ReportFilterArguments, Source, UnitArgument, dolla
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench report leaderboard\n  \
+                        aec-bench report leaderboard -e pilot -e reference --difficulty easy")]
 pub(crate) struct ReportLeaderboardArguments {
     /// Only this experiment; several are taken together [default: all]
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]
@@ -29,12 +32,29 @@ pub(crate) struct ReportLeaderboardArguments {
     /// Take different revisions of a task for the same task
     #[arg(long)]
     pub(crate) mix_revisions: bool,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
 }
+
+const COLUMNS: [&str; 11] = [
+    "RANK",
+    "AGENT",
+    "HARNESS",
+    "MODEL",
+    "MEAN",
+    "95 % INTERVAL",
+    "SOLVED",
+    "WORST",
+    "TASKS",
+    "USD",
+    "USD/SOLVED",
+];
 
 pub(crate) fn leaderboard(
     context: &Context,
     arguments: &ReportLeaderboardArguments,
 ) -> Result<Outcome, Failure> {
+    arguments.table.check(&COLUMNS)?;
     let mut source = Source::open(context, &arguments.experiments, &arguments.filter)?;
     source
         .filter
@@ -57,23 +77,12 @@ pub(crate) fn leaderboard(
         selection.merge_revisions();
     }
     let board = rank(&selection, Unit::from(arguments.unit));
-    Ok(Outcome::new(context.format, &board, || board_text(&board))?.problems(problems))
+    Ok(Outcome::new(context.format, &board, || board_text(&board, &arguments.table))?.problems(problems))
 }
 
-fn board_text(board: &Leaderboard) -> String {
-    let mut table = Table::new([
-        "RANK",
-        "AGENT",
-        "HARNESS",
-        "MODEL",
-        "MEAN",
-        "95 % INTERVAL",
-        "SOLVED",
-        "WORST",
-        "TASKS",
-        "USD",
-        "USD/SOLVED",
-    ]);
+fn board_text(board: &Leaderboard, shown: &TableArguments) -> String {
+    let spare = ["USD/SOLVED", "TASKS", "WORST", "HARNESS", "USD"];
+    let mut table = Table::new(COLUMNS).shown(shown).spare(spare);
     for row in &board.rows {
         let rank = match (row.rank, row.ranks) {
             (Some(rank), Some((best, worst))) if best != worst => format!("{rank} ({best}-{worst})"),

@@ -11,6 +11,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench report summary\n  \
+                        aec-bench report summary -e pilot")]
 pub(crate) struct ReportSummaryArguments {
     /// The experiment; several are taken together [default: all]
     #[arg(long = "experiment-id", short = 'e', visible_alias = "experiment", value_name = "EXP")]

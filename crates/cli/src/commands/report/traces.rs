@@ -15,6 +15,9 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench report traces -e pilot\n  \
+                        aec-bench report traces -e pilot --agent hasty --show-text --output traces.json")]
 pub(crate) struct ReportTracesArguments {
     #[command(flatten)]
     pub(crate) chosen: ChosenTrials,

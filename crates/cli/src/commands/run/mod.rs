@@ -49,7 +49,8 @@ use crate::commands::{containers, harbor, modal, models};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Outcome;
-use crate::progress::painter::{Mode, Painter};
+use crate::progress::events::{EventLog, EventsArguments};
+use crate::progress::painter::{Display, Mode, Painter};
 use crate::progress::{RunShow, summary_text};
 use crate::signals::Signals;
 
@@ -188,6 +189,10 @@ const PLANNING: [&str; 25] = [
 ];
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench run --config experiment.yaml\n  \
+                        aec-bench run electrical --model gpt-4.1-mini -n 3 --max-cost 2 --dry-run\n  \
+                        aec-bench run --resume pilot")]
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) plan: PlanArguments,
@@ -215,6 +220,8 @@ pub(crate) struct RunArguments {
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) tui: bool,
     #[command(flatten)]
+    pub(crate) events: EventsArguments,
+    #[command(flatten)]
     pub(crate) tape: TapeArguments,
     #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
@@ -226,7 +233,7 @@ pub(crate) struct RunArguments {
 }
 
 /// What a run is made from, wherever its plan comes from.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRun {
     pub(crate) project: Project,
     pub(crate) plan: Plan,
     pub(crate) tasks: Vec<Task>,
@@ -265,10 +272,15 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         prepared.problems.extend(worker.problems());
     }
     if arguments.engine.engine != EngineChoice::Local {
+        if arguments.events.events.is_some() {
+            let problem =
+                Problem::error("--events tells of trials on this machine, and these run on a cluster");
+            return Err(Failure::usage(problem.fix("leave it out, and ask `runs status --json`")));
+        }
         return submit::submit(context, arguments, prepared, &trials, &rerun, &terms);
     }
     if arguments.dry_run {
-        let Prepared { project, plan, tasks, variables, problems } = &prepared;
+        let PreparedRun { project, plan, tasks, variables, problems } = &prepared;
         let cap = terms.caps.budget(models::experiment_budget(project)).money;
         let mut preview = Preview::new(context, project, plan, tasks, &trials, &rerun, cap)?;
         if plan.conditions.backend == Backend::Harbor {
@@ -282,10 +294,13 @@ pub(crate) fn run(context: &Context, arguments: &RunArguments) -> Result<Outcome
         let outcome = preview.outcome(context)?.problems(problems.clone());
         return Ok(variables_remark(outcome, variables));
     }
-    let mode = Mode::of(context, arguments.tui, false);
+    let display = Display {
+        mode: Mode::of(context, arguments.tui, false),
+        events: EventLog::open(context, &arguments.events, "run")?,
+    };
     let options = Options { terms, rerun, traces: false, cluster: worker.as_ref().map(Worker::options) };
     let how = How { tape: &arguments.tape, shard, extend: arguments.extend, worker: worker.as_ref() };
-    carry_out(context, prepared, trials, &how, options, mode)
+    carry_out(context, prepared, trials, &how, options, display)
 }
 
 /// How a run is begun.
@@ -299,14 +314,14 @@ struct How<'a> {
 }
 
 /// The plan: made from an experiment or flags, locked in a file, or under way in the ledger.
-fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Failure> {
+fn prepare(context: &Context, arguments: &RunArguments) -> Result<PreparedRun, Failure> {
     let roots = [
         (Setting::Ledger, arguments.ledger_root.ledger_root.as_deref(), "--ledger-root"),
         (Setting::Jobs, arguments.jobs_root.as_deref(), "--jobs-root"),
     ];
     if arguments.locked.is_none() && arguments.resume.is_none() {
         let Planned { project, made, variables } = planning::plan(context, &arguments.plan, &roots)?;
-        return Ok(Prepared {
+        return Ok(PreparedRun {
             project,
             plan: made.plan,
             tasks: made.tasks,
@@ -329,7 +344,7 @@ fn prepare(context: &Context, arguments: &RunArguments) -> Result<Prepared, Fail
     if plan.conditions.backend == Backend::Harbor {
         harbor::check(context, &project, &plan, &tasks)?;
     }
-    Ok(Prepared { project, plan, tasks, variables: Vec::new(), problems })
+    Ok(PreparedRun { project, plan, tasks, variables: Vec::new(), problems })
 }
 
 fn plan_under_way(ledger: &Ledger, id: &str) -> Result<Plan, Failure> {
@@ -375,7 +390,7 @@ fn begin(
     trials: &[PlannedTrial],
     how: &How<'_>,
     options: &Options,
-    mode: Mode,
+    display: Display,
 ) -> Result<Begun, Failure> {
     let How { tape, shard, extend, worker } = *how;
     let (terms, named) = (&options.terms, &options.rerun.trials);
@@ -405,7 +420,7 @@ fn begin(
         }
     };
     let control = Control::default();
-    let progress = RunShow::begin(mode, context.color, context.redactor(), control.clone())?;
+    let progress = RunShow::begin(display, context.color, context.redactor(), control.clone())?;
     let (client, meter) = (opened.client, opened.meter);
     let who = (judge, agents);
     let shared = Arc::new(shared_with(context, project, plan, (meter, account), who, control.clone()));
@@ -414,17 +429,17 @@ fn begin(
 
 fn carry_out(
     context: &Context,
-    prepared: Prepared,
+    prepared: PreparedRun,
     trials: Vec<PlannedTrial>,
     how: &How<'_>,
     options: Options,
-    mode: Mode,
+    display: Display,
 ) -> Result<Outcome, Failure> {
-    let Prepared { project, plan, variables, .. } = &prepared;
+    let PreparedRun { project, plan, variables, .. } = &prepared;
     let (plan_digest, variables) = (plan.digest, variables.clone());
     let jobs = project.shown(&project.settings.path(Setting::Jobs)).to_path_buf();
     let ledger = project.shown(&project.settings.path(Setting::Ledger)).to_path_buf();
-    let Performed { ended, session, problems } = perform(context, prepared, trials, how, options, mode)?;
+    let Performed { ended, session, problems } = perform(context, prepared, trials, how, options, display)?;
     let data = Data {
         plan: plan_digest,
         session,
@@ -453,18 +468,18 @@ struct Performed {
 
 fn perform(
     context: &Context,
-    prepared: Prepared,
+    prepared: PreparedRun,
     trials: Vec<PlannedTrial>,
     how: &How<'_>,
     mut options: Options,
-    mode: Mode,
+    display: Display,
 ) -> Result<Performed, Failure> {
-    let Prepared { project, plan, tasks, mut problems, .. } = prepared;
+    let PreparedRun { project, plan, tasks, mut problems, .. } = prepared;
     let harbor = match plan.conditions.backend {
         Backend::Harbor => Some(harbor::open(context, &project, &plan, &tasks, how.tape)?),
         Backend::Local | Backend::Docker | Backend::Modal => None,
     };
-    let begun = begin(context, &project, &plan, &trials, how, &options, mode)?;
+    let begun = begin(context, &project, &plan, &trials, how, &options, display)?;
     let Begun { runtime, signals, campaign, past, mut progress, shared, control, client, problems: noticed } =
         begun;
     problems.extend(noticed);
@@ -530,13 +545,14 @@ fn worker_exit(ended: &RunEnded) -> Exit {
 }
 
 /// Carries out a plan whose agents need no model, in the usual way.
-pub(crate) fn offline(context: &Context, prepared: Prepared) -> Result<(RunEnded, Vec<Problem>), Failure> {
+pub(crate) fn offline(context: &Context, prepared: PreparedRun) -> Result<(RunEnded, Vec<Problem>), Failure> {
     let trials = prepared.plan.trials();
     let terms = Terms { concurrency: Some(4), max_faults: Some(10), ..Terms::default() };
     let options = Options { terms, rerun: Rerun::default(), traces: false, cluster: None };
     let tape = TapeArguments::default();
     let how = How { tape: &tape, shard: None, extend: false, worker: None };
-    let Performed { ended, problems, .. } = perform(context, prepared, trials, &how, options, Mode::Quiet)?;
+    let Performed { ended, problems, .. } =
+        perform(context, prepared, trials, &how, options, Display::quiet())?;
     Ok((ended, problems))
 }
 

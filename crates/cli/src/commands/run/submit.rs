@@ -30,7 +30,7 @@ use crate::commands::models::TapeArguments;
 use crate::commands::plan::{Preview, variables_remark};
 use crate::commands::planning::VERSION;
 use crate::commands::run::wait::{self, Submission};
-use crate::commands::run::{EngineArguments, EngineChoice, Prepared, RunArguments};
+use crate::commands::run::{EngineArguments, EngineChoice, PreparedRun, RunArguments};
 use crate::commands::{modal, models};
 use crate::context::Context;
 use crate::failure::Failure;
@@ -129,12 +129,12 @@ fn resources(engine: &EngineArguments) -> Resources {
 pub(crate) fn submit(
     context: &Context,
     arguments: &RunArguments,
-    prepared: Prepared,
+    prepared: PreparedRun,
     trials: &[PlannedTrial],
     rerun: &Rerun,
     terms: &Terms,
 ) -> Result<Outcome, Failure> {
-    let Prepared { project, plan, tasks, variables, mut problems } = prepared;
+    let PreparedRun { project, plan, tasks, variables, mut problems } = prepared;
     if plan.conditions.backend == Backend::Harbor {
         let fix = "let Harbor spread the trials by its environment, or use another backend";
         return Err(usage("`--backend harbor` runs from one machine, not from workers of a cluster", fix));

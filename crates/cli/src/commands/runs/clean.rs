@@ -16,6 +16,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench runs clean --dry-run\n  \
+                        aec-bench runs clean")]
 pub(crate) struct RunsCleanArguments {
     /// Say what would be removed and remove nothing
     #[arg(long)]

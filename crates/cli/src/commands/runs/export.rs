@@ -24,6 +24,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench runs export pilot\n  \
+                        aec-bench runs export pilot --output signed.tar.zst --sign team.key")]
 pub(crate) struct RunsExportArguments {
     /// The experiment, or a beginning of its id that fits only one
     #[arg(value_name = "EXPERIMENT")]

@@ -19,6 +19,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench runs import pilot.tar.zst --dry-run\n  \
+                        aec-bench runs import pilot.tar.zst --expect-key team.key.pub")]
 pub(crate) struct RunsImportArguments {
     /// File that `runs export` wrote
     #[arg(value_name = "FILE.tar.zst", value_hint = ValueHint::FilePath)]

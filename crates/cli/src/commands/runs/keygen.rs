@@ -11,6 +11,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench runs keygen team.key")]
 pub(crate) struct RunsKeygenArguments {
     /// File for the private key; the public one goes to FILE.pub
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -10,16 +10,23 @@ use crate::commands::ledger::open;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench runs list\n  \
+                        aec-bench runs list --limit 5 --json")]
 pub(crate) struct RunsListArguments {
     /// At most this many, the latest first
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
     #[command(flatten)]
+    pub(crate) table: TableArguments,
+    #[command(flatten)]
     pub(crate) ledger_root: LedgerRootArgument,
 }
+
+const COLUMNS: [&str; 7] = ["EXPERIMENT", "STATE", "EXECUTED", "SCORED", "MEAN REWARD", "COST", "STARTED"];
 
 #[derive(Serialize)]
 struct ListData {
@@ -29,6 +36,7 @@ struct ListData {
 }
 
 pub(crate) fn list(context: &Context, arguments: &RunsListArguments) -> Result<Outcome, Failure> {
+    arguments.table.check(&COLUMNS)?;
     let (project, ledger) = open(context, &arguments.ledger_root)?;
     let jobs = project.settings.path(Setting::Jobs);
     let experiments = ledger.experiments()?;
@@ -47,16 +55,16 @@ pub(crate) fn list(context: &Context, arguments: &RunsListArguments) -> Result<O
     runs.sort_by_key(|status| std::cmp::Reverse(started(status)));
     runs.truncate(arguments.limit);
     let data = ListData { total: experiments.len(), runs };
-    let outcome = Outcome::new(context.format, &data, || list_text(&data))?.problems(problems);
+    let outcome =
+        Outcome::new(context.format, &data, || list_text(&data, &arguments.table))?.problems(problems);
     Ok(if data.total == 0 { outcome.remark("No runs yet. `aec-bench run` makes one.") } else { outcome })
 }
 
-fn list_text(data: &ListData) -> String {
+fn list_text(data: &ListData, shown: &TableArguments) -> String {
     if data.runs.is_empty() {
         return String::new();
     }
-    let mut table =
-        Table::new(["EXPERIMENT", "STATE", "EXECUTED", "SCORED", "MEAN REWARD", "COST", "STARTED"]);
+    let mut table = Table::new(COLUMNS).shown(shown).spare(["STARTED", "SCORED", "COST"]);
     for run in &data.runs {
         let planned =
             if run.state == State::Unplanned { "?".to_owned() } else { run.all.planned.to_string() };

@@ -20,6 +20,8 @@ use crate::output::Outcome;
 use crate::progress::tally_table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench runs merge pilot")]
 pub(crate) struct RunsMergeArguments {
     /// The experiment, or a beginning of its id that fits only one
     #[arg(value_name = "EXPERIMENT")]

@@ -18,6 +18,8 @@ use crate::output::{Outcome, STRONG};
 use crate::progress::tally_table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench runs status pilot")]
 pub(crate) struct RunsStatusArguments {
     /// The experiment, or a beginning of its id that fits only one
     #[arg(value_name = "EXPERIMENT")]

@@ -15,6 +15,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench runs stop pilot\n  \
+                        aec-bench runs stop pilot --force")]
 pub(crate) struct RunsStopArguments {
     /// The experiment, or a beginning of its id that fits only one
     #[arg(value_name = "EXPERIMENT")]

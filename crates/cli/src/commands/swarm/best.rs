@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench swarm best team-1\n  \
+                        aec-bench swarm best team-1 --limit 3 --output best")]
 pub(crate) struct SwarmBestArguments {
     /// The swarm, or a beginning of its id that fits only one
     #[arg(value_name = "RUN")]

@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench swarm history\n  \
+                        aec-bench swarm history --limit 5 --json")]
 pub(crate) struct SwarmHistoryArguments {
     /// At most this many, the latest
     #[arg(long, value_name = "N", default_value_t = 50)]

@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench swarm run swarm.yaml --dry-run\n  \
+                        aec-bench swarm run swarm.yaml --max-cost 20")]
 pub(crate) struct SwarmRunArguments {
     /// The swarm file
     #[arg(value_name = "FILE", required_unless_present = "file", value_hint = ValueHint::FilePath)]

@@ -12,6 +12,8 @@ use crate::output::Outcome;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench swarm status team-1")]
 pub(crate) struct SwarmStatusArguments {
     /// The swarm, or a beginning of its id that fits only one
     #[arg(value_name = "RUN")]

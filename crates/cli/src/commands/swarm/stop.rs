@@ -9,6 +9,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench swarm stop team-1\n  \
+                        aec-bench swarm stop team-1 --agent agent-1")]
 pub(crate) struct SwarmStopArguments {
     #[command(flatten)]
     pub(crate) stop: EvolveStopArguments,

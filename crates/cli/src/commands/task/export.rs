@@ -17,6 +17,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench task export electrical --format harbor --output out")]
 pub(crate) struct TaskExportArguments {
     /// Task ids, or directories of ids
     #[arg(value_name = "ID", required = true)]

@@ -18,6 +18,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench task import out --format harbor --tasks-root imported\n  \
+                        aec-bench task import out/electrical.voltage-drop --format harbor --id lv/pump")]
 pub(crate) struct TaskImportArguments {
     /// A task's directory, or a directory of them
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]

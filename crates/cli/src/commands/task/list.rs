@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use aec_base::label::Labels;
 use aec_base::problem::Problem;
 use aec_base::project::Project;
 use aec_base::settings::Setting;
@@ -20,9 +21,13 @@ use crate::commands::selection::missing;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
-use crate::table::Table;
+use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench task list\n  \
+                        aec-bench task list electrical --difficulty easy --json\n  \
+                        aec-bench task list --config experiment.yaml")]
 pub(crate) struct TaskListArguments {
     /// Only these tasks: ids, directories of ids, or patterns such as electrical/*
     #[arg(value_name = "ID")]
@@ -35,6 +40,8 @@ pub(crate) struct TaskListArguments {
     /// At most this many
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) table: TableArguments,
     #[command(flatten)]
     pub(crate) tasks_root: TasksRootArgument,
 }
@@ -61,7 +68,10 @@ struct Row<'a> {
     tags: &'a [String],
 }
 
+const COLUMNS: [&str; 6] = ["TASK", "DOMAIN", "DIFFICULTY", "VISIBILITY", "LIFECYCLE", "TAGS"];
+
 pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<Outcome, Failure> {
+    arguments.table.check(&COLUMNS)?;
     let filters = arguments.selection.filters()?;
     let project = context.project(arguments.tasks_root.overrides(context)?)?;
     let tasks_root = project.settings.path(Setting::Tasks);
@@ -90,7 +100,7 @@ pub(crate) fn list(context: &Context, arguments: &TaskListArguments) -> Result<O
         tasks: selected.iter().take(limit).map(|task| row(&project, task)).collect(),
         tasks_root,
     };
-    let mut outcome = Outcome::new(context.format, &data, || list_text(&data))?;
+    let mut outcome = Outcome::new(context.format, &data, || list_text(&data, &arguments.table))?;
     for remark in remarks(&project, &data, tasks.len(), hides_inactive) {
         outcome = outcome.remark(remark);
     }
@@ -120,11 +130,11 @@ fn row<'a>(project: &Project, task: &'a Task) -> Row<'a> {
     }
 }
 
-fn list_text(data: &Data<'_>) -> String {
+fn list_text(data: &Data<'_>, shown: &TableArguments) -> String {
     if data.tasks.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["TASK", "DOMAIN", "DIFFICULTY", "VISIBILITY", "LIFECYCLE", "TAGS"]);
+    let mut table = Table::new(COLUMNS).shown(shown).spare(["TAGS", "LIFECYCLE", "VISIBILITY"]);
     for task in &data.tasks {
         table.row(
             [
@@ -138,6 +148,8 @@ fn list_text(data: &Data<'_>) -> String {
             .map(str::to_owned),
         );
     }
+    let labels = Labels::of(data.tasks.iter().map(|task| task.task_id));
+    table.shorten("TASK", data.tasks.iter().map(|task| labels.get(task.task_id)));
     table.render()
 }
 

@@ -23,7 +23,7 @@ use crate::output::Outcome;
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
     /// List tasks
-    List(TaskListArguments),
+    List(Box<TaskListArguments>),
     /// Show everything about one task
     Show(TaskShowArguments),
     /// Check tasks without running them

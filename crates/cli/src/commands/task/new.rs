@@ -17,6 +17,9 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench task new civil/pipe-capacity\n  \
+                        aec-bench task new civil/culvert-capacity --from-seed culvert-capacity")]
 pub(crate) struct TaskNewArguments {
     /// Id of the new task, such as civil/culvert-capacity; the seed's when absent
     #[arg(required_unless_present = "from_seed")]

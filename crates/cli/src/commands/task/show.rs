@@ -19,6 +19,8 @@ use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench task show electrical/voltage-drop")]
 pub(crate) struct TaskShowArguments {
     /// Task id, in either form, or a beginning that fits only one
     pub(crate) id: String,

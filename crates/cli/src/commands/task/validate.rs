@@ -22,6 +22,10 @@ use crate::failure::Failure;
 use crate::output::{Outcome, problem_text};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench task validate electrical/voltage-drop\n  \
+                        aec-bench task validate --all\n  \
+                        aec-bench task validate --dataset electrical-v1@1.0.0")]
 pub(crate) struct TaskValidateArguments {
     /// Task ids, directories of ids, or paths of task directories
     #[arg(value_name = "ID|PATH", value_hint = ValueHint::DirPath)]

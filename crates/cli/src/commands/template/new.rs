@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::output::Outcome;
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+                        aec-bench template new civil/culvert-flow")]
 pub(crate) struct TemplateNewArguments {
     /// DISCIPLINE/NAME, such as civil/culvert-flow
     pub(crate) id: String,

@@ -1,7 +1,7 @@
 //! `command`: any program as the agent. It runs in the room with the documented variables, and reaches its model through
 //! a door of the room with a token of its own; keys stay outside.
 
-mod door;
+mod doorway;
 mod record;
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use aec_sandbox::{Exit, OURSELVES};
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
-use self::door::Door;
+use self::doorway::ModelDoorway;
 use self::record::Record;
 use super::oracle::{tail, told};
 use super::tools::{Declared, built_in_names, kept, show};
@@ -61,7 +61,7 @@ async fn work(
     if let Some(prompt) = context.agent.system_prompt.clone() {
         workspace.write(SYSTEM_PROMPT_FILE, prompt.into_bytes()).await?;
     }
-    let door = Door::open(context, &workspace, record).await?;
+    let door = ModelDoorway::open(context, &workspace, record).await?;
     let call = ToolCall {
         id: "program".to_owned(),
         name: "command".to_owned(),
@@ -158,7 +158,7 @@ fn show_files(context: &mut TrialContext) {
 fn environment(
     context: &TrialContext,
     room: Vec<(String, String)>,
-    door: Option<&Door>,
+    door: Option<&ModelDoorway>,
 ) -> Vec<(String, String)> {
     let parameters = &context.agent.parameters;
     let mut all: IndexMap<String, String> = room.into_iter().chain(parameters.env.clone()).collect();
@@ -174,7 +174,7 @@ fn environment(
     set("AGENT_COMMAND_TIMEOUT", parameters.command_timeout.to_string());
     set("AGENT_TOOLS_JSON", tools_json(context));
     set("AGENT_API_VERSION", context.agent.api_version.clone());
-    for (name, value) in door.map(Door::environment).unwrap_or_default() {
+    for (name, value) in door.map(ModelDoorway::environment).unwrap_or_default() {
         all.insert(name, value);
     }
     all.into_iter().collect()

@@ -16,7 +16,7 @@ use crate::parameters::Parameters;
 use crate::task::PreparedTask;
 
 /// A task read and planned.
-pub(super) struct Prepared {
+pub(super) struct PlannedWork {
     pub(super) given: Given,
     pub(super) plan: Plan,
     pub(super) forecast: Forecast,
@@ -37,7 +37,7 @@ pub struct Forecast {
     pub cost: Option<MicroDollars>,
 }
 
-impl Prepared {
+impl PlannedWork {
     /// Reads what the task gives and plans it, or says why there is no plan.
     pub(super) fn make(
         task: &PreparedTask,

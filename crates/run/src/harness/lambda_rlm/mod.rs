@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 pub use self::forecast::Forecast;
-use self::forecast::Prepared;
+use self::forecast::PlannedWork;
 use self::given::Given;
 use self::section::{Shared, Worked};
 use super::advisor::Advisor;
@@ -31,7 +31,7 @@ use crate::workspace::blocking;
 
 /// Runs the harness.
 pub async fn run(context: &mut TrialContext) -> Rollout {
-    let Prepared { given, plan, forecast } = match prepare(context).await {
+    let PlannedWork { given, plan, forecast } = match prepare(context).await {
         Ok(prepared) => prepared,
         Err(end) => return Rollout::new(end),
     };
@@ -75,11 +75,11 @@ pub async fn run(context: &mut TrialContext) -> Rollout {
     rollout
 }
 
-async fn prepare(context: &mut TrialContext) -> Result<Prepared, End> {
+async fn prepare(context: &mut TrialContext) -> Result<PlannedWork, End> {
     let (task, agent) = (Arc::clone(&context.task), Arc::clone(&context.agent));
     let making = move || {
         let own = agent.system_prompt.as_deref();
-        Prepared::make(&task, &agent.parameters, own, agent.model.as_ref())
+        PlannedWork::make(&task, &agent.parameters, own, agent.model.as_ref())
     };
     let prepared = blocking(making).await?.map_err(End::Task)?;
     let instruction = context.task.instruction.clone();
@@ -87,7 +87,7 @@ async fn prepare(context: &mut TrialContext) -> Result<Prepared, End> {
     for note in &prepared.given.notes {
         context.trajectory.note(note.clone(), Map::new());
     }
-    let Prepared { plan, forecast, .. } = &prepared;
+    let PlannedWork { plan, forecast, .. } = &prepared;
     let metadata =
         Map::from_iter([("plan".to_owned(), json!(plan.totals)), ("forecast".to_owned(), json!(forecast))]);
     context.trajectory.note(format!("the plan:\n{plan}\n{forecast}"), metadata);
@@ -101,7 +101,7 @@ pub(crate) fn forecast(
     system_prompt: Option<&str>,
     model: Option<&Model>,
 ) -> Result<Forecast, String> {
-    Prepared::make(task, parameters, system_prompt, model).map(|prepared| prepared.forecast)
+    PlannedWork::make(task, parameters, system_prompt, model).map(|prepared| prepared.forecast)
 }
 
 /// Works on all sections, those at once that wait for no other.

@@ -3,7 +3,7 @@
 
 use aec_model::message::{Message, Part, Request, Role, Sampling};
 
-use super::desk::{Desk, lock};
+use super::cell_requests::{CellRequests, lock};
 use super::session::Variable;
 use crate::harness::guard::Plane;
 use crate::harness::tools::cut_text;
@@ -35,7 +35,7 @@ pub(super) struct Compacted {
 
 /// Shortens a conversation of a model with a window of so many tokens. Without an answer of the model, variables and notes alone are told.
 pub(super) async fn compact(
-    desk: &Desk<'_>,
+    desk: &CellRequests<'_>,
     messages: &mut Vec<Message>,
     variables: &[Variable],
     window: u64,
@@ -82,7 +82,7 @@ fn last_turn(messages: &[Message]) -> usize {
     messages.iter().rposition(|message| message.role == Role::Assistant).unwrap_or(messages.len()).max(KEPT)
 }
 
-fn inventory(desk: &Desk<'_>, variables: &[Variable]) -> String {
+fn inventory(desk: &CellRequests<'_>, variables: &[Variable]) -> String {
     let variables: Vec<String> = variables
         .iter()
         .map(|one| format!("- {}: {}{} {}", one.name, one.r#type, one.size, one.preview))

@@ -5,8 +5,8 @@
 //! limits, notes, the report, the calls of models.
 
 mod ask;
+mod cell_requests;
 mod compact;
-mod desk;
 mod given;
 pub mod prompt;
 mod session;
@@ -22,7 +22,7 @@ use aec_model::meter::AccountKind;
 use aec_task::long_documents::settings::Overrides;
 use serde_json::{Map, Value, json};
 
-use self::desk::{Desk, Models, State, lock};
+use self::cell_requests::{CellRequests, Models, State, lock};
 use self::given::Given;
 use self::prompt::Surface;
 use self::session::{Cell, Session, Setup, Variable};
@@ -331,7 +331,7 @@ impl Work {
         };
         self.cells += 1;
         let limit = Duration::from_secs(context.agent.parameters.command_timeout.into());
-        let desk = Desk {
+        let desk = CellRequests {
             context,
             guard: &self.guard,
             settings: &self.given.settings,
@@ -418,7 +418,7 @@ impl Work {
 
     /// Puts a summary in the place of all but the beginning and the last turn.
     async fn shorten(&mut self, context: &TrialContext) {
-        let desk = Desk {
+        let desk = CellRequests {
             context,
             guard: &self.guard,
             settings: &self.given.settings,
