@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use aec_base::label::Labels;
 use aec_base::parallel;
 use aec_base::problem::Problem;
 use aec_base::text;
@@ -179,6 +180,11 @@ pub fn find<'a, T>(items: &'a [T], id: impl Fn(&T) -> &TaskId, query: &str) -> R
     match begins.as_slice() {
         [one] => Ok(vec![one]),
         [] => {
+            // Lists on a terminal show labels, and what they show can be typed.
+            let labels = Labels::of(items.iter().map(|item| id(item).as_str()));
+            if let Some(item) = items.iter().find(|item| labels.get(id(item).as_str()) == query) {
+                return Ok(vec![item]);
+            }
             let mut names = BTreeSet::new();
             for item in items {
                 names.insert(id(item).as_str());
@@ -212,11 +218,15 @@ mod tests {
 
     #[test]
     fn lookup_by_id_directory_and_prefix() {
-        let ids: Vec<TaskId> =
-            ["civil/manning/a", "electrical/voltage-drop/basic", "electrical/voltage-drop/hard"]
-                .iter()
-                .map(|text| TaskId::parse(text).unwrap())
-                .collect();
+        let ids: Vec<TaskId> = [
+            "civil/manning/a",
+            "electrical/voltage-drop/basic",
+            "electrical/voltage-drop/hard",
+            "g/s/pipe/hall-easy-7-000",
+        ]
+        .iter()
+        .map(|text| TaskId::parse(text).unwrap())
+        .collect();
         let names = |query: &str| {
             find(&ids, |id| id, query)
                 .map(|found| found.iter().map(|id| id.as_str()).collect::<Vec<_>>())
@@ -226,6 +236,7 @@ mod tests {
         assert_eq!(names("electrical").unwrap().len(), 2);
         assert_eq!(names("electrical.voltage-drop").unwrap().len(), 2);
         assert_eq!(names("civil/man").unwrap(), ["civil/manning/a"]);
+        assert_eq!(names("pipe/hall-easy").unwrap(), ["g/s/pipe/hall-easy-7-000"]);
         assert_eq!(names("electrical/volt").unwrap_err(), "write more of the id");
         assert_eq!(names("civil/maning/a").unwrap_err(), "did you mean `civil/manning/a`?");
         assert!(names("").is_err());
