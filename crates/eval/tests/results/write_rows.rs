@@ -23,7 +23,7 @@ pub(crate) fn command(run: &Path) -> Command {
 
 /// What makes this program run nothing else.
 pub(crate) const ARGUMENTS: [&str; 3] =
-    ["--exact", "write_rows::rows_are_written_until_somebody_stops_it", "--nocapture"];
+    ["--exact", "results::write_rows::rows_are_written_until_somebody_stops_it", "--nocapture"];
 
 #[test]
 fn rows_are_written_until_somebody_stops_it() {

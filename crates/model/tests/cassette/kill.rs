@@ -39,7 +39,7 @@ fn what_was_acknowledged_is_replayed() {
     let mut acknowledged = Vec::new();
     for round in 0..kills() {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "kill::probe", "--nocapture"])
+            .args(["--exact", "cassette::kill::probe", "--nocapture"])
             .env(DIRECTORY, dir.path())
             .env(SCOPE, round.to_string())
             .stdout(Stdio::piped())
