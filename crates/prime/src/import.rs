@@ -15,7 +15,7 @@ use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use aec_ledger::transcript::{self, TRAJECTORY_FILE};
 use aec_package::interaction::{Interaction, lane};
 use aec_run::elsewhere::ForeignJudging;
-use aec_run::import::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
+use aec_run::import::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Identity, Left, Told, keep};
 use aec_run::import::{ImportError, Importer, KnownTasks, RolloutKey, Row as RolloutRow, is_agents_doing};
 use aec_run::task::PreparedTask;
 use bytes::Bytes;
@@ -122,6 +122,22 @@ impl Sample<'_> {
 }
 
 impl Foreign for Sample<'_> {
+    fn identity(&self, tasks: &KnownTasks<'_>) -> Identity {
+        let (rollout, run) = (&self.rollout, self.run);
+        let model = rollout.model.clone().or_else(|| run.model.clone());
+        Identity {
+            id: self.trial_id.clone(),
+            rollout: rollout_key(rollout),
+            task_id: task_id(rollout, run, tasks),
+            agent: ForeignAgent {
+                name: model.clone().unwrap_or_else(|| "unknown".to_owned()),
+                revision: run.versions.get("vf_version").cloned(),
+                configuration: outcome::configuration(rollout, run),
+                model,
+            },
+        }
+    }
+
     fn trial(&self, tasks: &KnownTasks<'_>) -> ForeignTrial {
         let (rollout, run) = (&self.rollout, self.run);
         let task_id = task_id(rollout, run, tasks);
@@ -140,17 +156,8 @@ impl Foreign for Sample<'_> {
         if let (Some(name), Some(version)) = (&package.name, &package.version) {
             tool_versions.insert(name.clone(), version.clone());
         }
-        let model = rollout.model.clone().or_else(|| run.model.clone());
         ForeignTrial {
-            id: self.trial_id.clone(),
-            rollout: rollout_key(rollout),
             task: task_facts(rollout, task_id, known.as_deref()),
-            agent: ForeignAgent {
-                name: model.clone().unwrap_or_else(|| "unknown".to_owned()),
-                revision: run.versions.get("vf_version").cloned(),
-                configuration: outcome::configuration(rollout, run),
-                model,
-            },
             dataset: rollout.task.dataset.clone(),
             started: started(rollout, run),
             instruction: rollout.instruction().unwrap_or_default().to_owned(),

@@ -14,7 +14,7 @@ use aec_base::text::printable;
 use aec_judge::settle::outcome::AgentStatus;
 use aec_ledger::record::{Artefact, TaskFacts};
 use aec_run::elsewhere::ForeignJudging;
-use aec_run::import::foreign::{Foreign, ForeignAgent, ForeignTrial, Left, Told};
+use aec_run::import::foreign::{Foreign, ForeignAgent, ForeignTrial, Identity, Left, Told};
 use aec_run::import::{FAMILY, ImportError, Importer, KnownTasks, Origin};
 use aec_run::task::PreparedTask;
 use indexmap::IndexMap;
@@ -64,6 +64,20 @@ struct JobTrial<'a> {
 }
 
 impl Foreign for JobTrial<'_> {
+    fn identity(&self, tasks: &KnownTasks<'_>) -> Identity {
+        let (trial, job) = (&self.trial, self.job);
+        let own = trial.id.clone().unwrap_or_else(|| {
+            let job = trial.job_id.clone().or_else(|| job.id.clone()).unwrap_or_else(|| job.name());
+            format!("{job}-{}", trial.name)
+        });
+        Identity {
+            id: format!("harbor-{own}"),
+            rollout: None,
+            task_id: task_facts(trial, &self.digests.find(trial, tasks)).task_id,
+            agent: agent(&trial.agent),
+        }
+    }
+
     fn trial(&self, tasks: &KnownTasks<'_>) -> ForeignTrial {
         let (trial, job) = (&self.trial, self.job);
         let found = self.digests.find(trial, tasks);
@@ -78,17 +92,10 @@ impl Foreign for JobTrial<'_> {
             Some(workspace) => Left::Workspace(workspace),
             None => Left::Unknown("what the agent left in /workspace is not among the artifacts"),
         };
-        let own = trial.id.clone().unwrap_or_else(|| {
-            let job = trial.job_id.clone().or_else(|| job.id.clone()).unwrap_or_else(|| job.name());
-            format!("{job}-{}", trial.name)
-        });
         let is_same =
             |text: fn(&PreparedTask) -> &String| here.as_deref().map(text).cloned().unwrap_or_default();
         ForeignTrial {
-            id: format!("harbor-{own}"),
-            rollout: None,
             task,
-            agent: agent(&trial.agent),
             dataset: None,
             started: trial.times.started.clone(),
             instruction: is_same(|task| &task.instruction),

@@ -20,6 +20,10 @@ use crate::task::PreparedTask;
 
 /// What a reader found, before it is known whether it gets a record.
 pub trait Foreign: Sync {
+    /// What tells it from other trials. Every row of a source is asked for it, also those that are here already.
+    fn identity(&self, tasks: &KnownTasks<'_>) -> Identity;
+
+    /// Everything else. Only asked for what gets a record.
     fn trial(&self, tasks: &KnownTasks<'_>) -> ForeignTrial;
 
     /// Keeps the files that say what happened, and lists them. Only asked for what gets a record.
@@ -32,16 +36,21 @@ pub trait Foreign: Sync {
     }
 }
 
-/// A trial that another program made. What nobody said is absent.
-pub struct ForeignTrial {
+/// What tells a trial from others.
+pub struct Identity {
     /// The trial's id: the same for the same trial, however often it is imported.
     pub id: String,
     /// The rollout that it belongs to, where several rows can be one rollout.
     pub rollout: Option<RolloutKey>,
+    pub task_id: String,
+    pub agent: ForeignAgent,
+}
+
+/// A trial that another program made. What nobody said is absent.
+pub struct ForeignTrial {
     pub task: TaskFacts,
     /// The task as it is here, if it is the one that was judged there; else why it is not.
     pub here: Result<Arc<PreparedTask>, &'static str>,
-    pub agent: ForeignAgent,
     /// The dataset that the task was taken from.
     pub dataset: Option<String>,
     /// When it began.

@@ -34,7 +34,7 @@ use serde::Serialize;
 
 use crate::elsewhere::ForeignJudging;
 use crate::session;
-use foreign::{Foreign, ForeignTrial};
+use foreign::{Foreign, Identity};
 pub use known::KnownTasks;
 pub use record::is_agents_doing;
 use record::{Case, Made, Maker};
@@ -212,14 +212,14 @@ impl<'a> Importer<'a> {
     /// Brings some trials in. Those whose records are here already are passed over.
     pub fn take<F: Foreign>(&mut self, foreign: &[F]) -> Result<(), ImportError> {
         let maker = self.maker();
-        let told = parallel::map(foreign, 16, |one| {
-            let told = one.trial(&self.known_tasks);
-            let agent = maker.agent(&told.agent);
-            (told, agent)
+        let identities = parallel::map(foreign, 16, |one| {
+            let identity = one.identity(&self.known_tasks);
+            let agent = maker.agent(&identity.agent);
+            (identity, agent)
         });
-        let mut cases = Vec::with_capacity(told.len());
-        for (foreign, (told, agent)) in foreign.iter().zip(told) {
-            cases.extend(self.admit(foreign, told, agent)?);
+        let mut cases = Vec::with_capacity(identities.len());
+        for (foreign, (identity, agent)) in foreign.iter().zip(identities) {
+            cases.extend(self.admit(foreign, &identity, agent)?);
         }
         let maker = self.maker();
         for made in parallel::map(&cases, 16, |case| maker.record(case)) {
@@ -288,6 +288,7 @@ impl<'a> Importer<'a> {
         let ImportSetup { judge, redactor, .. } = self.setup;
         Maker {
             setup: &self.setup,
+            tasks: &self.known_tasks,
             plan: self.plan,
             bench: ForeignJudging { judge, contents: &self.contents, redactor, order: AnswerOrder::PRESENT },
         }
@@ -297,13 +298,13 @@ impl<'a> Importer<'a> {
     fn admit<'f, F: Foreign>(
         &mut self,
         foreign: &'f F,
-        told: ForeignTrial,
+        identity: &Identity,
         agent: AgentFacts,
     ) -> Result<Option<Case<'f, F>>, ImportError> {
         self.imported.found += 1;
-        let own = Name::nearest(&told.id);
+        let own = Name::nearest(&identity.id);
         let (mut trial, mut attempt, mut earlier) = (own.clone(), 1, None);
-        if let Some(key) = &told.rollout
+        if let Some(key) = &identity.rollout
             && let Some(taken) = self.rollouts.find(key)
         {
             let refused = refusal(&key.example, key.number.unwrap_or_default(), taken.row, key.row);
@@ -328,8 +329,8 @@ impl<'a> Importer<'a> {
                 }
             }
         }
-        let repetition = earlier.unwrap_or_else(|| self.repetition(&told, &agent));
-        if let Some(key) = &told.rollout
+        let repetition = earlier.unwrap_or_else(|| self.repetition(&identity.task_id, &agent));
+        if let Some(key) = &identity.rollout
             && earlier.is_none()
             && self.rollouts.find(key).is_none()
         {
@@ -343,7 +344,7 @@ impl<'a> Importer<'a> {
             self.imported.skipped += 1;
             return Ok(None);
         }
-        Ok(Some(Case { foreign, told, agent, trial, attempt, repetition }))
+        Ok(Some(Case { foreign, agent, trial, attempt, repetition }))
     }
 
     /// Two runs can have one name. What is here must be what was found, else the import would lose it silently.
@@ -370,9 +371,9 @@ impl<'a> Importer<'a> {
     }
 
     /// Which repetition of its task and agent a trial is, as they come: the same order gives the same numbers.
-    fn repetition(&mut self, told: &ForeignTrial, agent: &AgentFacts) -> u32 {
+    fn repetition(&mut self, task_id: &str, agent: &AgentFacts) -> u32 {
         let mut hasher = Hasher::default();
-        hasher.part(told.task.task_id.as_bytes());
+        hasher.part(task_id.as_bytes());
         hasher.part(agent.digest.bytes());
         let count = self.repetitions.entry(hasher.finish()).or_default();
         *count += 1;

@@ -15,9 +15,9 @@ use aec_ledger::transcript::TRAJECTORY_FILE;
 use aec_ledger::transcript::conversation::CONVERSATION_FILE;
 use serde_json::Value;
 
-use super::ImportSetup;
 use super::foreign::{Answer, Foreign, ForeignAgent, ForeignTrial, Left, Told, keep};
 use super::verification::{Verification, verify};
+use super::{ImportSetup, KnownTasks};
 use crate::elsewhere::{ForeignJudging, Judgement};
 use crate::plan::trial_key;
 use crate::recording::evaluation_of;
@@ -28,7 +28,6 @@ const WORKSPACE: &str = "workspace";
 /// A trial that gets a record, with its place among the others.
 pub(super) struct Case<'a, F> {
     pub(super) foreign: &'a F,
-    pub(super) told: ForeignTrial,
     pub(super) agent: AgentFacts,
     pub(super) trial: Name,
     pub(super) attempt: u32,
@@ -51,6 +50,7 @@ pub fn is_agents_doing(fault: &Fault) -> bool {
 /// Makes records.
 pub(super) struct Maker<'a, 'b> {
     pub(super) setup: &'a ImportSetup<'b>,
+    pub(super) tasks: &'a KnownTasks<'b>,
     pub(super) plan: Digest,
     pub(super) bench: ForeignJudging<'a>,
 }
@@ -78,7 +78,7 @@ impl Maker<'_, '_> {
 
     /// The record. Its contents are in the store when this returns.
     pub(super) fn record<F: Foreign>(&self, case: &Case<'_, F>) -> io::Result<Made> {
-        let told = &case.told;
+        let told = &case.foreign.trial(self.tasks);
         let redactor = self.bench.redactor;
         let (judgement, verification) = verify(self.bench, told);
         let (outcome, fault) = outcome(told, judgement.as_ref());
