@@ -20,6 +20,8 @@ use crate::tally::AgentTally;
 pub struct TrialRef {
     pub trial_id: Name,
     pub task_id: String,
+    /// The short name of the task among the tasks of the plan.
+    pub task: String,
     pub agent: Name,
     /// Which repetition, from 1.
     pub repetition: u32,

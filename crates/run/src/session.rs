@@ -92,6 +92,8 @@ pub struct Past {
     /// What all attempts together took, as far as it is known: those that are recorded, and those that killed sessions
     /// left in the middle of their work.
     pub spent: Amount,
+    /// Attempts whose cost is not known.
+    pub unpriced: u64,
     /// Attempts that a chain knows and whose records are gone, each with what is to be said about it.
     pub gone: Vec<(Name, u32, Problem)>,
 }
@@ -132,6 +134,7 @@ impl Past {
 
     /// Adds what one attempt took. Records have millionths of a dollar, which a sum of fractions would lose.
     fn add(&mut self, dollars: Option<f64>, tokens: u64) {
+        self.unpriced += u64::from(dollars.is_none());
         let money =
             dollars.and_then(|dollars| MicroDollars::from_dollars(dollars + 5e-7)).unwrap_or_default();
         self.spent = self.spent.plus(Amount { money, tokens });

@@ -31,6 +31,8 @@ pub struct Status {
     pub all: AgentTally,
     /// Dollars of all attempts, as far as they are known.
     pub cost_usd: f64,
+    /// Attempts whose cost is not known.
+    pub unpriced: u64,
     /// Under which terms it is carried out: what was said, by the names of flags.
     pub terms: Terms,
     /// Attempts under way, or left in the middle of their work by a session that was killed.
@@ -149,6 +151,7 @@ pub fn status(ledger: &Ledger, jobs: &Path, experiment: &Name) -> Result<Status,
         agents,
         all,
         cost_usd: past.spent.money.dollars(),
+        unpriced: past.unpriced,
         terms: Terms::kept(&directory).map_err(|problem| vec![problem])?,
         under_way: under_way(&jobs.join(experiment.as_str()).join(LIVE)),
         sessions,

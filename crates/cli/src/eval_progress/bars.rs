@@ -7,7 +7,7 @@ use aec_run::control::Wish;
 
 use super::lines::progress;
 use super::state::{State, Tally};
-use crate::progress::figures::{guess, money};
+use crate::progress::figures::guess;
 use crate::progress::text::cut;
 
 /// Evaluations with a line of their own.
@@ -18,7 +18,7 @@ pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -
     if state.evaluations.is_empty() {
         return Vec::new();
     }
-    let mut first = progress(state);
+    let mut first = format!("{}, {}", progress(state), state.elapsed(now));
     if let Some(left) = state.left(now) {
         first.push_str(&format!(", about {} left", guess(left)));
     }
@@ -47,6 +47,6 @@ fn line(tally: &Tally) -> String {
         started.model,
         tally.done(),
         started.total(),
-        money(tally.spent())
+        tally.cost()
     )
 }

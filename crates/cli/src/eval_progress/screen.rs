@@ -12,7 +12,7 @@ use ratatui::widgets::Paragraph;
 
 use super::rollout;
 use super::state::{Latest, State, Tally};
-use crate::progress::figures::{bar, guess, money};
+use crate::progress::figures::{bar, guess};
 use crate::progress::text::{cut, fill};
 
 const CELLS: usize = 20;
@@ -89,7 +89,7 @@ fn title(state: &State, now: Instant) -> String {
     let (done, all) = state.progress();
     let left = state.left(now).map(|left| format!(", about {} left", guess(left))).unwrap_or_default();
     let stopping = state.stopping.as_deref().map(|why| format!("  stopping: {why}")).unwrap_or_default();
-    format!("{done} of {all} rollouts{left}{stopping}")
+    format!("{done} of {all} rollouts, {}{left}{stopping}", state.elapsed(now))
 }
 
 fn row(tally: &Tally) -> String {
@@ -106,7 +106,7 @@ fn row(tally: &Tally) -> String {
         started.total(),
         tally.errors,
         tally.retries,
-        money(tally.spent()),
+        tally.cost(),
         started.model
     )
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use aec_base::secret::Redactor;
 use aec_eval::event::{EvalEvent, EvalStarted};
-use aec_model::money::MicroDollars;
+
+use crate::progress::figures::{cost, span};
 
 /// Rollouts that the full screen can look back at.
 const KEPT: usize = 200;
@@ -57,9 +58,10 @@ impl Tally {
         (self.rewarded > 0).then(|| self.reward / f64::from(self.rewarded))
     }
 
-    /// What it has spent, as far as there are prices.
-    pub(crate) fn spent(&self) -> MicroDollars {
-        self.started.account.totals().all.spent
+    /// What it has spent.
+    pub(crate) fn cost(&self) -> String {
+        let all = self.started.account.totals().all;
+        cost(all.spent, all.unpriced_calls)
     }
 }
 
@@ -142,6 +144,11 @@ impl State {
         self.evaluations
             .iter()
             .fold((0, 0), |(done, all), tally| (done + tally.done(), all + tally.started.total()))
+    }
+
+    /// `1 m 05 s elapsed`.
+    pub(crate) fn elapsed(&self, now: Instant) -> String {
+        format!("{} elapsed", span(now.saturating_duration_since(self.begun)))
     }
 
     /// How long it will take, judged by what was done so far.

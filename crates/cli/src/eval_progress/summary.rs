@@ -7,7 +7,7 @@ use aec_eval::evaluation::Ended;
 use aec_eval::results::metadata::Metadata;
 use aec_eval::results::summary::{Statistic, Summary};
 
-use crate::progress::figures::{grouped, money};
+use crate::progress::figures::{cost, grouped};
 
 /// The text of all evaluations of a run.
 pub(crate) fn summary_text(ended: &[Ended]) -> String {
@@ -23,18 +23,14 @@ pub(crate) fn summary_text(ended: &[Ended]) -> String {
         }
         text.push_str(&results(&one.summary));
         if one.spent.calls > 0 {
-            let unpriced = one.spent.unpriced_calls;
-            let cost =
-                if unpriced == one.spent.calls { "unknown".to_owned() } else { money(one.spent.spent) };
-            let beside =
-                if unpriced > 0 && unpriced < one.spent.calls { ", some calls without a price" } else { "" };
+            let cost = cost(one.spent.spent, one.spent.unpriced_calls);
             let all = one.cost.map_or(0.0, |all| all.total_usd);
             let before = if all > one.spent.spent.dollars() {
                 format!(", ${all:.4} with earlier sessions")
             } else {
                 String::new()
             };
-            let _ = writeln!(text, "  Cost: {cost}{beside}{before}");
+            let _ = writeln!(text, "  Cost: {cost}{before}");
         }
     }
     text

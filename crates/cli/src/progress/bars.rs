@@ -34,7 +34,7 @@ pub(super) fn picture(state: &State, wish: Wish, now: Instant, columns: usize) -
     if state.started.is_none() {
         return Vec::new();
     }
-    let mut text = phrases::trials(state);
+    let mut text = format!("{}, {}", phrases::trials(state), phrases::elapsed(state, now));
     if let Some(left) = phrases::left(state, now) {
         text.push_str(&format!(", {left}"));
     }

@@ -7,9 +7,21 @@ use aec_model::money::MicroDollars;
 /// What stands where nothing is known yet.
 pub(crate) const UNKNOWN: &str = "—";
 
+/// The cost of what has no price.
+pub(crate) const UNPRICED: &str = "unpriced";
+
 /// Money, rounded up: cents, or two figures of less than a cent.
 pub(crate) fn money(amount: MicroDollars) -> String {
     money_by(amount, u64::div_ceil)
+}
+
+/// What was spent, and how many calls or attempts had no price. What has no price is never shown as `$0.00`.
+pub(crate) fn cost(spent: MicroDollars, unpriced: u64) -> String {
+    match (spent.0, unpriced) {
+        (_, 0) => money(spent),
+        (0, _) => UNPRICED.to_owned(),
+        (_, count) => format!("{} and {} {UNPRICED}", money(spent), grouped(count)),
+    }
 }
 
 /// Money that may still be spent, rounded down: nobody is promised what is not there.

@@ -6,7 +6,7 @@ use aec_judge::verdict::Outcome;
 use aec_run::event::{RunStarted, StopReason, TrialRef};
 use aec_run::tally::AgentTally;
 
-use super::figures::{UNKNOWN, grouped, guess, many, money, money_left, rate, span};
+use super::figures::{self, UNKNOWN, grouped, guess, many, money_left, rate, span};
 use super::state::{Ended, State};
 
 /// `120/500 trials`.
@@ -41,13 +41,14 @@ pub(crate) fn unscored(state: &State) -> Vec<String> {
     parts
 }
 
-/// `$0.42`, and what is not in it.
+/// `$0.42`, and how many attempts had no price.
 pub(crate) fn cost(state: &State) -> String {
-    let spent = money(state.spent());
-    match state.unpriced {
-        0 => spent,
-        count => format!("{spent} and {} without a price", many(count, "attempt")),
-    }
+    figures::cost(state.spent(), state.unpriced)
+}
+
+/// `1 m 05 s elapsed`.
+pub(crate) fn elapsed(state: &State, now: Instant) -> String {
+    format!("{} elapsed", span(now.saturating_duration_since(state.began)))
 }
 
 /// `12.3/s`.
@@ -74,7 +75,7 @@ pub(crate) fn so_far(state: &State, now: Instant) -> String {
 }
 
 pub(crate) fn attempt(state: &State, trial: &TrialRef) -> String {
-    let task = state.safe(&trial.task_id);
+    let task = state.safe(&trial.task);
     let mut text = format!("{} ({task}, {}, repetition {}", trial.trial_id, trial.agent, trial.repetition);
     if trial.attempt > 1 {
         text.push_str(&format!(", attempt {}", trial.attempt));
@@ -154,7 +155,7 @@ pub(crate) fn end(state: &State) -> Option<String> {
             many(ended.all.planned, "trial")
         ),
         reward(&ended.all),
-        money(ended.spent),
+        figures::cost(ended.spent, state.unpriced),
         span(ended.duration),
     ];
     if let Some(reason) = &ended.stopped {
@@ -175,7 +176,7 @@ pub(crate) fn stuck(state: &State, now: Instant) -> Option<String> {
         .take(NAMED)
         .map(|running| {
             let quiet = now.saturating_duration_since(running.heard);
-            format!("{} ({}) for {}", running.trial.trial_id, state.safe(&running.trial.task_id), span(quiet))
+            format!("{} ({}) for {}", running.trial.trial_id, state.safe(&running.trial.task), span(quiet))
         })
         .collect();
     let more = stuck.len().saturating_sub(NAMED);

@@ -71,7 +71,8 @@ pub(crate) fn started(to_run: usize) -> RunEvent {
 pub(crate) fn trial(number: usize, attempt: u32) -> Arc<TrialRef> {
     Arc::new(TrialRef {
         trial_id: name(&format!("t{number:04}")),
-        task_id: format!("fire/egress-{:02}", number / 2),
+        task_id: format!("generated/fire/egress-{:02}", number / 2),
+        task: format!("fire/egress-{:02}", number / 2),
         agent: name(if number.is_multiple_of(2) { "oracle" } else { "sim" }),
         repetition: 1,
         attempt,

@@ -100,7 +100,7 @@ pub(crate) struct State {
     /// Attempts that another attempt follows.
     pub(crate) retried: usize,
     /// Attempts of which nobody knows the price.
-    pub(crate) unpriced: usize,
+    pub(crate) unpriced: u64,
     /// Why no further trial is started: the latest reason.
     pub(crate) stopping: Option<StopReason>,
     pub(crate) ended: Option<Box<RunEnded>>,

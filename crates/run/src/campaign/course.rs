@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use aec_base::label::Labels;
 use aec_base::problem::Problem;
 use aec_judge::settle::outcome::Fault;
 use aec_judge::verdict::Outcome;
@@ -19,7 +20,7 @@ use super::{Campaign, Options, Waiting, Work};
 use crate::control::Wish;
 use crate::event::{RunEnded, RunEvent, RunStarted, StopReason, Tick, TrialEnded, TrialRef};
 use crate::forecast::forecasts;
-use crate::plan::PlannedTrial;
+use crate::plan::{PlannedTask, PlannedTrial};
 use crate::session::PastTrial;
 use crate::tally::tallies;
 use crate::trial::Shared;
@@ -84,6 +85,8 @@ pub struct Course<'a> {
     pub shared: Arc<Shared>,
     pub trials: Vec<PlannedTrial>,
     pub tasks: Arc<TaskCache>,
+    /// Short names of the plan's tasks, in its order.
+    labels: Vec<String>,
     /// How they are carried out.
     pub options: Options,
     pub(super) queue: Queue,
@@ -115,8 +118,11 @@ impl<'a> Course<'a> {
     ) -> Self {
         let Work { shared, tasks, trials, options } = work;
         let models = shared.plan.agents.iter().map(|agent| agent.model.clone()).collect();
+        let labels = Labels::of(shared.plan.tasks.iter().map(|task| task.task_id.as_str()));
+        let label = |task: &PlannedTask| labels.get(&task.task_id).to_owned();
         Self {
             campaign,
+            labels: shared.plan.tasks.iter().map(label).collect(),
             tasks: Arc::new(TaskCache::new(Arc::clone(&shared.plan), tasks)),
             queue: Queue::new(models, options.terms.model_concurrency()),
             problems: Vec::new(),
@@ -261,6 +267,7 @@ impl<'a> Course<'a> {
         Arc::new(TrialRef {
             trial_id: trial.id.clone(),
             task_id: plan.tasks[trial.task].task_id.clone(),
+            task: self.labels[trial.task].clone(),
             agent: plan.agents[trial.agent].name.clone(),
             repetition: trial.repetition,
             attempt: waiting.attempt,

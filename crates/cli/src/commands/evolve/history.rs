@@ -9,6 +9,7 @@ use aec_evolve::event::Kind;
 use aec_evolve::run::RunDirectory;
 use aec_evolve::view::{RunState, View};
 use aec_evolve::workspace::Version;
+use aec_model::money::MicroDollars;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 
@@ -16,6 +17,7 @@ use crate::commands::evolve::{feedback, workspace};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::progress::figures::cost;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
@@ -124,10 +126,7 @@ pub(crate) fn list(context: &Context, kind: Kind, limit: usize) -> Result<Outcom
                 run.accepted.to_string(),
                 run.best.to_string(),
                 run.best_mean.map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
-                match run.unpriced {
-                    0 => format!("${:.2}", run.cost_usd),
-                    unpriced => format!("${:.2} and {unpriced} unpriced", run.cost_usd),
-                },
+                cost(MicroDollars::from_dollars(run.cost_usd).unwrap_or_default(), run.unpriced),
                 run.started_at.to_string(),
             ]);
         }

@@ -25,7 +25,7 @@ pub(crate) struct EvolveRunArguments {
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) config: PathBuf,
     /// Say what would be done, and do nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "events")]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,

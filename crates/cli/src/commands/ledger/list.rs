@@ -12,6 +12,7 @@ use crate::commands::ledger::{RecordFilterArguments, ask_filtered, number, open,
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::progress::figures::UNPRICED;
 use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
@@ -81,7 +82,7 @@ fn list_text(data: &Data, noun: &str, shown: &TableArguments) -> String {
             row.model.clone().unwrap_or_else(|| "-".to_owned()),
             row.outcome.name().to_owned(),
             number(row.reward, 3),
-            number(row.cost_usd, 4),
+            row.cost_usd.map_or_else(|| UNPRICED.to_owned(), |dollars| format!("{dollars:.4}")),
             format!("{:.1}", row.total_seconds),
             row.timestamp.to_string(),
         ]);

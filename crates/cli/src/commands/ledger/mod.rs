@@ -32,6 +32,7 @@ use crate::commands::ledger::verify::LedgerVerifyArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::progress::figures::UNPRICED;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LedgerCommand {
@@ -248,14 +249,15 @@ pub(crate) fn totals_text(totals: &Totals, noun: &str) -> String {
         totals.outcomes.iter().filter(|(outcome, _)| outcome.is_counted()).map(|(_, count)| count).sum();
     let mean =
         totals.mean_reward.map(|mean| format!("; mean reward {mean:.3} of {counted}")).unwrap_or_default();
-    let unknown = match totals.without_cost {
-        0 => String::new(),
-        count => format!(", {count} without a known cost"),
+    let cost = match totals.without_cost {
+        0 => format!("${:.4}", totals.cost_usd),
+        all if all == totals.count => UNPRICED.to_owned(),
+        some => format!("${:.4} and {some} {UNPRICED}", totals.cost_usd),
     };
     let counts = format!("{}: {}", text::count(totals.count, noun), outcomes.join(", "));
     // A trial is its last attempt; what earlier ones cost is in `runs status` and in all attempts.
     let of = if noun == "trial" { " in last attempts" } else { "" };
-    format!("{counts}{mean}; ${:.4}{of}{unknown}", totals.cost_usd)
+    format!("{counts}{mean}; {cost}{of}")
 }
 
 /// A number, or a dash when there is none.

@@ -20,6 +20,7 @@ use crate::commands::verify::fields_text;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
+use crate::progress::figures::UNPRICED;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
@@ -173,7 +174,7 @@ fn reward_text(record: &TrialRecord) -> String {
 fn cost_text(record: &TrialRecord) -> String {
     let cost = &record.cost;
     let dollars =
-        cost.estimated_cost_usd.map_or_else(|| "unknown".to_owned(), |dollars| format!("${dollars:.4}"));
+        cost.estimated_cost_usd.map_or_else(|| UNPRICED.to_owned(), |dollars| format!("${dollars:.4}"));
     let calls = text::count(usize::try_from(cost.model_calls).unwrap_or(usize::MAX), "call");
     let tokens = |count: Option<u64>| count.map_or_else(|| "?".to_owned(), |count| count.to_string());
     let mut parts = vec![

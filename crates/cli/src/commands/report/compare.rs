@@ -13,7 +13,7 @@ use crate::commands::ledger::{ask, number};
 use crate::commands::report::{ReportFilterArguments, Source};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::output::Outcome;
+use crate::output::{Outcome, STRONG};
 use crate::table::Table;
 
 #[derive(Debug, Args)]
@@ -127,7 +127,9 @@ fn comparison_text(comparison: &Comparison) -> String {
         ]);
     }
     let mut text = format!(
-        "base  {}\nother {}\n\n{}",
+        "{STRONG}{}{STRONG:#}: {}.\n\nbase  {}\nother {}\n\n{}",
+        comparison.verdict.kind.name(),
+        printable(&comparison.verdict.sentence),
         printable(&comparison.base),
         printable(&comparison.other),
         table.render()
@@ -173,11 +175,6 @@ fn comparison_text(comparison: &Comparison) -> String {
             printable(&part.other)
         ));
     }
-    text.push_str(&format!(
-        "\n{}: {}.\n",
-        comparison.verdict.kind.name(),
-        printable(&comparison.verdict.sentence)
-    ));
     text
 }
 

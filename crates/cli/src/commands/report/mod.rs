@@ -32,6 +32,7 @@ use crate::commands::report::traces::ReportTracesArguments;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::progress::figures::UNPRICED;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReportCommand {
@@ -209,7 +210,7 @@ pub(crate) fn dollars(group: &Group) -> String {
     match took.without_cost {
         0 => format!("{:.4}", took.cost_usd),
         _ if took.cost_usd > 0.0 => format!("{:.4}+", took.cost_usd),
-        _ => "-".to_owned(),
+        _ => UNPRICED.to_owned(),
     }
 }
 

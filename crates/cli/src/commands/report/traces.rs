@@ -12,6 +12,7 @@ use crate::commands::report::{ChosenTrials, Source, write_json};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::progress::figures::UNPRICED;
 use crate::table::Table;
 
 #[derive(Debug, Args)]
@@ -129,7 +130,7 @@ fn trial_cells(facts: &TraceFacts) -> [String; 16] {
         format!("{}/{}", facts.fields_correct, facts.fields_total),
         facts.error_type.clone().unwrap_or_else(|| "-".to_owned()),
         tokens.unwrap_or_else(|| "-".to_owned()),
-        number(facts.cost_usd, 4),
+        facts.cost_usd.map_or_else(|| UNPRICED.to_owned(), |dollars| format!("{dollars:.4}")),
         format!("{:.1}", facts.seconds),
     ]
 }

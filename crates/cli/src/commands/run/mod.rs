@@ -209,7 +209,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) extend: bool,
     /// Show the plan, what it can cost and what is done already; run nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "events")]
     pub(crate) dry_run: bool,
     /// Carry out part INDEX of COUNT, counted from 0
     #[arg(long, value_name = "INDEX/COUNT")]

@@ -10,6 +10,7 @@ use crate::commands::ledger::open;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Outcome;
+use crate::progress::figures::cost;
 use crate::table::{Table, TableArguments};
 
 #[derive(Debug, Args)]
@@ -74,7 +75,7 @@ fn list_text(data: &ListData, shown: &TableArguments) -> String {
             format!("{} of {planned}", run.all.executed),
             run.all.scored().to_string(),
             run.all.mean_reward().map_or_else(|| "-".to_owned(), |mean| format!("{mean:.3}")),
-            format!("${:.2}", run.cost_usd),
+            cost(run.past.spent.money, run.unpriced),
             run.sessions.last().map_or_else(|| "-".to_owned(), |session| session.started_at.to_string()),
         ]);
     }

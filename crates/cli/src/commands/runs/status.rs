@@ -15,6 +15,7 @@ use crate::commands::runs::cluster;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::{Outcome, STRONG};
+use crate::progress::figures::cost;
 use crate::progress::tally_table;
 
 #[derive(Debug, Args)]
@@ -74,7 +75,7 @@ pub(crate) fn status_text(status: &Status, budget: &Purse) -> String {
         (Some(most), Some(left)) => {
             format!("\ncost so far: ${:.4} of ${most:.4}, ${left:.4} left\n", budget.spent_usd)
         }
-        _ => format!("\ncost so far: ${:.2}\n", budget.spent_usd),
+        _ => format!("\ncost so far: {}\n", cost(status.past.spent.money, status.unpriced)),
     });
     if let (Some(most), Some(left)) = (budget.max_tokens, budget.left_tokens) {
         text.push_str(&format!("tokens so far: {} of {most}, {left} left\n", budget.spent_tokens));

@@ -28,7 +28,7 @@ pub(crate) struct SwarmRunArguments {
     #[arg(long = "config", short = 'c', value_name = "FILE", conflicts_with = "config", value_hint = ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
     /// Say what would be done, and do nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with = "events")]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) sandbox: SandboxArgument,

@@ -2,12 +2,13 @@
 
 use std::time::Instant;
 
+use aec_base::label;
 use aec_judge::verdict::Outcome;
 use aec_run::event::Stage;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use super::super::figures::{UNKNOWN, money, span};
+use super::super::figures::{UNPRICED, money, span};
 use super::super::state::{Row, State};
 use super::super::text::{cut_front, fill, width};
 use super::pen::Pen;
@@ -86,11 +87,13 @@ pub(crate) fn list(pen: &mut Pen<'_>, area: Rect, state: &State, view: &View) {
     // The selected row stays in view, with as many as possible above it.
     let first = selected.saturating_sub(height.saturating_sub(1));
     let seen: Vec<Row<'_>> = rows.iter().skip(first).take(height).copied().collect();
-    let columns = Columns::of(usize::from(area.width), needs(&seen, state));
+    let ids: Vec<&str> = seen.iter().map(|row| row.trial().trial_id.as_str()).collect();
+    let trials = label::short(&ids);
+    let columns = Columns::of(usize::from(area.width), needs(&seen, &trials, state));
     let header = columns.row(["trial", "task", "agent", "rep", "state", "reward", "cost", "time"]);
     pen.line(area, 1, &format!("  {header}"), Style::new().add_modifier(Modifier::BOLD));
-    for (line, (index, row)) in (2..).zip((first..).zip(&seen)) {
-        let (text, color) = list_row(&columns, *row, state, view.now);
+    for (line, ((index, row), trial)) in (2..).zip((first..).zip(&seen).zip(trials)) {
+        let (text, color) = list_row(&columns, *row, trial, state, view.now);
         let mark = if index == selected { "▸ " } else { "  " };
         let mut style = color.map_or_else(Style::new, |color| pen.colored(color));
         if index == selected {
@@ -105,12 +108,11 @@ pub(crate) fn list(pen: &mut Pen<'_>, area: Rect, state: &State, view: &View) {
 }
 
 /// How wide trials, tasks and agents would like to be.
-fn needs(rows: &[Row<'_>], state: &State) -> [usize; 3] {
+fn needs(rows: &[Row<'_>], trials: &[&str], state: &State) -> [usize; 3] {
     let mut needs = ["trial", "task", "agent"].map(width);
-    for row in rows {
+    for (row, id) in rows.iter().zip(trials) {
         let trial = row.trial();
-        let found =
-            [width(trial.trial_id.as_str()), width(&state.safe(&trial.task_id)), width(trial.agent.as_str())];
+        let found = [width(id), width(&state.safe(&trial.task)), width(trial.agent.as_str())];
         for (need, found) in needs.iter_mut().zip(found) {
             *need = found.max(*need);
         }
@@ -118,9 +120,15 @@ fn needs(rows: &[Row<'_>], state: &State) -> [usize; 3] {
     needs
 }
 
-fn list_row(columns: &Columns, row: Row<'_>, state: &State, now: Instant) -> (String, Option<Color>) {
+fn list_row(
+    columns: &Columns,
+    row: Row<'_>,
+    id: &str,
+    state: &State,
+    now: Instant,
+) -> (String, Option<Color>) {
     let trial = row.trial();
-    let task = cut_front(&state.safe(&trial.task_id), columns.task);
+    let task = cut_front(&state.safe(&trial.task), columns.task);
     let repetition = format!("{}/{}", trial.repetition, trial.attempt);
     let (doing, reward, cost, time, color) = match row {
         Row::Running(running) => {
@@ -136,12 +144,11 @@ fn list_row(columns: &Columns, row: Row<'_>, state: &State, now: Instant) -> (St
             };
             let doing = ended.outcome.name().to_owned();
             let reward = ended.reward.map(|reward| format!("{reward:.2}")).unwrap_or_default();
-            let cost = ended.cost.map_or_else(|| UNKNOWN.to_owned(), money);
+            let cost = ended.cost.map_or_else(|| UNPRICED.to_owned(), money);
             (doing, reward, cost, span(ended.duration), color)
         }
     };
-    let cells =
-        [trial.trial_id.as_str(), &task, trial.agent.as_str(), &repetition, &doing, &reward, &cost, &time];
+    let cells = [id, &task, trial.agent.as_str(), &repetition, &doing, &reward, &cost, &time];
     (columns.row(cells), color)
 }
 

@@ -116,7 +116,8 @@ fn hostile() -> Play {
     play.apply(&samples::started(10));
     let trial = Arc::new(TrialRef {
         trial_id: samples::name(&"t".repeat(128)),
-        task_id: format!("fire/{}\u{1b}]0;owned\u{7}", "very-long-".repeat(30)),
+        task_id: "fire/long".to_owned(),
+        task: format!("fire/{}\u{1b}]0;owned\u{7}", "very-long-".repeat(30)),
         agent: samples::name(&"agent-".repeat(20)),
         repetition: 4_000_000_000,
         attempt: 4_000_000_000,
