@@ -56,7 +56,7 @@ impl Part<'_> {
                 }
                 Err(error) => error,
             };
-            // A required key that was cut out because of its own fault is not missing.
+            // A required key that was cut out because its value was wrong is not missing.
             if !error.missing_key().is_some_and(|key| decoded.is_faulty(&key)) {
                 decoded.problems.push(self.describe(&error));
             }
