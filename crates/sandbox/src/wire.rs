@@ -248,7 +248,7 @@ impl Frame {
     }
 
     fn decode(kind: u8, channel: u32, body: &[u8]) -> io::Result<Self> {
-        let odd = || io::Error::new(io::ErrorKind::InvalidData, "a frame that nobody sends");
+        let odd = || io::Error::new(io::ErrorKind::InvalidData, "an invalid frame");
         let body = match (kind, body) {
             (0, body) => Body::Call(serde_json::from_slice(body)?),
             (1, body) => Body::Answer(serde_json::from_slice(body)?),
@@ -285,7 +285,7 @@ impl Frames {
             |at: usize| header[at..].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let (length, kind, channel) = (number(0) as usize, header[4], number(5));
         if length > LONGEST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that nobody sends"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "an invalid frame"));
         }
         let Some(body) = rest.get(HEADER..HEADER + length) else { return Ok(None) };
         let frame = Frame::decode(kind, channel, body)?;
