@@ -1,5 +1,5 @@
-//! The engine's list of containers, read by ourselves: the client's types know the states that Docker documents, and
-//! Podman has others, such as `stopped` for a container that has ended and is not cleaned up yet.
+//! The engine's list of containers. It is parsed here because the client's types only know the states that Docker
+//! documents, and Podman has others, such as `stopped` for a container that has ended but is not cleaned up yet.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::engine::{EngineError, said};
 
-/// More than any list has.
+/// No list is longer.
 const LONGEST: usize = 64 * 1024 * 1024;
 /// How long the engine may take.
 const PATIENCE: Duration = Duration::from_mins(2);
