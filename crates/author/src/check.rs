@@ -194,7 +194,7 @@ impl Check<'_> {
         if let Some(from) = &param.derivable_from
             && from != "archetype"
         {
-            let what = format!("`{}` is nothing a value can be derived from", text::printable(from));
+            let what = format!("a value cannot be derived from `{}`", text::printable(from));
             self.bad_value(
                 &format!("{key}.derivable_from"),
                 what,
@@ -316,7 +316,7 @@ impl Check<'_> {
             (_, figures) => {
                 let grid = Grid::Figures { min, max, figures: figures.unwrap_or(3) as usize };
                 if grid.is_empty() {
-                    let what = "no number with so many figures lies between the limits";
+                    let what = "no number with this many figures is between the limits";
                     self.bad_value(&format!("{key}.sig"), what, "allow more figures");
                     return None;
                 }
@@ -544,7 +544,7 @@ impl Check<'_> {
             self.find(
                 15,
                 key,
-                "the limit lies outside the parameter's own values",
+                "the limit is outside the parameter's values",
                 "widen the parameter or narrow the limit",
             );
             return None;

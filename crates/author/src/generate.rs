@@ -282,7 +282,7 @@ impl<'a> Group<'a> {
             return Err(self.fault(25, format!("compute does not give `{name}`")));
         }
         if let Some(name) = answers.keys().find(|name| !self.template.outputs.contains_key(*name)) {
-            return Err(self.fault(25, format!("compute gives `{name}`, which is no output")));
+            return Err(self.fault(25, format!("compute gives `{name}`, which is not an output")));
         }
         let mut context = candidate.draw.context();
         context.extend(answers.iter().map(|(name, value)| (name.clone(), json_context(value))));
@@ -303,7 +303,7 @@ impl<'a> Group<'a> {
         }
         let floor = floor::floor(self.template, self.tier, &answers, &candidate.prompt);
         if floor > HIGHEST_FLOOR {
-            return rejected("one number for every answer would pay".to_owned(), 0);
+            return rejected("the same number for every answer would earn too much".to_owned(), 0);
         }
         Ok(Ok(answers))
     }
@@ -366,7 +366,8 @@ impl<'a> Group<'a> {
                 && path != "output.json"
         };
         if let Some(path) = sources.keys().find(|path| !sound(path)) {
-            let what = format!("build_sources gives a file `{}`, which cannot be", text::printable(path));
+            let what =
+                format!("build_sources gives a file `{}`, which is not allowed", text::printable(path));
             return Err(self.fault(25, what));
         }
         if sources.len() > MOST_SOURCES || sources.values().map(String::len).sum::<usize>() > SOURCES_LIMIT {

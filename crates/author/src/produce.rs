@@ -105,7 +105,7 @@ pub(crate) fn produce(
 
 /// Other content is where the instances would go.
 fn in_the_way(target: &Path, different: &[PathBuf]) -> Problem {
-    let problem = Problem::error("what is here already is not what would be written")
+    let problem = Problem::error("the existing content differs from what would be written")
         .id(FAMILY.number(10))
         .fix("choose another output directory, or pass --replace")
         .in_file(target);

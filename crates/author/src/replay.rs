@@ -59,7 +59,7 @@ pub fn replay(engines: &Engines, path: &Path, output: Option<&Path>) -> Result<R
         if !task.ends_with(&instance.task) {
             what = Some(format!("it is now called {task}"));
         } else if instance.content_hash != Some(instance::digest(&files)) {
-            what = Some("it does not come out the same".to_owned());
+            what = Some("making it again gave other files".to_owned());
         } else if let Some(file) = changed(&root.join(&instance.task), &files) {
             what = Some(format!("{file} on disk is not what was made"));
         }

@@ -292,7 +292,7 @@ fn tool_modes(
     let achieved = fixed(ToolMode::WithTool) + with;
     if achieved != targets[0] {
         let what = format!(
-            "tool mode with_tool: {achieved} instead of {}; {} with, {} without the calculator can be nothing else",
+            "tool mode with_tool: {achieved} instead of {}; {} must be with, {} without the calculator",
             targets[0],
             text::count(fixed(ToolMode::WithTool), "instance"),
             fixed(ToolMode::NoTool),

@@ -153,7 +153,7 @@ impl Template {
             Problem::error(format!("a template has no file `{}`", text::printable(name)))
                 .id(FAMILY.number(10))
                 .why("it would have no effect")
-                .fix("remove it; Python modules lie beside engine.py, the reference solution in solution/")
+                .fix("remove it; Python modules belong beside engine.py, the reference solution in solution/")
                 .in_file(place(name))
         }));
         problems.extend(long_documents(&files).into_iter().map(|problem| {

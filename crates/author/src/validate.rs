@@ -102,7 +102,7 @@ impl Trial<'_> {
             }
         }
         for name in described.parameters.iter().filter(|name| !template.params.contains_key(*name)) {
-            problems.push(fault(template, 25, format!("compute takes `{name}`, which is no parameter")));
+            problems.push(fault(template, 25, format!("compute takes `{name}`, which is not a parameter")));
         }
         for name in described.defaults.iter().filter(|name| template.params.contains_key(*name)) {
             let what = format!("compute has a default for `{name}`");

@@ -23,10 +23,7 @@ pub enum ReadError {
     #[error("it is a {0}, not a regular file")]
     NotAFile(&'static str),
     #[error("it is {size} bytes long, more than the {limit} allowed")]
-    TooLarge {
-        size: u64,
-        limit: u64,
-    },
+    TooLarge { size: u64, limit: u64 },
     #[error("it is not UTF-8 text (byte {offset})")]
     NotText {
         /// Offset of the first bad byte.

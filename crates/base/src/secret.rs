@@ -127,7 +127,7 @@ impl Redactor {
 }
 
 impl Redactor {
-    /// Scrubs every text in a JSON value. Keys and numbers stay, because they carry no free text.
+    /// Scrubs every text in a JSON value. Keys and numbers stay, because they give a value its form.
     pub fn scrub_value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.scrub(std::mem::take(text)),

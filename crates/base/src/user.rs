@@ -54,9 +54,7 @@ pub enum EditError {
     #[error("the value {0}")]
     Value(&'static str),
     #[error("{key} is not kept in the user file")]
-    NotAUserSetting {
-        key: &'static str,
-    },
+    NotAUserSetting { key: &'static str },
     #[error(transparent)]
     Io(#[from] io::Error),
 }

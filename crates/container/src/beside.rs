@@ -444,7 +444,7 @@ fn begin(line: &Line, name: &str) -> Result<(), EngineError> {
     let begun = line.call(Call::Beside).map_err(|error| failed(name, &error))?;
     match begun.next(FIRST_WORD).map_err(|error| failed(name, &error))? {
         Some(Body::Answer(Answer::Done)) => Ok(()),
-        _ => Err(EngineError::Service(format!("{name} did not begin to work"))),
+        _ => Err(EngineError::Service(format!("{name} did not start"))),
     }
 }
 
@@ -455,7 +455,7 @@ fn run(line: &Line, command: Command) -> io::Result<Conversation> {
 }
 
 fn failed(name: &str, error: &io::Error) -> EngineError {
-    EngineError::Service(format!("{name} cannot be spoken to: {error}"))
+    EngineError::Service(format!("{name} does not respond: {error}"))
 }
 
 /// Blames the engine instead of the service if the engine no longer answers.

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn processes_that_have_ended_do_not_run() {
         assert!(is_running(&std::process::id().to_string()));
-        assert!(is_running("1"), "one of somebody else");
+        assert!(is_running("1"), "a process of another user");
         for odd in ["", "0", "-1", "x", "4194305", "99999999999"] {
             assert!(!is_running(odd), "{odd}");
         }
@@ -117,7 +117,7 @@ mod tests {
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
         )
         .unwrap();
-        assert!(!is_running(&pid.as_raw_nonzero().to_string()), "nobody has looked at it yet");
+        assert!(!is_running(&pid.as_raw_nonzero().to_string()), "its parent has not collected it yet");
         child.wait().unwrap();
         assert!(!is_running(&pid.as_raw_nonzero().to_string()));
     }

@@ -153,7 +153,7 @@ impl Modal {
         };
         let ended = child.wait().map_err(|error| error.to_string())?;
         if ended.success() {
-            return serde_json::from_str(&answer).map_err(|error| format!("an odd answer: {error}"));
+            return serde_json::from_str(&answer).map_err(|error| format!("an unexpected answer: {error}"));
         }
         let said = said.recv_timeout(FAREWELL).unwrap_or_default();
         Err(last_word(&said).map_or_else(|| format!("the client ended with {ended}"), |last| last.message))

@@ -48,7 +48,7 @@ pub struct Purpose {
     pub role: &'static str,
     /// Whether `/workspace` begins with the image's files.
     pub seeded: bool,
-    /// How long it may exist; the provider ends it afterwards.
+    /// How long it may exist; Modal ends it afterwards.
     pub lifetime: Duration,
 }
 
@@ -174,7 +174,7 @@ impl ContainerRoom {
                 let message = io::Error::from(failed).to_string();
                 Err(EngineError::Refused(message).into())
             }
-            _ => Err(EngineError::Refused("the container did not begin to work".to_owned()).into()),
+            _ => Err(EngineError::Refused("the container did not start".to_owned()).into()),
         }
     }
 

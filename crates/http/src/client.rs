@@ -88,23 +88,17 @@ impl Answer {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     #[error("{variable} is not the address of a proxy")]
-    Proxy {
-        variable: &'static str,
-    },
+    Proxy { variable: &'static str },
     #[error("{reason}")]
     Connection {
         /// The error of the network.
         reason: String,
     },
     #[error("no answer within {} seconds", after.as_secs_f64())]
-    Timeout {
-        after: Duration,
-    },
+    Timeout { after: Duration },
     #[error("the answer is longer than {limit} bytes")]
-    TooLong {
-        limit: usize,
-    },
-    #[error("it redirects to {to}, where it is not followed (status {status})")]
+    TooLong { limit: usize },
+    #[error("it redirects to {to}, which is not followed (status {status})")]
     Redirect {
         status: u16,
         /// Scheme and host of the other address.

@@ -198,7 +198,7 @@ fn encrypt<C>(inner: C) -> HttpsConnector<C> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions =
         ClientConfig::builder_with_provider(provider).with_protocol_versions(rustls::DEFAULT_VERSIONS);
-    #[expect(clippy::expect_used, reason = "the provider has the suites of its own default versions")]
+    #[expect(clippy::expect_used, reason = "the provider has cipher suites for its default versions")]
     let config =
         versions.expect("TLS 1.2 and 1.3").with_root_certificates(Arc::clone(roots)).with_no_client_auth();
     HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(inner)

@@ -70,11 +70,11 @@ pub(crate) fn build(spec: &RoomSpec, privileged: bool) -> Result<(), StepError> 
         step(format!("make {directory}"), fs_err::create_dir_all(inside(root, directory)))?;
     }
     step("mount /proc", mount("proc", inside(root, "/proc"), "proc", plain | MountFlags::NOEXEC, None))?;
-    step("make room for the old root", fs_err::create_dir(root.join(OLD_ROOT)))?;
+    step("make a directory for the old root", fs_err::create_dir(root.join(OLD_ROOT)))?;
     step("enter the new root", std::env::set_current_dir(root))?;
     step("change the root", rustix::process::pivot_root(".", OLD_ROOT))?;
     step("go to the new root", std::env::set_current_dir("/"))?;
-    step("let the old root go", unmount(format!("/{OLD_ROOT}"), UnmountFlags::DETACH))?;
+    step("unmount the old root", unmount(format!("/{OLD_ROOT}"), UnmountFlags::DETACH))?;
     step("remove its place", fs_err::remove_dir(format!("/{OLD_ROOT}")))?;
     mount_writable(spec, privileged)?;
     step("make the root read-only", mount_remount("/", plain | MountFlags::BIND | MountFlags::RDONLY, c""))
@@ -103,7 +103,7 @@ pub(crate) fn mount_writable(spec: &RoomSpec, privileged: bool) -> Result<(), St
         mount_tmpfs(place, SEALED_MB)?;
     }
     // From here on the room sees the directories only at their mount points, with only their own limits.
-    step("hide what is behind", unmount(WRITABLE, UnmountFlags::DETACH))
+    step("hide the shared file system", unmount(WRITABLE, UnmountFlags::DETACH))
 }
 
 /// Unmounts the writable directories with everything in them.

@@ -75,7 +75,7 @@ fn walk(root: &Path, relative: &Path, depth: usize, discovery: &mut Discovery) {
             discovery.problems.push(
                 Problem::warning("this link to a directory is not followed")
                     .id(FAMILY.number(60))
-                    .why("tasks must lie inside the tasks root, so that a hash of a task is a hash of its content")
+                    .why("tasks must be inside the tasks root, so that a hash of a task is a hash of its content")
                     .fix("move the tasks here, or set paths.tasks to the real directory")
                     .in_file(entry.path()),
             );

@@ -175,7 +175,7 @@ pub fn new_task(
     for above in directory.ancestors().skip(1).take_while(|above| above.starts_with(tasks_root)) {
         if above.join(TASK_FILE).exists() {
             return Err(in_the_way(
-                Problem::error("a task cannot lie inside another task")
+                Problem::error("a task cannot be inside another task")
                     .fix("choose an id beside it, not below it")
                     .in_file(above),
             ));

@@ -143,7 +143,7 @@ impl Tree {
             } else if kind.is_file() {
                 if !prefix.is_empty() && entry.file_name() == TASK_FILE {
                     problems.push(
-                        finding(Problem::error, 61, "a task lies inside another task")
+                        finding(Problem::error, 61, "a task is inside another task")
                             .why("the inner one is not found, and its files would be shown to the outer one's agent")
                             .fix("move it beside the outer task")
                             .in_file(entry.path()),
@@ -275,7 +275,7 @@ fn check_tools(loaded: &LoadedTask, tree: &Tree, problems: &mut Vec<Problem>) {
         if !names.insert(&tool.name) {
             problems.push(
                 finding(Problem::error, 42, format!("two tools are called `{}`", tool.name))
-                    .fix("give each tool a name of its own")
+                    .fix("give each tool a different name")
                     .at(here()),
             );
         }

@@ -306,7 +306,7 @@ impl Check<'_> {
             } else if factor.is_none() {
                 let own = quantity.unit.as_deref().unwrap_or("no unit");
                 let what = format!("`{}` cannot be brought into {own}", text::printable(unit));
-                self.find(23, &at, what, "use units of the same kind, without a zero of their own");
+                self.find(23, &at, what, "use units of the same kind, without an offset");
             } else if quantity.unit.as_deref() == Some(unit) {
                 self.useless(&at, "it is the quantity's own unit");
             }

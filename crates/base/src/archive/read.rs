@@ -193,7 +193,7 @@ fn admit(header: &Header, longest: u64) -> Result<Member, ArchiveError> {
 }
 
 fn trailing() -> ArchiveError {
-    ArchiveError::Form("there is something behind the end of the archive".into())
+    ArchiveError::Form("there is data after the end of the archive".into())
 }
 
 /// Whether only a little padding follows the last member.

@@ -37,7 +37,7 @@ pub(crate) fn leaks(task: &Task, golden: &Map<String, Value>, instruction: &str)
                         "the expected value of `{key}` is one of {haystack} numbers in {place}"
                     ))
                     .id("A052")
-                    .why("finding out which is the work")
+                    .why("an agent must still find out which one it is")
                     .fix("nothing, if the file is data to be evaluated"),
                 );
             } else {

@@ -244,7 +244,7 @@ impl Audit {
                 Some(reward) if reward >= 1.0 => self.find(
                     Problem::error(format!("a wrong answer earns everything: {}", mutant.name))
                         .id("A010")
-                        .why("whoever makes this mistake is paid for it")
+                        .why("an agent that makes this mistake gets the full reward")
                         .fix("make the verifier check this field, with a sound tolerance"),
                 ),
                 Some(_) => self.mutants.good += 1,

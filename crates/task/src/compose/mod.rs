@@ -28,7 +28,7 @@ pub const COMPOSE_FILES: [&str; 4] =
 pub const MAIN: &str = "main";
 /// More containers per trial are a mistake.
 const MAX_SERVICES: usize = 16;
-/// Each port needs its own connections.
+/// Connections to each port are carried separately.
 const MAX_PORTS: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub struct Health {
     pub interval: Option<Duration>,
     /// Time limit of one check.
     pub timeout: Option<Duration>,
-    /// Failed checks in a row after which the service is unhealthy.
+    /// How many checks may fail.
     pub retries: Option<u32>,
     /// Failures during this time do not count.
     pub start_period: Option<Duration>,
@@ -237,7 +237,7 @@ impl Reader<'_> {
                 if build.as_ref().is_some_and(|build| build.context.as_os_str().is_empty()) {
                     // The agent sees the files of `environment/` too, so they cannot be private to the service.
                     let what = format!("`{key}.build` is environment/ itself");
-                    self.refuse(&format!("{key}.build"), what, "give the service a directory of its own");
+                    self.refuse(&format!("{key}.build"), what, "give the service its own directory");
                 }
                 build.map(Source::Build)
             }
@@ -260,7 +260,7 @@ impl Reader<'_> {
         ports.dedup();
         if ports.len() > MAX_PORTS {
             let what = format!("`{key}` has {} ports; there can be {MAX_PORTS}", ports.len());
-            self.refuse(&key, what, "name those that are connected to");
+            self.refuse(&key, what, "list only ports that other containers connect to");
         }
         let files = self.files(&key, &file.volumes.0);
         let health = self.health(&key, file.healthcheck);
@@ -321,7 +321,7 @@ impl Reader<'_> {
             };
             let lasting = !source.starts_with('.') && !source.contains('/');
             if lasting || !target.starts_with('/') || Path::new(target).components().any(is_parent) {
-                let what = format!("the volume `{}` cannot be had", text::printable(volume));
+                let what = format!("the volume `{}` is not supported", text::printable(volume));
                 self.refuse(
                     &key,
                     what,
@@ -343,8 +343,7 @@ impl Reader<'_> {
     fn health(&mut self, key: &str, file: HealthFile) -> Health {
         if file.disable && file.test.is_some() {
             let key = format!("{key}.healthcheck");
-            let problem =
-                self.document.problem(Shared::Conflict, &key, "a check that is switched off has a test");
+            let problem = self.document.problem(Shared::Conflict, &key, "a disabled check has a test");
             self.problems.push(problem.fix("remove one of the two"));
         }
         let test = if file.disable { Some(Vec::new()) } else { file.test.map(|test| test.0) };
@@ -362,7 +361,8 @@ impl Reader<'_> {
         let mut needs = Vec::new();
         for (needed, condition) in &service.depends_on.0 {
             if needed == MAIN || !known.contains(needed) {
-                let what = format!("`{key}` names `{}`, which is no side service", text::printable(needed));
+                let what =
+                    format!("`{key}` names `{}`, which is not a side service", text::printable(needed));
                 self.refuse(&key, what, "name another service of the file");
             } else {
                 needs.push((needed.clone(), *condition));

@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Argv {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let one = |line: &str| {
             let line = Text::filled(line)?;
-            let words = shlex::split(&line.0).ok_or("has a quotation mark without its twin")?;
+            let words = shlex::split(&line.0).ok_or("has an unclosed quotation mark")?;
             Ok(words.into_iter().map(Text).collect())
         };
         let words: Vec<Text> = deserializer.deserialize_any(OneOrMany {
@@ -267,7 +267,7 @@ pub(super) struct Pause(pub(super) Duration);
 impl<'de> Deserialize<'de> for Pause {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Scalar("a duration such as 1m30s", |text| {
-            duration(text).map(Self).ok_or_else(|| "is no duration such as 1m30s or 500ms".to_owned())
+            duration(text).map(Self).ok_or_else(|| "is not a duration such as 1m30s or 500ms".to_owned())
         }))
     }
 }
@@ -321,7 +321,7 @@ impl<'de> Deserialize<'de> for Published {
 }
 
 fn ports(text: &str) -> Result<Vec<u16>, String> {
-    let odd = || format!("has `{}`, which is no TCP port", aec_base::text::printable(text));
+    let odd = || format!("has `{}`, which is not a TCP port", aec_base::text::printable(text));
     let numbers = text.strip_suffix("/tcp").unwrap_or(text);
     let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
     let first: u16 = first.parse().ok().filter(|port| *port > 0).ok_or_else(odd)?;

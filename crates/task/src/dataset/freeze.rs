@@ -83,7 +83,7 @@ fn freeze_task(
 ) -> Result<ManifestTask, Vec<Problem>> {
     let about = |problem: Problem| problem.about(task.id.as_str());
     let Some(task_path) = path_below(project_root, &task.path) else {
-        let what = format!("the task `{}` lies outside the project", task.id);
+        let what = format!("the task `{}` is outside the project", task.id);
         return Err(vec![about(
             finding(35, what)
                 .why("a dataset names its tasks by their paths below the project root")

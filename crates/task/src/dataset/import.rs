@@ -42,7 +42,7 @@ impl Destination<'_> {
     /// The same directory as the manifest writes it.
     fn path_of(&self, id: &TaskId) -> Result<String, Problem> {
         path_below(self.project_root, &self.place_of(id)).ok_or_else(|| {
-            finding(35, "the tasks root lies outside the project")
+            finding(35, "the tasks root is outside the project")
                 .why("a dataset names its tasks by their paths below the project root")
                 .fix("set paths.tasks to a directory of the project")
                 .in_file(self.tasks_root)
@@ -175,7 +175,7 @@ fn in_the_way(tasks_root: &Path, id: &TaskId) -> Option<Problem> {
             continue;
         };
         return Some(
-            finding(48, format!("there is no room for the task `{id}`: what lies above it is {what}"))
+            finding(48, format!("the task `{id}` cannot be written: a parent of its directory is {what}"))
                 .about(id.as_str())
                 .fix("move it away, or import into another project")
                 .in_file(above),

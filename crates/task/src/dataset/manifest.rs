@@ -211,7 +211,7 @@ impl Manifest {
         self.check_tasks(document, &mut problems);
         if problems.is_empty() && self.hash_of_tasks() != self.content_hash {
             problems.push(
-                finding(12, "the content hash is not that of the tasks listed")
+                finding(12, "the content hash does not match the listed tasks")
                     .why("the manifest was changed after it was made")
                     .fix("restore the manifest, or create the dataset anew under another version")
                     .at(document.place("content_hash")),
@@ -221,7 +221,7 @@ impl Manifest {
             && let Some(key) = self.contradiction()
         {
             problems.push(
-                finding(12, format!("`description.{key}` is not what the tasks listed say"))
+                finding(12, format!("`description.{key}` does not match the listed tasks"))
                     .why("the manifest was changed after it was made")
                     .fix("restore the manifest, or create the dataset anew under another version")
                     .at(document.place(&format!("description.{key}"))),

@@ -199,7 +199,7 @@ impl Unpacker<'_> {
             })
             .collect();
         if declared.len() < manifest.tasks.len() {
-            return Err(self.wrong(15, format!("a task of the archive does not lie in {TASKS}/")));
+            return Err(self.wrong(15, format!("a task of the archive is not in {TASKS}/")));
         }
         Ok(declared)
     }
@@ -212,7 +212,7 @@ impl Unpacker<'_> {
             let what = if task.files.is_empty() {
                 format!("the archive has no files of the task `{}`", task.id)
             } else if task_hash(&mut files) != entry.content_hash {
-                format!("the files of the task `{}` are not those that its hash says", task.id)
+                format!("the files of the task `{}` do not match its hash", task.id)
             } else if !task.files.iter().any(|file| file.path == TASK_FILE) {
                 format!("the task `{}` has no {TASK_FILE}", task.id)
             } else {

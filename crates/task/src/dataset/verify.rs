@@ -143,7 +143,7 @@ impl Verification {
             }
             State::Relabelled(fields) => {
                 let what =
-                    format!("the manifest's {} of `{task_id}` is not the task's own", fields.join(" and "));
+                    format!("the manifest and the task `{task_id}` differ in {}", fields.join(" and "));
                 self.relabelled.push(Relabelled { task_id: task_id.clone(), fields });
                 finding(22, what)
                     .why("the manifest was changed after it was made")

@@ -97,7 +97,7 @@ pub fn check(texts: &dyn Texts, exists: &dyn Fn(&str) -> bool) -> Vec<Problem> {
         problems.extend(found);
         for (key, path) in files.iter().flat_map(RlmFiles::named_files) {
             let fault = if HIDDEN.iter().any(|hidden| Path::new(path).starts_with(hidden)) {
-                Some("is nothing that an agent may see")
+                Some("must not be shown to agents")
             } else if !exists(path) && !exists(&format!("environment/{path}")) {
                 Some("is not there")
             } else {

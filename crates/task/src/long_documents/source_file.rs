@@ -20,9 +20,9 @@ pub(crate) fn shown(foreign: &str) -> String {
 /// Parses a file, if it is TOML and not too large.
 pub(crate) fn parse(path: &Path, text: String) -> Result<Document, Vec<Problem>> {
     if text.len() as u64 > CONFIG_FILE_LIMIT {
-        let what = format!("the file has {} bytes, and {CONFIG_FILE_LIMIT} are the most", text.len());
+        let what = format!("the file has {} bytes; the limit is {CONFIG_FILE_LIMIT}", text.len());
         let problem = Problem::error(what).id(FAMILY.number(number_of::TOO_LARGE)).in_file(path);
-        return Err(vec![problem.fix("keep settings here, and texts in files of their own")]);
+        return Err(vec![problem.fix("keep settings here, and texts in separate files")]);
     }
     Document::parse(path, text, Syntax::Toml, FAMILY)
 }

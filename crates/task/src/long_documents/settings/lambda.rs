@@ -180,7 +180,7 @@ impl PlannerSettings {
             && self.leaf_accuracy > 0.0
         {
             let what = format!(
-                "`planner.accuracy_target` {} cannot be had with a `leaf_accuracy` of {}",
+                "`planner.accuracy_target` {} cannot be reached with a `leaf_accuracy` of {}",
                 self.accuracy_target, self.leaf_accuracy
             );
             let fix = format!("lower the target to {} or less", self.leaf_accuracy);

@@ -243,7 +243,7 @@ fn check_whole(written: &WrittenTemplate, checker: &mut Checker<'_>) {
     if written.rubric.is_some() {
         let note = Problem::note("`[rubric]` is ignored here")
             .id(FAMILY.number(number_of::IGNORED))
-            .why("a rubric is for judges, and must not be seen by whoever writes the report")
+            .why("a rubric is for judges; the writer of the report must not see it")
             .fix("keep it in the task's own rubric if a judge should use it");
         checker.push("rubric", note);
     }
