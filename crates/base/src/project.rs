@@ -28,7 +28,7 @@ pub struct ProjectFile {
     pub paths: PathsTable,
     /// How trials run.
     pub compute: ComputeTable,
-    /// What models may cost. What is absent is not limited.
+    /// Limits on what models may cost; all are optional.
     pub budget: BudgetTable,
 }
 

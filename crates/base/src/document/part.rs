@@ -17,7 +17,7 @@ pub struct Part<'a> {
     pub(super) is_wrapped: bool,
     /// Whether problems omit the texts they complain about.
     pub(super) is_discreet: bool,
-    /// Keys that are valid here although `T` does not have them: they are decoded separately.
+    /// Keys that are valid here although the decoded type lacks them: they are decoded separately.
     pub(super) further: &'static [&'static str],
 }
 
