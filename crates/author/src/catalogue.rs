@@ -14,50 +14,45 @@ pub struct Catalogue<'a> {
     pub schema_version: u32,
     /// Templates by discipline and name.
     pub templates: Vec<TemplateEntry<'a>>,
-    /// Seeds that no template has taken up yet, by discipline and id.
+    /// Seeds that no template covers yet, by discipline and id.
     pub seeds: Vec<SeedEntry<'a>>,
 }
 
 #[derive(Debug, Serialize)]
 pub struct TemplateEntry<'a> {
-    /// Its name.
     pub task_id: &'a str,
-    /// Its name in words.
+    /// Its readable name.
     pub task_name: String,
     /// `built`.
     pub status: &'static str,
-    /// Engineering discipline.
     pub discipline: &'a str,
     /// Kind of calculation.
     pub category: &'a str,
-    /// In words.
+    /// The category's readable name.
     pub category_label: String,
     pub version: String,
-    /// Of all its files.
+    /// Hash of all its files.
     pub content_hash: String,
     /// One line.
     pub description: &'a str,
     /// A paragraph.
     pub long_description: &'a str,
-    /// Standards that are followed.
     pub standards: &'a [String],
-    /// Words to find it by.
+    /// Words for searching.
     pub tags: &'a [String],
     /// `with-tool`, `no-tool` or `both`.
     pub tool_mode: &'static str,
-    /// What the engine takes.
+    /// The engine's parameters.
     pub inputs: Vec<InputEntry<'a>>,
-    /// What is asked for.
     pub outputs: Vec<OutputEntry<'a>>,
     /// Tiers, easiest first.
     pub difficulty_tiers: Vec<&'a str>,
-    /// How many situations.
+    /// Number of archetypes.
     pub archetype_count: usize,
-    /// Where its worked examples come from.
+    /// Sources of its worked examples.
     pub examples: Vec<&'a str>,
 }
 
-/// A parameter.
 #[derive(Debug, Serialize)]
 pub struct InputEntry<'a> {
     name: &'a str,
@@ -91,7 +86,7 @@ pub struct SeedEntry<'a> {
     complexity: Option<&'a str>,
 }
 
-/// The document of some templates and seeds. A seed with the discipline and name of a template is left out.
+/// Makes the document from templates and seeds. Leaves out seeds that have the discipline and name of a template.
 pub fn catalogue<'a>(templates: &'a [Template], seeds: &'a [Seed]) -> Catalogue<'a> {
     let mut entries: Vec<TemplateEntry<'a>> = templates.iter().map(entry).collect();
     entries.sort_by(|a, b| (a.discipline, a.task_id).cmp(&(b.discipline, b.task_id)));
@@ -119,7 +114,7 @@ pub fn catalogue<'a>(templates: &'a [Template], seeds: &'a [Seed]) -> Catalogue<
 
 fn entry(template: &Template) -> TemplateEntry<'_> {
     let mut tiers: Vec<&str> = template.tiers.keys().map(String::as_str).collect();
-    // The usual three first, in their order; others as the template has them.
+    // The usual three first, in their order; others in the order of the template.
     let rank = |name: &&str| {
         aec_task::file::Difficulty::NAMES.iter().position(|known| known == name).unwrap_or(usize::MAX)
     };

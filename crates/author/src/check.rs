@@ -1,4 +1,4 @@
-//! From what `params.toml` says to what it means, with everything that is wrong or has no effect.
+//! Turns a parsed `params.toml` into a template, and reports everything that is wrong or has no effect.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,9 +25,9 @@ use crate::value::Value;
 
 mod tiers;
 
-/// Beyond this, numbers are not exact.
+/// Larger numbers are not exact.
 const LARGEST: f64 = 1e15;
-/// Names that prompts use for something else.
+/// Names that prompts use for other things.
 const RESERVED: [&str; 14] = [
     "givens",
     "rules",
@@ -45,14 +45,14 @@ const RESERVED: [&str; 14] = [
     "false",
 ];
 
-/// The checks in progress: the file, and what was found so far.
+/// A check in progress: the file and the problems found so far.
 struct Check<'a> {
     document: &'a Document,
     file: &'a ParamsFile,
     problems: Vec<Problem>,
 }
 
-/// The template that a file describes, as far as there is one, and everything wrong with it outside its tiers.
+/// Builds the template that a file describes, if possible, and reports all problems outside its tiers.
 pub(crate) fn understand(
     document: &Document,
     file: &ParamsFile,
@@ -94,7 +94,7 @@ pub(crate) fn understand(
     };
     if check.problems.is_empty() {
         check.tiers(&mut template);
-        // A faulty tier may be what would have used it.
+        // Skip this if a tier is faulty: it might use what otherwise has no effect.
         if template.tiers.values().all(|tier| tier.problems.is_empty()) {
             check.without_effect(&template);
         }
@@ -194,7 +194,7 @@ impl Check<'_> {
         if let Some(from) = &param.derivable_from
             && from != "archetype"
         {
-            let what = format!("`{}` is nothing a value can be derived from", text::printable(from));
+            let what = format!("a value cannot be derived from `{}`", text::printable(from));
             self.bad_value(
                 &format!("{key}.derivable_from"),
                 what,
@@ -316,7 +316,7 @@ impl Check<'_> {
             (_, figures) => {
                 let grid = Grid::Figures { min, max, figures: figures.unwrap_or(3) as usize };
                 if grid.is_empty() {
-                    let what = "no number with so many figures lies between the limits";
+                    let what = "no number with this many figures is between the limits";
                     self.bad_value(&format!("{key}.sig"), what, "allow more figures");
                     return None;
                 }
@@ -490,7 +490,7 @@ impl Check<'_> {
         archetypes
     }
 
-    /// The keys that a table owns, decoded, and the others, which are names of parameters.
+    /// Splits a table into its own keys, decoded, and the others, which are names of parameters.
     fn split<T: DeserializeOwned>(
         &mut self,
         key: &str,
@@ -511,7 +511,7 @@ impl Check<'_> {
         }
     }
 
-    /// A limit of a parameter: a range, a list, or one value.
+    /// Parses a limit of a parameter: a range, a list, or one value.
     fn limit(&mut self, key: &str, quantity: &Quantity, limit: &Json) -> Option<Limit> {
         let understood = match limit {
             Json::Object(range) if range.len() == 2 => {
@@ -544,7 +544,7 @@ impl Check<'_> {
             self.find(
                 15,
                 key,
-                "the limit lies outside the parameter's own values",
+                "the limit is outside the parameter's values",
                 "widen the parameter or narrow the limit",
             );
             return None;
@@ -626,7 +626,7 @@ impl Check<'_> {
         self.problems.push(problem.fix("remove it, or use it").at(self.document.place(key)));
     }
 
-    /// What nothing uses.
+    /// Reports what nothing uses.
     fn without_effect(&mut self, template: &Template) {
         let tiers = || template.tiers.values();
         for name in self.file.archetypes.keys() {
@@ -663,7 +663,7 @@ impl Check<'_> {
     }
 }
 
-/// A value of the right type.
+/// Converts a scalar to a value of the given type.
 pub(crate) fn typed(scalar: &Scalar, kind: ParamKind) -> Option<Value> {
     match (scalar, kind) {
         (Scalar::Text(text), ParamKind::Enum) => Some(Value::Text(text.clone())),
@@ -690,7 +690,7 @@ fn greatest(kind: ParamKind, param: &ParamTable) -> Option<Value> {
     typed(&Scalar::Number(param.max?), kind)
 }
 
-/// Archived templates lie in directories named by their digest.
+/// Archived templates are in directories named by their digest.
 fn is_temporary(directory: &Path) -> bool {
     directory.components().any(|part| part.as_os_str() == ".generation")
 }

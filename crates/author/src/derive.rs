@@ -1,4 +1,4 @@
-//! Values that are not drawn but follow from others by a rule, a table or the archetype.
+//! Values that are not drawn but derived from others by a rule, a table or the archetype.
 
 use aec_base::text;
 
@@ -34,7 +34,7 @@ pub(crate) fn derive(
     Ok(())
 }
 
-/// A hidden value, or nothing while what it needs is not there yet.
+/// A hidden value; `None` while the values that it needs are missing.
 fn derived(
     template: &Template,
     tier: &Tier,
@@ -71,7 +71,7 @@ fn derived(
     }
 }
 
-/// The cell of a table in the row that a key chooses.
+/// The cell of a table in the row that `key` selects.
 fn cell<'a>(table: &'a LookupTable, key: &Value, column: &str) -> Option<&'a Scalar> {
     let row = table.rows.iter().find(|row| match (row.get(&table.key), table.matching) {
         (Some(Scalar::Number(at)), Matching::UpTo) => key.number().is_some_and(|number| number <= *at),

@@ -14,25 +14,24 @@ use crate::params::ParamKind;
 use crate::template::{Quantity, Template, Tier};
 use crate::value::{Value, printed_number};
 
-/// Which instance of a tier.
+/// Identifies an instance of a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Position {
     pub(crate) seed: i64,
     pub(crate) index: u32,
 }
 
-/// What was drawn.
 #[derive(Clone, Debug)]
 pub(crate) struct Draw {
     pub(crate) archetype: String,
     pub(crate) site: String,
-    /// Every parameter and every printed quantity, in the units of the engine.
+    /// Every parameter and every printed quantity, in the engine's units.
     pub(crate) values: IndexMap<String, Value>,
     /// What the prompt prints, in order.
     pub(crate) printed: IndexMap<String, Printed>,
 }
 
-/// A quantity as the prompt has it.
+/// A quantity as the prompt prints it.
 #[derive(Clone, Debug)]
 pub(crate) struct Printed {
     pub(crate) value: Value,
@@ -48,12 +47,12 @@ impl Printed {
 }
 
 impl Draw {
-    /// Everything drawn, for expressions.
+    /// All drawn values, for expressions.
     pub(crate) fn context(&self) -> BTreeMap<String, minijinja::Value> {
         self.values.iter().map(|(name, value)| (name.clone(), value.context())).collect()
     }
 
-    /// What the engine gets.
+    /// The engine's arguments.
     pub(crate) fn arguments(&self, template: &Template) -> IndexMap<String, Value> {
         template
             .params
@@ -62,7 +61,7 @@ impl Draw {
             .collect()
     }
 
-    /// What a reader of the prompt sees; two draws with the same are the same task.
+    /// What a reader of the prompt sees; draws with the same identity are the same task.
     pub(crate) fn identity(&self) -> String {
         let shown: Vec<String> =
             self.printed.iter().map(|(name, printed)| format!("{name}={}", printed.text())).collect();
@@ -71,7 +70,7 @@ impl Draw {
 }
 
 /// Draws once. The same arguments give the same values on every machine; `number` counts the draws of one instance.
-/// An error is the reason why the draw makes no sense.
+/// The error says why the draw is not usable.
 pub(crate) fn draw(
     template: &Template,
     tier: &Tier,
@@ -118,7 +117,7 @@ pub(crate) fn draw(
     for constraint in
         template.constraints.iter().filter(|constraint| is_about_inputs(template, constraint.names()))
     {
-        // A constraint on a quantity that this tier does not have cannot be broken.
+        // A constraint on a quantity that this tier does not have is not checked.
         let applies = constraint.names().iter().all(|name| context.contains_key(name));
         if applies && !constraint.holds(&context)? {
             return Err(format!("it breaks `{}`", constraint.text()));
@@ -145,9 +144,9 @@ fn generator(template: &Template, tier: &Tier, position: Position, number: u32) 
     random
 }
 
-/// A value printed in another unit, and the value that the printed one stands for.
+/// Converts a value to another unit, rounded for the prompt, and returns the value that the rounded one means.
 fn in_unit(value: &Value, quantity: &Quantity, unit: &str) -> Result<(Value, Printed), String> {
-    // More figures than a person writes come from the conversion, not from the grid.
+    // A value with more figures than people write was not on the grid: the conversion added them.
     const EXACT: usize = 12;
     const WRITTEN: usize = 6;
     const CONVERTED: usize = 4;

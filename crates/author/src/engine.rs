@@ -1,8 +1,8 @@
-//! Engines at work: warm Python processes in rooms, one import and many calls for each template.
+//! Runs engines: warm Python processes in rooms, with one import and many calls for each template.
 //!
-//! `python/engine.py` waits in a room and runs every request in a fork of itself that can start no process and write no
-//! file, so one template leaves nothing behind for the next. Time and memory are limited; an engine that breaks a limit
-//! costs its own request only.
+//! `python/engine.py` waits in a room and runs every request in a fork of itself that can start no process and write
+//! no file, so one template leaves nothing behind for the next. Time and memory are limited; an engine that exceeds a
+//! limit loses only its own request.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
@@ -23,11 +23,11 @@ use crate::template::Template;
 use crate::value::Value;
 
 const ENGINE_PY: &str = include_str!("../../../python/engine.py");
-/// Seconds that one call may take.
+/// Time limit of one call in seconds.
 const CALL_SECONDS: u64 = 5;
-/// Calls in one request; the results of a request are held in memory together.
+/// Most calls in one request, because all its results are in memory together.
 const MOST_CALLS: usize = 200;
-/// The longest answer that is read.
+/// Longest answer.
 const ANSWER_LIMIT: u64 = 64 * 1024 * 1024;
 const LIMITS: Limits = Limits { cpus: 1, memory_mb: 512, storage_mb: 16, pids: 32 };
 
@@ -39,7 +39,7 @@ pub struct Engines {
     waiting: Mutex<Vec<Worker>>,
 }
 
-/// Why no engine could run, which is not the fault of a draw.
+/// Why no engine could run. This is not the fault of a draw.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("there is no Python 3.9 or newer on the path")]
@@ -87,7 +87,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Reply {
@@ -128,7 +128,7 @@ impl Engines {
         Self { isolation, python: python.filter(|python| python.recent_enough), waiting: Mutex::default() }
     }
 
-    /// Calls the engine of a template; a reply for each call, in order.
+    /// Calls the engine of a template; returns a reply for each call, in order.
     pub(crate) fn run(&self, template: &Template, calls: &[Call<'_>]) -> Result<Vec<Reply>, EngineError> {
         let mut replies = Vec::with_capacity(calls.len());
         for calls in calls.chunks(MOST_CALLS) {
@@ -152,7 +152,7 @@ impl Engines {
         Ok(replies)
     }
 
-    /// What the engine of a template offers.
+    /// Asks what the engine of a template offers.
     pub(crate) fn describe(&self, template: &Template) -> Result<Description, EngineError> {
         match self.run(template, &[Call::describe()])?.pop() {
             Some(Reply::Result(description)) => {
@@ -261,7 +261,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if let Place::Host(child) = &mut self.place {
-            // It may have ended by itself.
+            // It may already have ended.
             child.kill().ok();
             child.wait().ok();
         }

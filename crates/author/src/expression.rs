@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use minijinja::value::Rest;
 use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
 
-/// Steps that one evaluation may take; a rule needs some dozens.
+/// Most steps of one evaluation; a rule needs some dozens.
 const FUEL: u64 = 10_000;
 
-/// What an expression may use besides quantities.
+/// Functions that an expression may use.
 pub(crate) const FUNCTIONS: [&str; 20] = [
     "sqrt", "exp", "ln", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "radians", "degrees",
     "abs", "min", "max", "floor", "ceil", "round", "pi",
@@ -17,7 +17,7 @@ pub(crate) const FUNCTIONS: [&str; 20] = [
 
 type Function = fn(f64) -> f64;
 
-/// An expression that was found sound.
+/// A valid expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
     text: String,
@@ -25,7 +25,6 @@ pub(crate) struct Expression {
 }
 
 impl Expression {
-    /// Reads an expression.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let compiled = environment().compile_expression(text).map_err(|error| message(&error))?;
         let mut names: Vec<String> = compiled
@@ -37,12 +36,10 @@ impl Expression {
         Ok(Self { text: text.to_owned(), names })
     }
 
-    /// As it was written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// The quantities that it uses.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
@@ -114,7 +111,7 @@ fn extreme(numbers: &[f64], choose: fn(f64, f64) -> f64) -> Result<f64, Error> {
         .ok_or_else(|| Error::new(ErrorKind::MissingArgument, "nothing to compare"))
 }
 
-/// As Python rounds: halves to even.
+/// Rounds like Python: halves to even.
 fn round(number: f64, places: Option<i32>) -> f64 {
     match places {
         None | Some(0) => number.round_ties_even(),

@@ -1,18 +1,18 @@
-//! What an answer earns that needs no engineering: the same number everywhere, out of the prompt or out of the air.
+//! The reward of answers that need no engineering: the same number everywhere, taken from the prompt or made up.
 //!
-//! A draw in which that pays is drawn again. Audits look for more; this is what chance alone can do.
+//! A draw for which such an answer earns too much is rejected. Audits check more; this covers only chance.
 
 use serde_json::{Map, Value as Json};
 
 use crate::params::{OutputKind, OutputTable};
 use crate::template::{Template, Tier};
 
-/// Nobody may earn more than this without doing the work.
+/// Highest reward that an agent may get without doing the work.
 pub(crate) const HIGHEST_FLOOR: f64 = 0.2;
-/// What a change of unit prefix makes of a number.
+/// Factors between unit prefixes.
 const FACTORS: [f64; 5] = [1.0, 1000.0, 0.001, 100.0, 0.01];
 
-/// The best that a constant answer earns.
+/// The highest reward of a constant answer.
 pub(crate) fn floor(template: &Template, tier: &Tier, answers: &Map<String, Json>, prompt: &str) -> f64 {
     let fields: Vec<(&OutputTable, &Json)> = tier
         .outputs
@@ -37,7 +37,7 @@ pub(crate) fn floor(template: &Template, tier: &Tier, answers: &Map<String, Json
     flags.into_iter().chain(constants).fold(0.0, f64::max)
 }
 
-/// An answer so near to zero that its tolerance would take an answer half as large again.
+/// Finds an answer so close to zero that its tolerance would accept an answer half as large again.
 pub(crate) fn swallowed<'a>(
     template: &Template,
     tier: &'a Tier,
@@ -66,7 +66,7 @@ fn is_hit(output: &OutputTable, answer: &Json, guess: f64) -> bool {
     (guess - value).abs() <= bound
 }
 
-/// How far from the value an answer may be.
+/// How far an answer may be from the value.
 fn tolerance(output: &OutputTable, value: f64) -> f64 {
     let relative = relative(output).unwrap_or(0.0) * value.abs();
     let figures = output

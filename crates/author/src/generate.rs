@@ -1,7 +1,8 @@
-//! Making instances: draws, engine, prompt and files, until every order has its task.
+//! Makes instances: draws values, runs the engine, renders the prompt and writes files, until every order has its
+//! task.
 //!
-//! Orders of one template and tier are made together, so that no two have the same givens and the engine is asked
-//! in batches. A draw that makes no sense is skipped with its reason; too many of them are the template's fault.
+//! Orders of one template and tier are made together, so that no two have the same givens and the engine is called in
+//! batches. Unusable draws are skipped with a reason; too many of them are the template's fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,24 +25,22 @@ use crate::render;
 use crate::template::{Template, Tier};
 use crate::value::number_context;
 
-/// Draws after which a template is at fault.
+/// With more draws than this the template is at fault.
 const MOST_DRAWS: u32 = 1000;
-/// Failures of an engine, other than refusing values, after which it is at fault. Waiting for it is costly, so a call
-/// that takes too long counts as several.
+/// Failures of an engine, besides refused values, after which it is at fault. A call that takes too long counts as
+/// several, because waiting is costly.
 const MOST_FAULTS: usize = 20;
 const LATE_COUNTS: usize = 10;
-/// Files and bytes that `build_sources` may give.
+/// Most files and bytes that `build_sources` may return.
 const MOST_SOURCES: usize = 100;
 const SOURCES_LIMIT: usize = 8 * 1024 * 1024;
 
-/// An instance that is wanted.
+/// An instance to make.
 #[derive(Clone, Debug)]
 pub struct Order<'a> {
     pub template: &'a Template,
     pub tier: &'a Tier,
-    /// Seed of the draw.
     pub seed: i64,
-    /// Index of the draw.
     pub index: u32,
     /// With or without the calculator.
     pub tool_mode: ToolMode,
@@ -52,11 +51,11 @@ pub struct Order<'a> {
 /// An instance that was made.
 #[derive(Clone, Debug)]
 pub struct Made {
-    /// Where the task lies below the output directory.
+    /// The task's path below the output directory.
     pub path: String,
-    /// How many draws came before it.
+    /// How many draws came before this one.
     pub draw: u32,
-    /// Of all its files.
+    /// Digest of all its files.
     pub digest: Digest,
 }
 
@@ -65,14 +64,11 @@ pub struct Made {
 pub struct Skipped {
     /// `discipline/name`.
     pub template: String,
-    /// Tier.
     pub difficulty: String,
     pub reason: String,
-    /// How often.
     pub draws: usize,
 }
 
-/// Why nothing was made.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
     #[error("{}", .0.first().map_or("the template is at fault", |problem| problem.what.as_str()))]
@@ -83,16 +79,15 @@ pub enum GenerateError {
     Io(#[from] io::Error),
 }
 
-/// What came of some orders: an instance for each, in their order, and what was skipped on the way.
+/// The result of some orders: an instance for each, in their order, and the skipped draws.
 #[derive(Debug)]
 pub struct Generated {
-    /// One for each order.
     pub made: Vec<Made>,
-    /// Reasons for skipped draws.
+    /// Skipped draws with their reasons.
     pub skipped: Vec<Skipped>,
 }
 
-/// Makes every order. `write` gets each task's path and files as soon as they are there, from several threads.
+/// Makes every order. `write` gets each task's path and files as soon as they are ready, from several threads.
 pub fn generate(
     engines: &Engines,
     orders: &[Order<'_>],
@@ -128,7 +123,7 @@ pub fn generate(
     Ok(Generated { made: made.into_iter().flatten().collect(), skipped })
 }
 
-/// Makes one instance again, from the number of its draw.
+/// Makes one instance again, given the number of its draw.
 pub(crate) fn again(
     engines: &Engines,
     order: &Order<'_>,
@@ -157,14 +152,14 @@ struct Group<'a> {
     tier: &'a Tier,
 }
 
-/// A draw with its prompt, before the engine has seen it.
+/// A draw with its prompt, before the engine has computed it.
 struct Candidate {
     number: u32,
     draw: Draw,
     prompt: String,
 }
 
-/// An order on its way.
+/// The progress of an order.
 struct Progress {
     next_draw: u32,
     made: Option<Made>,
@@ -219,7 +214,7 @@ impl<'a> Group<'a> {
         Ok((progress.into_iter().filter_map(|one| one.made).collect(), skipped.collect()))
     }
 
-    /// The next draw of an order that makes sense so far and that no other order has.
+    /// The next usable draw of an order that differs from those of all other orders.
     fn next_candidate(
         &self,
         at: usize,
@@ -246,7 +241,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// A draw by its number, without asking whether it is wanted.
+    /// A draw by its number, without checking for duplicates.
     fn candidate(&self, order: &Order<'_>, number: u32) -> Result<Candidate, String> {
         let draw = draw::draw(self.template, self.tier, position(order), number)?;
         let prompt = recipe(order).prompt(&draw)?;
@@ -267,7 +262,7 @@ impl<'a> Group<'a> {
         self.engines.run(self.template, &calls).map_err(|error| self.engine_error(error))
     }
 
-    /// Whether an engine's result makes a task; the outer error is the template's fault.
+    /// Decides whether an engine's result makes a task; the outer error is the template's fault.
     fn judge(
         &self,
         candidate: &Candidate,
@@ -287,7 +282,7 @@ impl<'a> Group<'a> {
             return Err(self.fault(25, format!("compute does not give `{name}`")));
         }
         if let Some(name) = answers.keys().find(|name| !self.template.outputs.contains_key(*name)) {
-            return Err(self.fault(25, format!("compute gives `{name}`, which is no output")));
+            return Err(self.fault(25, format!("compute gives `{name}`, which is not an output")));
         }
         let mut context = candidate.draw.context();
         context.extend(answers.iter().map(|(name, value)| (name.clone(), json_context(value))));
@@ -308,7 +303,7 @@ impl<'a> Group<'a> {
         }
         let floor = floor::floor(self.template, self.tier, &answers, &candidate.prompt);
         if floor > HIGHEST_FLOOR {
-            return rejected("one number for every answer would pay".to_owned(), 0);
+            return rejected("the same number for every answer would earn too much".to_owned(), 0);
         }
         Ok(Ok(answers))
     }
@@ -347,7 +342,7 @@ impl<'a> Group<'a> {
         Ok(computed)
     }
 
-    /// The hooks that the engine's source defines; asking the engine itself would cost a fork for each template.
+    /// The hooks that the engine's source defines; asking the engine would cost a fork for each template.
     fn hooks(&self) -> Result<Vec<&'static str>, GenerateError> {
         const HOOKS: [&str; 3] = ["build_sources", "build_golden_pass", "build_golden_fail"];
         let source = self.template.file("engine.py").unwrap_or_default();
@@ -371,7 +366,8 @@ impl<'a> Group<'a> {
                 && path != "output.json"
         };
         if let Some(path) = sources.keys().find(|path| !sound(path)) {
-            let what = format!("build_sources gives a file `{}`, which cannot be", text::printable(path));
+            let what =
+                format!("build_sources gives a file `{}`, which is not allowed", text::printable(path));
             return Err(self.fault(25, what));
         }
         if sources.len() > MOST_SOURCES || sources.values().map(String::len).sum::<usize>() > SOURCES_LIMIT {
@@ -380,7 +376,6 @@ impl<'a> Group<'a> {
         Ok(sources)
     }
 
-    /// Writes the tasks of a round.
     fn finish(
         &self,
         accepted: Vec<(usize, Candidate, Map<String, Json>)>,
@@ -405,7 +400,7 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// Whoever reads the prompt must find every given in it.
+    /// Readers of the prompt must find every given in it.
     fn check_prompt(&self, candidate: &Candidate) -> Result<(), GenerateError> {
         if let [name, ..] = render::unprinted(&candidate.draw, &candidate.prompt).as_slice() {
             let what = format!("instruction.md does not print `{name}` in `{}`", self.tier.name);
@@ -451,10 +446,10 @@ impl<'a> Group<'a> {
     }
 }
 
-/// A draw that the engine or a constraint does not want.
+/// A draw that the engine or a constraint rejected.
 struct Rejected {
     reason: String,
-    /// How much this counts against the template: nothing if the engine merely refused.
+    /// How much this counts against the template; 0 if the engine merely refused the values.
     faults: usize,
 }
 

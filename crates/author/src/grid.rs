@@ -1,4 +1,4 @@
-//! The values that a parameter may take, and drawing one of them.
+//! The possible values of a parameter, and drawing one of them.
 //!
 //! Steps are counted in decimal arithmetic, so that 0.1 + 2 × 0.1 is 0.3 and is printed as 0.3.
 
@@ -8,14 +8,14 @@ use rand_core::Rng as _;
 
 use crate::value::Value;
 
-/// Values between limits, on a grid, or out of a list.
+/// Values between limits, on a grid, or from a list.
 #[derive(Clone, Debug)]
 pub(crate) enum Grid {
     /// One of these.
     Among(Vec<Value>),
     /// `base + k * step` within the limits.
     Step { base: Decimal, step: Decimal, min: Decimal, max: Decimal, whole: bool },
-    /// Any number within the limits, rounded to so many significant figures.
+    /// Any number within the limits, rounded to `figures` significant figures.
     Figures { min: f64, max: f64, figures: usize },
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Limit {
 }
 
 impl Grid {
-    /// What is left of the grid under a limit.
+    /// The part of the grid that is within a limit.
     pub(crate) fn within(&self, limit: &Limit) -> Self {
         let inside = |value: &Value, low: f64, high: f64| {
             value.number().is_some_and(|number| low <= number && number <= high)
@@ -76,7 +76,6 @@ impl Grid {
         }
     }
 
-    /// Whether there is no value at all.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Among(values) => values.is_empty(),
@@ -89,7 +88,7 @@ impl Grid {
         }
     }
 
-    /// The only value, if there is just one.
+    /// The value, if there is exactly one.
     pub(crate) fn only(&self) -> Option<Value> {
         match self {
             Self::Among(values) if values.len() == 1 => values.first().cloned(),
@@ -104,7 +103,7 @@ impl Grid {
         }
     }
 
-    /// One of the values; none if there is none.
+    /// Draws one of the values; `None` if there are none.
     pub(crate) fn draw(&self, random: &mut ChaCha12Rng) -> Option<Value> {
         match self {
             Self::Among(values) => {
@@ -149,9 +148,9 @@ fn at_step(base: &Decimal, step: &Decimal, index: i128, whole: bool) -> Value {
     if whole { Value::Int(value as i64) } else { Value::Float(value) }
 }
 
-/// A number below `count`, each equally likely.
+/// A number below `count`, all equally likely.
 fn below(random: &mut ChaCha12Rng, count: u64) -> u64 {
-    // The part of the range that is a multiple of the count; the rest is drawn again.
+    // Only a range that is a multiple of `count` is used; other numbers are drawn again.
     let usable = u64::MAX - (u64::MAX % count + 1) % count;
     loop {
         let number = random.next_u64();
@@ -165,7 +164,7 @@ pub(crate) fn index_below(random: &mut ChaCha12Rng, count: usize) -> usize {
     usize::try_from(below(random, count.max(1) as u64)).unwrap_or(0)
 }
 
-/// A number from 0 to 1, without 1, with 53 random bits.
+/// A number from 0 up to but not including 1, with 53 random bits.
 #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
 fn unit_interval(random: &mut ChaCha12Rng) -> f64 {
     const BITS: f64 = 9_007_199_254_740_992.0;
@@ -201,7 +200,7 @@ mod tests {
     fn steps_are_decimal_and_start_at_the_minimum() {
         assert_eq!(all(&step(0.1, 0.5, 0.1)), ["0.1", "0.2", "0.3", "0.4", "0.5"]);
         assert_eq!(all(&step(7.5, 20.0, 5.0)), ["7.5", "12.5", "17.5"]);
-        // A limit does not move the grid.
+        // A limit does not shift the grid.
         let narrowed = step(0.1, 0.5, 0.1).within(&Limit::Range { min: 0.15, max: 0.4 });
         assert_eq!(all(&narrowed), ["0.2", "0.3", "0.4"]);
         assert!(step(0.0, 1.0, 0.5).within(&Limit::Range { min: 0.6, max: 0.9 }).is_empty());

@@ -1,4 +1,4 @@
-//! The files of one instance: a task that stands on its own.
+//! The files of one instance: a self-contained task.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -26,7 +26,6 @@ const TEST_SH: &str =
 /// The files of a task by path; scripts are executable.
 pub type Files = BTreeMap<String, String>;
 
-/// What makes one instance.
 #[derive(Debug)]
 pub(crate) struct Recipe<'a> {
     pub(crate) template: &'a Template,
@@ -36,7 +35,7 @@ pub(crate) struct Recipe<'a> {
     pub(crate) visibility: Visibility,
 }
 
-/// What the engine made of a draw.
+/// The engine's results for a draw.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Computed {
     pub(crate) answers: Map<String, Json>,
@@ -46,20 +45,19 @@ pub(crate) struct Computed {
 }
 
 impl Recipe<'_> {
-    /// The name of the task's directory.
     pub(crate) fn name(&self, draw: &Draw) -> String {
         let seed = self.position.seed;
         let seed = if seed < 0 { format!("n{}", seed.unsigned_abs()) } else { seed.to_string() };
         format!("{}-{}-{seed}-{:03}", slug(&draw.site), self.tier.name, self.position.index)
     }
 
-    /// Where the task lies below the output directory.
+    /// The task's path below the output directory.
     pub(crate) fn path(&self, draw: &Draw) -> String {
         let template = self.template;
         format!("{}/{}/{}/{}", template.discipline, template.category, template.name, self.name(draw))
     }
 
-    /// The prompt as the author wrote it, without what is added.
+    /// The prompt as the author wrote it, without the generator's additions.
     pub(crate) fn prompt(&self, draw: &Draw) -> Result<String, String> {
         render::instruction(self.template, self.tier, draw, self.mode)
     }
@@ -87,7 +85,7 @@ impl Recipe<'_> {
                 let instance = json!({"parameters": values, "ground_truth": computed.answers});
                 files.insert("tests/instance.json".into(), pretty(&instance));
                 if self.mode == ToolMode::WithTool {
-                    // The last path that an instruction names is where the answer goes.
+                    // The last path in an instruction is the one for the answer.
                     instruction
                         .push_str(&format!("\n\n## Answer\n\nYour answer goes to `/workspace/{output}`."));
                 }
@@ -225,7 +223,7 @@ impl Recipe<'_> {
         )
     }
 
-    /// The calculator: the engine with a command line around it.
+    /// The calculator: the engine with a command line.
     fn tool(&self) -> Result<String, String> {
         let template = self.template;
         let params: Vec<Json> = template
@@ -258,7 +256,7 @@ impl Recipe<'_> {
             "modules": template.modules(),
         });
         let spec = serde_json::to_string(&spec).map_err(|error| error.to_string())?;
-        // A JSON text is a Python literal too.
+        // JSON text is also a Python literal.
         let literal = serde_json::to_string(&spec).map_err(|error| error.to_string())?;
         let title = template.description.replace(['"', '\\'], "'");
         Ok(TOOL_PY.replace("@TITLE@", &format!("{title}.")).replace("@SPEC@", &literal))
@@ -316,7 +314,7 @@ struct GenerationToml<'a> {
     site_context: &'a str,
 }
 
-/// `tests/answers.json` for the outputs that a tier asks.
+/// `tests/answers.json` for the outputs that a tier asks for.
 fn answers_file(
     template: &Template,
     tier: &Tier,
@@ -441,7 +439,7 @@ fn whole(value: &Json) -> Json {
     value.as_i64().map_or_else(|| json!(value.as_f64().unwrap_or_default() as i64), |whole| json!(whole))
 }
 
-/// An answer with nothing right in it.
+/// A completely wrong answer.
 fn wrong(template: &Template, asked: &Map<String, Json>) -> Map<String, Json> {
     asked
         .iter()
@@ -465,13 +463,13 @@ fn wrong(template: &Template, asked: &Map<String, Json>) -> Map<String, Json> {
 }
 
 fn pretty(value: &Json) -> String {
-    // A JSON value always has a text.
+    // A JSON value can always be written.
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// A place's name as part of a directory's: no article, no spaces.
+/// A site's name for a directory name: no article, no spaces.
 fn slug(site: &str) -> String {
     const LONGEST: usize = 40;
     let words = site.to_lowercase();
@@ -505,7 +503,7 @@ pub(crate) fn digest(files: &Files) -> Digest {
         .map(|(path, content)| HashedFile {
             path: path.clone(),
             executable: is_executable(path),
-            // By far the largest file, and the same in every task.
+            // By far the largest file, and the same in every task: its digest is computed once.
             content: if content == STANDARD_VERIFY_PY {
                 *VERIFIER.get_or_init(|| Digest::of(content.as_bytes()))
             } else {

@@ -1,4 +1,4 @@
-//! Templates and what they make: parameters, draws, prompts, instances, suites and their replay.
+//! Templates: parameters, draws, prompts, instances, suites and their replay.
 
 pub mod catalogue;
 mod check;

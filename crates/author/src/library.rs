@@ -1,4 +1,4 @@
-//! The templates at hand: those built into the program and those in directories.
+//! All available templates: those built into the program and those in directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use serde::de::IgnoredAny;
 use crate::params::MetaTable;
 use crate::template::{FAMILY, Origin, PARAMS_FILE, Template};
 
-/// How deep below a root templates are looked for.
+/// How deep below a root to look for templates.
 const MAX_DEPTH: usize = 4;
-/// Templates that one core reads at a time.
+/// Templates that a core reads at a time.
 const SMALL: usize = 4;
 
 #[derive(rust_embed::Embed)]
@@ -24,14 +24,13 @@ const SMALL: usize = 4;
 #[exclude = "*__pycache__*"]
 struct Embedded;
 
-/// What a list says of a template.
+/// What a list shows of a template.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// What it says of itself.
+    /// Its `[meta]` table.
     pub meta: MetaTable,
     /// Names of its tiers.
     pub tiers: Vec<String>,
-    /// Where it comes from.
     pub origin: Origin,
 }
 
@@ -43,7 +42,7 @@ struct Head {
     difficulty: IndexMap<String, IgnoredAny>,
 }
 
-/// Templates by `discipline/name`, and what is wrong with those that cannot be used.
+/// Templates by `discipline/name`, and the problems of unusable ones.
 #[derive(Debug, Default)]
 pub struct Library {
     /// Usable templates, sorted by discipline and name.
@@ -53,8 +52,8 @@ pub struct Library {
 }
 
 impl Library {
-    /// The built-in templates and those below some roots. A template in a directory takes the place of a built-in
-    /// one of the same name.
+    /// Loads the built-in templates and those below some roots. A template in a directory replaces a built-in one of
+    /// the same name.
     pub fn load(roots: &[PathBuf]) -> Self {
         let mut sources: Vec<Source> = embedded().into_values().map(Source::Embedded).collect();
         sources.extend(directories(roots));
@@ -87,7 +86,7 @@ impl Library {
         library
     }
 
-    /// What a list of the templates says. The built-in ones are known to be sound, so they are not checked again.
+    /// What lists show of the templates. The built-in ones are known to be valid, so they are not checked again.
     pub fn list(roots: &[PathBuf]) -> (Vec<Listed>, Vec<Problem>) {
         let paths: Vec<String> =
             Embedded::iter().filter(|path| path.ends_with(PARAMS_FILE)).map(Into::into).collect();
@@ -120,7 +119,7 @@ impl Library {
         (listed.into_values().collect(), own.problems)
     }
 
-    /// The template that a person names: `name` or `discipline/name`.
+    /// The template that the user names: `name` or `discipline/name`.
     pub fn find(&self, name: &str) -> Result<&Template, Box<Problem>> {
         let fits = |template: &&Template| template.name == name || template.path() == name;
         let found: Vec<&Template> = self.templates.iter().filter(fits).collect();
@@ -152,7 +151,7 @@ impl Library {
         }
     }
 
-    /// A built-in template with these very files.
+    /// A built-in template with exactly these files.
     pub(crate) fn embedded_with(path: &str, digest: aec_base::digest::Digest) -> Option<Template> {
         let files = embedded().remove(path)?;
         Template::from_files(files, Origin::Library).ok().filter(|template| template.digest == digest)

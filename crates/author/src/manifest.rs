@@ -1,4 +1,4 @@
-//! `generation-manifest.json`: what was made from what, enough to make it again to the byte.
+//! `generation-manifest.json`: what was made from what, with everything needed to make it again byte for byte.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::params::{Givens, ToolMode};
 use crate::template::{Origin, Template};
 
-/// Problems of manifests are `G…`.
+/// Ids of problems of manifests begin with `G`.
 pub const FAMILY: Family = Family('G');
 
-/// The name of the file.
 pub const MANIFEST_FILE: &str = "generation-manifest.json";
-/// Where templates that are not in the library are kept beside it.
+/// Directory beside the manifest for templates that are not built in.
 pub(crate) const ARCHIVE: &str = ".generation/templates";
 const SCHEMA_VERSION: u32 = 1;
 
@@ -29,15 +28,15 @@ pub struct Manifest {
     pub schema_version: u32,
     /// Version of the program that made it.
     pub generator: String,
-    /// The suite, if it is one.
+    /// The suite, if one was generated.
     pub suite: Option<SuiteSource>,
     /// Templates that were used, sorted.
     pub templates: Vec<TemplateSource>,
-    /// What was made.
+    /// The instances that were made.
     pub instances: Vec<InstanceSource>,
 }
 
-/// Where a suite came from.
+/// The source of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SuiteSource {
@@ -57,10 +56,10 @@ pub struct TemplateSource {
     pub template: String,
     /// Its version.
     pub version: String,
-    /// Of all its files.
+    /// Hash of all its files.
     #[schemars(with = "String")]
     pub content_hash: Option<Digest>,
-    /// Whether it is part of the program; otherwise it lies beside the manifest.
+    /// Whether it is built into the program; otherwise a copy is beside the manifest.
     pub library: bool,
 }
 
@@ -84,20 +83,18 @@ pub struct InstanceSource {
     pub seed: i64,
     /// Index of the draw.
     pub index: u32,
-    /// Number of the draw that was taken.
+    /// Number of the accepted draw.
     pub draw: u32,
-    /// Of all its files.
+    /// Hash of all its files.
     #[schemars(with = "String")]
     pub content_hash: Option<Digest>,
 }
 
 impl InstanceSource {
-    /// With or without the calculator.
     pub(crate) fn mode(&self) -> Option<ToolMode> {
         ToolMode::parse(&self.tool_mode)
     }
 
-    /// Who may see the task.
     pub(crate) fn seen_by(&self) -> Option<Visibility> {
         Visibility::parse(&self.visibility)
     }
@@ -113,7 +110,7 @@ impl TemplateSource {
         }
     }
 
-    /// Where it is kept below the manifest's directory.
+    /// Its path below the manifest's directory.
     pub(crate) fn archive(&self) -> PathBuf {
         let hex = self.content_hash.map(|digest| digest.hex()).unwrap_or_default();
         Path::new(ARCHIVE).join(&hex[..16.min(hex.len())])
@@ -131,9 +128,8 @@ impl Manifest {
         }
     }
 
-    /// Reads a manifest.
     pub fn read(path: &Path) -> Result<Self, Vec<Problem>> {
-        // A suite of ten thousand instances has some megabytes of it.
+        // The manifest of ten thousand instances has some megabytes.
         const LIMIT: u64 = 256 * 1024 * 1024;
         let text = aec_base::file::read_text(path, LIMIT, aec_base::file::Links::Follow)
             .map_err(|error| vec![aec_base::document::unreadable(path, &error, FAMILY)])?;
@@ -157,7 +153,7 @@ impl Manifest {
         }
     }
 
-    /// Adds what another run made; a task that is there already is replaced.
+    /// Adds the instances of another run; replaces tasks that already exist.
     pub(crate) fn merge(&mut self, other: Self) {
         for template in other.templates {
             if !self.templates.contains(&template) {
@@ -178,14 +174,13 @@ impl Manifest {
         self.instances.sort_by(|a, b| a.task.cmp(&b.task));
     }
 
-    /// The bytes of the file.
     pub(crate) fn to_json(&self) -> String {
-        // Only strings, numbers and lists: this has always a text.
+        // Only strings, numbers and lists, which can always be written.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
     }
 }
 
-/// The levels in the order that reports have them.
+/// The levels in the order of reports.
 pub(crate) const LEVELS: [Givens; 3] = [Givens::AllGiven, Givens::Partial, Givens::ScenarioOnly];

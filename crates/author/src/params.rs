@@ -1,7 +1,7 @@
-//! `params.toml`: what a template says of itself, as written.
+//! `params.toml` as written.
 //!
-//! Archetypes and tiers mix their own keys with names of parameters, so they are read as tables of anything here
-//! and understood in `check`.
+//! Archetypes and tiers mix their own keys with names of parameters, so they are parsed as open tables here and
+//! interpreted in `check`.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 /// A table whose keys are partly names of parameters.
 pub type OpenTable = IndexMap<String, serde_json::Value>;
 
-/// The version of a template that names none.
+/// The version of a template that does not state one.
 pub const FIRST_VERSION: &str = "1.0.0";
 
 /// `params.toml`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ParamsFile {
-    /// What the template is.
+    /// Description of the template.
     pub meta: MetaTable,
-    /// Quantities that the engine takes.
+    /// Quantities that are passed to the engine.
     pub params: IndexMap<String, ParamTable>,
     /// Quantities that rules and tables start from.
     pub auxiliary: IndexMap<String, ParamTable>,
     /// Tables that the prompt prints.
     pub tables: IndexMap<String, LookupTable>,
-    /// What is asked for.
+    /// Quantities that the prompt asks for.
     pub outputs: IndexMap<String, OutputTable>,
     /// Typical situations: `description`, `site_contexts`, and limits of parameters.
     pub archetypes: IndexMap<String, OpenTable>,
@@ -54,15 +54,15 @@ pub struct MetaTable {
     pub discipline: String,
     /// Second segment of task ids.
     pub category: String,
-    /// Standards that are followed.
+    /// Standards that the tasks follow.
     pub standards: Vec<String>,
-    /// Words to find it by.
+    /// Words for searching.
     pub tags: Vec<String>,
     /// Whether instances come with a calculator.
     pub tool_mode: Option<ToolModes>,
 }
 
-/// What a template offers.
+/// Whether a template's instances come with a calculator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolModes {
@@ -85,7 +85,6 @@ pub enum ToolMode {
 }
 
 impl ToolMode {
-    /// Every name.
     pub const NAMES: [&'static str; 2] = ["with-tool", "no-tool"];
 
     /// The name as written in files and flags.
@@ -96,7 +95,6 @@ impl ToolMode {
         }
     }
 
-    /// The mode of a name.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "with-tool" => Some(Self::WithTool),
@@ -116,7 +114,6 @@ impl ToolModes {
         }
     }
 
-    /// Whether instances may be of this mode.
     pub fn allows(self, mode: ToolMode) -> bool {
         match self {
             Self::WithTool => mode == ToolMode::WithTool,
@@ -125,7 +122,7 @@ impl ToolModes {
         }
     }
 
-    /// The mode of an instance when nobody chose.
+    /// The mode of an instance if the user did not choose one.
     pub fn usual(self) -> ToolMode {
         if self == Self::NoTool { ToolMode::NoTool } else { ToolMode::WithTool }
     }
@@ -146,11 +143,11 @@ pub struct ParamTable {
     pub min: Option<f64>,
     /// Greatest value.
     pub max: Option<f64>,
-    /// Grid from `min` on.
+    /// Distance between values, starting at `min`.
     pub step: Option<f64>,
-    /// Or significant figures.
+    /// Number of significant figures, instead of `step`.
     pub sig: Option<u32>,
-    /// Or the values themselves.
+    /// List of values, instead of a range.
     pub values: Option<Vec<Scalar>>,
     /// Usual value.
     pub default: Option<Scalar>,
@@ -168,7 +165,7 @@ pub enum ParamKind {
     Float,
     /// A whole number.
     Int,
-    /// A text out of a list.
+    /// A text from a list.
     Enum,
 }
 
@@ -224,7 +221,7 @@ impl<'de> Deserialize<'de> for Scalar {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LookupTable {
-    /// What the prompt calls it.
+    /// Title in the prompt.
     pub title: String,
     /// The quantity that chooses the row.
     pub key: String,
@@ -267,7 +264,7 @@ pub struct OutputTable {
     pub abs_tol: Option<f64>,
     /// Significant figures.
     pub sig: Option<u32>,
-    /// How much it counts.
+    /// Weight in the reward.
     pub weight: Option<f64>,
     /// Options of a choice.
     pub values: Option<Vec<String>>,
@@ -383,7 +380,7 @@ pub struct ExampleTable {
     pub inputs: IndexMap<String, Scalar>,
     /// Some of the outputs.
     pub outputs: IndexMap<String, serde_json::Value>,
-    /// Relative, of the source's rounding; 0.01 when absent.
+    /// Relative tolerance for the rounding in the source; 0.01 when absent.
     pub tolerance: Option<f64>,
 }
 
@@ -424,7 +421,7 @@ pub(crate) struct TierTable {
     pub(crate) replacement_text: Option<String>,
 }
 
-/// How a hidden parameter is found.
+/// How a hidden parameter is derived.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DeriveTable {
@@ -432,7 +429,7 @@ pub(crate) struct DeriveTable {
     pub(crate) rule: Option<String>,
 }
 
-/// How much of the givens a prompt shows.
+/// How many of the given values a prompt shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Givens {
@@ -445,7 +442,6 @@ pub enum Givens {
 }
 
 impl Givens {
-    /// Every name.
     pub const NAMES: [&'static str; 3] = ["all_given", "partial", "scenario_only"];
 
     /// The name as written in files.

@@ -1,4 +1,4 @@
-//! From orders to a published directory with its manifest.
+//! Makes orders and publishes them as a directory with a manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -14,31 +14,29 @@ pub use crate::publish::Published;
 use crate::publish::Staging;
 use crate::template::Origin;
 
-/// Where the instances go.
+/// Where the instances are published.
 #[derive(Clone, Debug)]
 pub struct Destination {
     /// The directory that is published as a whole.
     pub directory: PathBuf,
-    /// Whether what is there already stays and is added to.
+    /// Whether existing files are kept and extended.
     pub extend: bool,
-    /// Whether what is there already and differs may be replaced.
+    /// Whether existing files that differ may be replaced.
     pub replace: bool,
 }
 
-/// What was published.
 #[derive(Clone, Debug, Serialize)]
 pub struct Production {
-    /// What publishing did.
     pub published: Published,
     pub manifest_path: PathBuf,
-    /// What was made in this run, in the order it was asked for.
+    /// The instances of this run, in the order of the orders.
     pub instances: Vec<InstanceSource>,
-    /// Draws that were skipped, and why.
+    /// Skipped draws with their reasons.
     pub skipped: Vec<Skipped>,
 }
 
-/// Makes orders and publishes them as one directory. `inside` is the part of the tasks' paths that the directory
-/// itself stands for.
+/// Makes orders and publishes them as one directory. `inside` is the prefix of the tasks' paths that the directory
+/// itself represents.
 pub(crate) fn produce(
     engines: &Engines,
     orders: &[Order<'_>],
@@ -105,9 +103,9 @@ pub(crate) fn produce(
     }
 }
 
-/// Something else is where the instances would go.
+/// Other content is where the instances would go.
 fn in_the_way(target: &Path, different: &[PathBuf]) -> Problem {
-    let problem = Problem::error("what is here already is not what would be written")
+    let problem = Problem::error("the existing content differs from what would be written")
         .id(FAMILY.number(10))
         .fix("choose another output directory, or pass --replace")
         .in_file(target);

@@ -1,6 +1,6 @@
-//! Publishing whole directories: written in a hidden place beside their own, then renamed in one step.
+//! Publishes whole directories: they are written in a hidden directory beside their target, then renamed in one step.
 //!
-//! Whoever looks sees nothing or everything, also after a kill.
+//! Readers see nothing or everything, even if this process is killed.
 
 use std::fs::File;
 use std::io;
@@ -20,20 +20,19 @@ pub(crate) struct Staging {
     target: PathBuf,
 }
 
-/// What publishing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Published {
-    /// It was not there.
+    /// It did not exist.
     Created,
-    /// It was there, the same to the byte.
+    /// It existed and is identical.
     Unchanged,
-    /// It was there, and was replaced or extended.
+    /// It existed and was replaced or extended.
     Replaced,
 }
 
 impl Staging {
-    /// Begins a directory that will be `target`.
+    /// Starts a directory that will become `target`.
     pub(crate) fn begin(target: &Path) -> io::Result<Self> {
         let parent =
             target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
@@ -43,7 +42,7 @@ impl Staging {
         Ok(Self { hidden, tree, target: target.to_path_buf() })
     }
 
-    /// Writes the files of one task, or others, below a path.
+    /// Writes files, usually those of one task, below a path.
     pub(crate) fn write(&self, path: &str, files: &Files) -> io::Result<()> {
         let root = self.tree.join(path);
         let mut made: Option<PathBuf> = None;
@@ -61,13 +60,13 @@ impl Staging {
                     io::Error::new(error.kind(), format!("cannot write {}: {error}", file.display()))
                 })?;
             io::Write::write_all(&mut opened, content.as_bytes())?;
-            // The mode above is what the umask left of it; a digest must not depend on that.
+            // The umask may have reduced the mode above; a digest must not depend on that.
             opened.set_permissions(std::fs::Permissions::from_mode(mode))?;
         }
         Ok(())
     }
 
-    /// Makes the directory visible. One that is there already must be the same, unless it may be replaced.
+    /// Makes the directory visible. An existing one must be identical, unless `replace` is set.
     pub(crate) fn publish(self, replace: bool) -> io::Result<Option<Published>> {
         staging::sync_all(&self.tree)?;
         match self.hidden.publish(&self.tree, &self.target) {
@@ -83,12 +82,12 @@ impl Staging {
         }
         renameat_with(CWD, &self.tree, CWD, &self.target, RenameFlags::EXCHANGE)?;
         staging::sync_parent(&self.target)?;
-        // What was there is now in the hidden place and goes with it.
+        // The old directory is now the hidden one and is removed with it.
         Ok(Some(Published::Replaced))
     }
 
-    /// Takes over what is at the target and not in the new tree, by links, so that publishing extends it.
-    /// Paths that are in both and differ are given back.
+    /// Links existing files of the target that the new tree does not have into the new tree, so that publishing
+    /// extends it. Returns paths that exist in both and differ.
     pub(crate) fn take_over(&self, skip: &str) -> io::Result<Vec<PathBuf>> {
         let mut different = Vec::new();
         if self.target.is_dir() {

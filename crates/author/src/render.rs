@@ -11,10 +11,10 @@ use crate::params::{Matching, Scalar, ToolMode};
 use crate::template::{Derivation, Template, Tier};
 use crate::value::{number_context, printed_number};
 
-/// Steps that rendering one prompt may take.
+/// Most steps of rendering one prompt.
 const FUEL: u64 = 1_000_000;
 
-/// The prompt without what the generator adds. The file's own text must say everything that is printed.
+/// The prompt without the generator's additions. The author's text must contain everything that is printed.
 pub(crate) fn instruction(
     template: &Template,
     tier: &Tier,
@@ -69,7 +69,7 @@ pub(crate) fn instruction(
     Ok(text)
 }
 
-/// The quantities that are printed and their values, as a table.
+/// The printed quantities and their values, as a table.
 fn givens(template: &Template, draw: &Draw) -> String {
     let mut text = String::from("| quantity | name | value |\n|---|---|---|");
     for (name, printed) in &draw.printed {
@@ -80,7 +80,7 @@ fn givens(template: &Template, draw: &Draw) -> String {
     text
 }
 
-/// How the hidden parameters are found.
+/// How the hidden parameters are derived.
 pub(crate) fn rules(template: &Template, tier: &Tier) -> String {
     let mut blocks: Vec<String> = Vec::new();
     let mut lines: Vec<String> = Vec::new();
@@ -149,7 +149,7 @@ fn archetype_table(template: &Template, tier: &Tier, names: &[&str]) -> String {
     markdown(&heads, rows)
 }
 
-/// A quantity's name and unit at the head of a column.
+/// A quantity's name and unit for the head of a column.
 fn heading(template: &Template, name: &str) -> String {
     match template.quantity(name).and_then(|quantity| quantity.unit.as_deref()) {
         Some(unit) => format!("`{name}` ({})", cell(unit)),
@@ -164,7 +164,7 @@ fn markdown(heads: &[String], rows: impl Iterator<Item = Vec<String>>) -> String
     lines.join("\n")
 }
 
-/// Text that cannot break out of its cell.
+/// Text that cannot break out of its table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -173,7 +173,7 @@ fn cell(text: &str) -> String {
 pub(crate) fn unprinted<'a>(draw: &'a Draw, prompt: &str) -> Vec<&'a str> {
     let shown = |value: &crate::value::Value| {
         let exact = value.printed();
-        // What an author's own sentence makes of the number.
+        // The number as an expression in the author's text renders it.
         let rendered = value.number().map(|number| number_context(number).to_string());
         prompt.contains(&exact) || rendered.is_some_and(|rendered| prompt.contains(&rendered))
     };

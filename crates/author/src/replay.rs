@@ -1,4 +1,4 @@
-//! `generate replay`: making again what a manifest says, and comparing every byte.
+//! `generate replay`: makes the instances of a manifest again and compares every byte.
 
 use std::path::{Path, PathBuf};
 
@@ -14,29 +14,26 @@ use crate::manifest::{FAMILY, InstanceSource, MANIFEST_FILE, Manifest, TemplateS
 use crate::publish::{Published, Staging};
 use crate::template::Template;
 
-/// What a replay found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Replay {
     /// Instances of the manifest.
     pub instances: usize,
-    /// Those that came out the same and are so on disk.
+    /// Instances that were made identically and are identical on disk.
     pub identical: usize,
-    /// Those that are not.
     pub different: Vec<Difference>,
-    /// What happened to the output directory, if there was one.
+    /// The result of publishing to the output directory, if there is one.
     pub published: Option<Published>,
 }
 
-/// An instance that is not what the manifest says.
+/// An instance that differs from the manifest.
 #[derive(Clone, Debug, Serialize)]
 pub struct Difference {
     /// Path of the task from the manifest's directory.
     pub task: String,
-    /// What differs.
     pub what: String,
 }
 
-/// Makes every instance of a manifest again. With an output directory the result is published there.
+/// Makes every instance of a manifest again, and publishes the result if there is an output directory.
 pub fn replay(engines: &Engines, path: &Path, output: Option<&Path>) -> Result<Replay, GenerateError> {
     let manifest = Manifest::read(path).map_err(GenerateError::Template)?;
     let root =
@@ -62,7 +59,7 @@ pub fn replay(engines: &Engines, path: &Path, output: Option<&Path>) -> Result<R
         if !task.ends_with(&instance.task) {
             what = Some(format!("it is now called {task}"));
         } else if instance.content_hash != Some(instance::digest(&files)) {
-            what = Some("it does not come out the same".to_owned());
+            what = Some("making it again gave other files".to_owned());
         } else if let Some(file) = changed(&root.join(&instance.task), &files) {
             what = Some(format!("{file} on disk is not what was made"));
         }
@@ -94,7 +91,7 @@ pub fn replay(engines: &Engines, path: &Path, output: Option<&Path>) -> Result<R
     Ok(Replay { instances, identical: instances - different.len(), different, published })
 }
 
-/// The template with the very files that were used.
+/// The template with exactly the files that were used.
 fn find(source: &TemplateSource, root: &Path) -> Result<Template, Box<Problem>> {
     let missing = |why: &str| {
         Box::new(
@@ -127,7 +124,7 @@ fn remake(
             problem.fix("the manifest has been changed; take the original").in_file(path),
         ])
     };
-    // The path is written to, so it must stay below the output.
+    // This path is written to, so it must stay below the output directory.
     if !instance.task.split('/').all(|part| aec_base::name::check(part).is_ok()) {
         return Err(wrong("its path cannot be that of a task"));
     }
@@ -144,7 +141,7 @@ fn remake(
             visibility: instance.seen_by().ok_or_else(|| wrong("its visibility is unknown"))?,
         };
         let made = again(engines, &order, instance.draw)?;
-        // Several versions of a template may have been used in one directory.
+        // Instances in one directory may come from several versions of a template.
         let exact = instance.content_hash == Some(instance::digest(&made.1));
         found = Some(made);
         if exact {
@@ -154,7 +151,7 @@ fn remake(
     found.ok_or_else(|| wrong("its template is not listed"))
 }
 
-/// The first file on disk that is not what was made; files beside them count too.
+/// The first file on disk that differs from what was made; additional files count too.
 fn changed(directory: &Path, files: &Files) -> Option<String> {
     for (path, content) in files {
         let file = directory.join(path);

@@ -1,4 +1,4 @@
-//! A new template to be filled in, small and sound.
+//! A new template for the author to complete, small and valid.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ const FILES: [(&str, &str); 3] = [
     ("instruction.md", include_str!("../scaffold/instruction.md")),
 ];
 
-/// Writes a template that validates below the templates root.
+/// Writes a valid template below the templates root.
 pub fn new_template(root: &Path, discipline: &str, name: &str) -> Result<Vec<Written>, ScaffoldError> {
     let directory = root.join(name);
     if directory.symlink_metadata().is_ok() {

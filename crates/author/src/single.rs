@@ -12,28 +12,26 @@ use crate::params::ToolMode;
 use crate::produce::{Destination, Production, produce};
 use crate::template::{FAMILY, Template, Tier};
 
-/// What is wanted of one template.
+/// A request for instances of one template.
 #[derive(Clone, Debug)]
 pub struct TaskRequest {
-    /// Tiers by name, in turn; all of them when empty.
+    /// Tiers by name, used in turn; all of them if empty.
     pub difficulties: Vec<String>,
-    /// How many.
     pub instances: u32,
-    /// Seed of every draw.
     pub seed: i64,
     /// Index of the first draw.
     pub start_index: u32,
-    /// With or without the calculator; as the template says when absent.
+    /// The template's default if absent.
     pub tool_mode: Option<ToolMode>,
     /// Who may see the tasks.
     pub visibility: Visibility,
-    /// Directory below which the task's path begins with the discipline.
+    /// Output directory; the paths of tasks below it begin with the discipline.
     pub output: PathBuf,
-    /// Whether tasks that are there already and differ may be replaced.
+    /// Whether existing tasks that differ may be replaced.
     pub replace: bool,
 }
 
-/// The orders of a request: tiers take turns, indices count on.
+/// The orders of a request: tiers take turns, and indices increase.
 pub fn orders<'a>(template: &'a Template, request: &TaskRequest) -> Result<Vec<Order<'a>>, Vec<Problem>> {
     let tiers: Vec<&Tier> = if request.difficulties.is_empty() {
         template.tiers.values().collect()

@@ -1,4 +1,4 @@
-//! `generate suite`: which instances a `suite.toml` asks for, and making them.
+//! `generate suite`: determines which instances a `suite.toml` asks for, and makes them.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ mod allocate;
 
 use allocate::{Allocation, Choice, allocate, apportion, shares_of_budget};
 
-/// What `suite.toml` leaves open.
+/// Defaults of `suite.toml`.
 const PER_TASK: u32 = 5;
 const TOTAL_MAX: u32 = 200;
 const MIN_PER_DISCIPLINE: u32 = 3;
@@ -29,28 +29,25 @@ const MIN_PER_DISCIPLINE: u32 = 3;
 /// What a suite will contain.
 #[derive(Debug)]
 pub struct SuitePlan<'a> {
-    /// One for each instance.
     pub orders: Vec<Order<'a>>,
-    /// How many of which kind.
     pub counts: Counts,
-    /// Templates that the patterns select.
+    /// Number of templates that the patterns select.
     pub templates: usize,
-    /// Where the mix is not what was asked for, and why.
+    /// Where the mix differs from the request, and why.
     pub notes: Vec<Problem>,
 }
 
-/// How many instances of which kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     pub by_discipline: IndexMap<String, usize>,
     /// By tier.
     pub by_difficulty: IndexMap<String, usize>,
-    /// By what the prompt shows.
+    /// By level of given values.
     pub by_visibility: IndexMap<String, usize>,
     pub by_tool_mode: IndexMap<String, usize>,
 }
 
-/// Plans a suite over the templates at hand.
+/// Plans a suite over the available templates.
 pub fn plan<'a>(
     suite: &SuiteFile,
     path: &Path,
@@ -134,7 +131,7 @@ pub fn make(
     let source = SuiteSource {
         name: suite.name.as_ref().map(ToString::to_string).unwrap_or_default(),
         seed: suite.seed.unwrap_or_default(),
-        // The suite came from a file, so it has a text.
+        // The suite was parsed from a file, so it can be written.
         config: serde_json::to_value(suite).unwrap_or_default(),
     };
     produce(engines, &plan.orders, destination, "", Some(source))
@@ -144,7 +141,7 @@ fn note(path: &Path, what: String) -> Problem {
     Problem::note(what).id(FAMILY.number(20)).in_file(path)
 }
 
-/// The templates that the patterns select; a pattern that selects none is a mistake.
+/// The templates that the patterns select; a pattern without a match is a mistake.
 fn select<'a>(
     suite: &SuiteFile,
     path: &Path,
@@ -198,7 +195,7 @@ fn wanted_tiers<'a>(
         .filter(|tier| tier.problems.is_empty())
 }
 
-/// How many instances each template gives.
+/// How many instances each template contributes.
 fn budget(suite: &SuiteFile, path: &Path, templates: &[&Template], notes: &mut Vec<Problem>) -> Vec<usize> {
     let count = |quantity: Option<aec_task::file::Quantity>, usual: u32| {
         quantity.map_or(usual, aec_task::file::Quantity::get) as usize
@@ -222,7 +219,7 @@ fn budget(suite: &SuiteFile, path: &Path, templates: &[&Template], notes: &mut V
     counts
 }
 
-/// Says where the mix is not what was asked for, and what stands in the way.
+/// Reports where the mix differs from the request, and why.
 fn explain(
     path: &Path,
     templates: &[&Template],
@@ -270,7 +267,7 @@ fn explain(
     }
 }
 
-/// A mode for every instance of every template, spread evenly.
+/// Chooses a mode for every instance of every template, spread evenly.
 fn tool_modes(
     suite: &SuiteFile,
     path: &Path,
@@ -295,14 +292,14 @@ fn tool_modes(
     let achieved = fixed(ToolMode::WithTool) + with;
     if achieved != targets[0] {
         let what = format!(
-            "tool mode with_tool: {achieved} instead of {}; {} with, {} without the calculator can be nothing else",
+            "tool mode with_tool: {achieved} instead of {}; {} must be with, {} without the calculator",
             targets[0],
             text::count(fixed(ToolMode::WithTool), "instance"),
             fixed(ToolMode::NoTool),
         );
         notes.push(note(path, what));
     }
-    // Every free instance in turn gets the mode that is furthest behind.
+    // Each free instance in turn gets the mode that is furthest behind.
     let (mut seen, mut given) = (0, 0);
     templates
         .iter()
@@ -337,7 +334,7 @@ fn orders<'a>(
     let mut orders = Vec::new();
     for (at, template) in templates.iter().enumerate() {
         let mut modes = modes[at].iter().copied();
-        // Tiers take turns, so that modes spread over them too.
+        // Tiers take turns, so that modes are spread over them too.
         let mut left: Vec<(usize, &Choice)> =
             allocation.counts[at].iter().copied().zip(&choices[at]).collect();
         let mut next: Vec<u32> = vec![0; left.len()];

@@ -1,4 +1,4 @@
-//! A template: read from the library or a directory, and understood.
+//! A template: read from the library or a directory, and checked.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,21 +20,20 @@ use crate::grid::{Grid, Limit};
 use crate::params::{ExampleTable, Givens, LookupTable, OutputTable, ParamKind, ParamsFile, ToolModes};
 use crate::value::Value;
 
-/// Problems of templates are `P…`.
+/// Ids of problems of templates begin with `P`.
 pub const FAMILY: Family = Family('P');
 
 /// The file that makes a directory a template.
 pub const PARAMS_FILE: &str = "params.toml";
 const REQUIRED: [&str; 3] = [PARAMS_FILE, "instruction.md", "engine.py"];
 const OPTIONAL: [&str; 4] = ["verify.py", "system_prompt.md", "output_contract.json", "README.md"];
-/// Settings of the long-document harnesses and the report that they are for; they go into each instance as they are.
+/// Settings of the long-document harnesses and their report template; they are copied into each instance unchanged.
 pub(crate) const LONG_DOCUMENTS: [&str; 4] = [RLM_FILE, LAMBDA_FILE, REPORT_FILE, MAPPING_FILE];
 
-/// A template is some small text files.
+/// A template consists of small text files.
 const FILE_LIMIT: u64 = 1024 * 1024;
 const MOST_FILES: usize = 64;
 
-/// Where a template comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Built into the program.
@@ -42,12 +41,12 @@ pub enum Origin {
     Directory(PathBuf),
 }
 
-/// A template that was found sound, except for the tiers that say otherwise.
+/// A valid template, except for tiers that have problems.
 #[derive(Clone, Debug)]
 pub struct Template {
     /// Kebab-case name.
     pub name: String,
-    /// A new version draws new instances.
+    /// A new version gives new draws.
     pub version: Version,
     /// One line.
     pub description: String,
@@ -57,21 +56,18 @@ pub struct Template {
     pub discipline: String,
     /// Second segment of task ids.
     pub category: String,
-    /// Standards that are followed.
+    /// Standards that the tasks follow.
     pub standards: Vec<String>,
-    /// Words to find it by.
+    /// Words for searching.
     pub tags: Vec<String>,
     /// Whether instances come with a calculator.
     pub tool_modes: ToolModes,
-    /// What the engine takes.
+    /// The engine's parameters.
     pub params: IndexMap<String, Quantity>,
-    /// What is asked for.
     pub outputs: IndexMap<String, OutputTable>,
-    /// Tiers by name.
     pub tiers: IndexMap<String, Tier>,
-    /// Where it comes from.
     pub origin: Origin,
-    /// Of all its files.
+    /// Digest of all its files.
     pub digest: Digest,
     /// Worked examples.
     pub examples: Vec<ExampleTable>,
@@ -86,14 +82,13 @@ pub struct Template {
 /// A parameter or auxiliary quantity.
 #[derive(Clone, Debug)]
 pub struct Quantity {
-    /// Kind of value.
     pub kind: ParamKind,
     pub description: String,
     pub unit: Option<String>,
-    /// Usual value.
+    /// The usual value.
     pub default: Option<Value>,
     pub(crate) grid: Grid,
-    /// The value when a tier switches it off.
+    /// The value if a tier switches it off.
     pub(crate) off: Option<Value>,
     pub(crate) from_archetype: bool,
 }
@@ -112,11 +107,11 @@ pub struct Tier {
     pub name: String,
     /// What makes it different.
     pub description: String,
-    /// How much the prompt shows.
+    /// How many of the given values the prompt shows.
     pub givens: Givens,
-    /// What keeps it from being used.
+    /// Problems that make it unusable.
     pub problems: Vec<Problem>,
-    /// What is asked for, in order.
+    /// The outputs that it asks for, in order.
     pub outputs: Vec<String>,
     pub(crate) archetypes: Vec<String>,
     pub(crate) limits: IndexMap<String, Limit>,
@@ -127,7 +122,7 @@ pub struct Tier {
     pub(crate) replacement_text: Option<String>,
 }
 
-/// How a hidden parameter is found.
+/// How a hidden parameter is derived.
 #[derive(Clone, Debug)]
 pub(crate) enum Derivation {
     Rule(Expression),
@@ -137,13 +132,12 @@ pub(crate) enum Derivation {
 }
 
 impl Template {
-    /// Reads the template in a directory.
     pub fn read(directory: &Path) -> Result<Self, Vec<Problem>> {
         let files = read_files(directory)?;
         Self::from_files(files, Origin::Directory(directory.to_path_buf()))
     }
 
-    /// Understands the files of a template.
+    /// Parses and checks the files of a template.
     pub fn from_files(files: BTreeMap<String, String>, origin: Origin) -> Result<Self, Vec<Problem>> {
         let place = |name: &str| match &origin {
             Origin::Library => PathBuf::from(name),
@@ -159,7 +153,7 @@ impl Template {
             Problem::error(format!("a template has no file `{}`", text::printable(name)))
                 .id(FAMILY.number(10))
                 .why("it would have no effect")
-                .fix("remove it; Python modules lie beside engine.py, the reference solution in solution/")
+                .fix("remove it; Python modules belong beside engine.py, the reference solution in solution/")
                 .in_file(place(name))
         }));
         problems.extend(long_documents(&files).into_iter().map(|problem| {
@@ -180,7 +174,7 @@ impl Template {
         let Some(file) = &decoded.value else { return Err(problems) };
         let digest = digest(&files);
         let (template, found) = check::understand(&document, file, files, origin, digest);
-        // A faulty key has been cut out, so complaints of its absence would be noise.
+        // A faulty key has been removed, so errors about its absence are left out.
         problems.extend(found.into_iter().filter(|problem| {
             decoded.problems.is_empty()
                 || problem.id.as_deref() != Some(FAMILY.id(Shared::MissingKey).as_str())
@@ -196,12 +190,11 @@ impl Template {
         format!("{}/{}", self.discipline, self.name)
     }
 
-    /// A file of the template.
     pub fn file(&self, name: &str) -> Option<&str> {
         self.files.get(name).map(String::as_str)
     }
 
-    /// The engine and the modules beside it, by name.
+    /// The engine and its modules, by name.
     pub(crate) fn modules(&self) -> BTreeMap<&str, &str> {
         let is_module = |name: &str| name.ends_with(".py") && !name.contains('/') && name != "verify.py";
         self.files
@@ -238,7 +231,7 @@ impl Tier {
     }
 }
 
-/// Of names and contents, framed, so that no two templates share one.
+/// Digest of names and contents, each preceded by its length, so that no two templates share one.
 fn digest(files: &BTreeMap<String, String>) -> Digest {
     let mut hasher = Hasher::default();
     for (name, content) in files {
@@ -248,7 +241,7 @@ fn digest(files: &BTreeMap<String, String>) -> Digest {
     hasher.finish()
 }
 
-/// What is wrong with the files for the long-document harnesses. The files that they name are made with each instance.
+/// Problems of the files for the long-document harnesses. The files that they name are made with each instance.
 fn long_documents(files: &BTreeMap<String, String>) -> Vec<Problem> {
     struct Texts<'a>(&'a BTreeMap<String, String>);
     impl files::Texts for Texts<'_> {
@@ -306,7 +299,7 @@ fn collect(
         }
         let place = format!("{prefix}{name}");
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            // Only solution/ has directories; deeper trees are not templates.
+            // Only solution/ has subdirectories; a deeper tree is not a template.
             if prefix.matches('/').count() < 3 {
                 collect(&entry.path(), &format!("{place}/"), files, problems);
             }

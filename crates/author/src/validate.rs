@@ -1,4 +1,4 @@
-//! `generate validate-template`: everything that can be found out about a template by using it.
+//! `generate validate-template`: checks a template by using it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,52 +25,46 @@ use crate::params::{ExampleTable, ToolMode};
 use crate::template::{FAMILY, Template, Tier};
 use crate::value::Value;
 
-/// Seed of the instances that are made for checking.
+/// Seed of the instances that are made for the checks.
 const SEED: i64 = 1;
 
-/// What was found out about a template.
 #[derive(Debug, Serialize)]
 pub struct Validation {
     /// `discipline/name`.
     pub template: String,
     pub version: String,
-    /// Worked examples that the engine reproduces.
+    /// Number of worked examples that the engine reproduces.
     pub examples: usize,
     pub tiers: Vec<TierReport>,
-    /// Everything wrong with it.
     #[serde(skip)]
     pub problems: Vec<Problem>,
 }
 
-/// What was found out about a tier.
 #[derive(Debug, Serialize)]
 pub struct TierReport {
-    /// Its name.
     pub difficulty: String,
-    /// What its prompts show.
+    /// How many of the given values its prompts show.
     pub visibility_level: &'static str,
     pub instances: usize,
-    /// What the medians of the answers earn on average.
+    /// The average reward of guessing the median answers.
     pub medians_earn: f64,
-    /// Draws that were skipped.
     pub skipped: Vec<Skipped>,
 }
 
-/// How a template is tried.
+/// How a template is tested.
 #[derive(Debug)]
 pub struct Trial<'a> {
-    /// Engines to use.
     pub engines: &'a Engines,
     /// Whether tools and solutions run in rooms.
     pub isolation: Isolation,
-    /// The interpreter that they get.
+    /// The interpreter for tools and solutions.
     pub python: Option<&'a Python>,
-    /// Instances of each tier.
+    /// Number of instances of each tier.
     pub instances: u32,
 }
 
 impl Trial<'_> {
-    /// Tries a template: its engine, examples, tiers, prompts, answers, calculator and solution.
+    /// Tests a template: its engine, examples, tiers, prompts, answers, calculator and solution.
     pub fn validate(&self, template: &Template) -> Result<Validation, EngineError> {
         let mut validation = Validation {
             template: template.path(),
@@ -98,7 +92,7 @@ impl Trial<'_> {
         Ok(validation)
     }
 
-    /// Whether `compute` takes the parameters and nothing else.
+    /// Checks that `compute` takes exactly the parameters.
     fn engine(&self, template: &Template) -> Result<Vec<Problem>, EngineError> {
         let described = self.engines.describe(template)?;
         let mut problems = Vec::new();
@@ -108,7 +102,7 @@ impl Trial<'_> {
             }
         }
         for name in described.parameters.iter().filter(|name| !template.params.contains_key(*name)) {
-            problems.push(fault(template, 25, format!("compute takes `{name}`, which is no parameter")));
+            problems.push(fault(template, 25, format!("compute takes `{name}`, which is not a parameter")));
         }
         for name in described.defaults.iter().filter(|name| template.params.contains_key(*name)) {
             let what = format!("compute has a default for `{name}`");
@@ -220,7 +214,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Runs the calculator and the reference solution of an instance; what is wrong with them.
+    /// Runs the calculator and the reference solution of an instance; returns their problems.
     fn try_out(
         &self,
         template: &Template,
@@ -296,7 +290,7 @@ impl Trial<'_> {
     }
 }
 
-/// Asks the calculator for help and for the answer; what is wrong with it.
+/// Asks the calculator for help and for the answer; returns its problems.
 fn run_tool(
     room: &mut Room,
     template: &Template,
@@ -313,7 +307,7 @@ fn run_tool(
     }
     let Some(example) = template.examples.first() else { return Ok(None) };
     let mut ask = ExecSpec::new(["python3", &tool, "--json", "-"]);
-    // A map of numbers and texts has always a text.
+    // A map of numbers and texts can always be written.
     ask.stdin = serde_json::to_vec(&example.inputs).unwrap_or_default();
     let answered = room.exec(&ask, &mut |_, _| {})?;
     let answers: Option<Map<String, Json>> = serde_json::from_str(&answered.stdout.text()).ok();
@@ -334,7 +328,7 @@ fn last_line(text: &str) -> String {
     text.lines().last().unwrap_or("it says nothing").to_owned()
 }
 
-/// Where an engine disagrees with a worked example.
+/// The differences between an engine's answers and a worked example.
 fn disagreements(example: &ExampleTable, answers: &Map<String, Json>) -> Vec<String> {
     const ROUNDING: f64 = 0.01;
     let tolerance = example.tolerance.unwrap_or(ROUNDING);
@@ -349,7 +343,7 @@ fn disagreements(example: &ExampleTable, answers: &Map<String, Json>) -> Vec<Str
         .collect()
 }
 
-/// Whether two answers are the same up to a relative tolerance of their numbers.
+/// Whether two answers are equal up to a relative tolerance of their numbers.
 fn agree(expected: &Json, found: &Json, tolerance: f64) -> bool {
     match (expected, found) {
         (Json::Array(one), Json::Array(other)) => {
@@ -375,7 +369,7 @@ fn standard(files: &Files) -> Option<(Answers, Map<String, Json>)> {
     Some((answers, golden))
 }
 
-/// What an agent earns on average that knows the usual answers and nothing else.
+/// The average reward of an agent that knows only the usual answers.
 fn medians_earn(instances: &[(Answers, Map<String, Json>)]) -> f64 {
     let Some((_, first)) = instances.first() else { return 0.0 };
     let mut usual = Map::new();

@@ -15,7 +15,6 @@ pub enum Value {
 }
 
 impl Value {
-    /// The value as a number, if it is one.
     #[expect(clippy::cast_precision_loss, reason = "templates are checked to stay within 2^53")]
     pub(crate) fn number(&self) -> Option<f64> {
         match self {
@@ -25,7 +24,7 @@ impl Value {
         }
     }
 
-    /// The value as the prompt has it.
+    /// The value as the prompt prints it.
     pub(crate) fn printed(&self) -> String {
         match self {
             Self::Int(value) => value.to_string(),
@@ -34,7 +33,7 @@ impl Value {
         }
     }
 
-    /// For expressions and prompts: a whole number is printed without a fraction.
+    /// The value for expressions and prompts; whole numbers have no fraction.
     pub(crate) fn context(&self) -> minijinja::Value {
         match self {
             Self::Int(value) => minijinja::Value::from(*value),
@@ -43,7 +42,7 @@ impl Value {
         }
     }
 
-    /// Whether two values are the same to a reader; 16 and 16.0 are.
+    /// Whether two values look the same to a reader; 16 and 16.0 do.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self.number(), other.number()) {
             (Some(one), Some(other)) => one.total_cmp(&other).is_eq(),
@@ -61,7 +60,7 @@ pub(crate) fn number_context(value: f64) -> minijinja::Value {
     }
 }
 
-/// The shortest decimal text that is exactly this number. Very small ones have an exponent.
+/// The shortest decimal text that reads back as this number. Very small ones have an exponent.
 pub(crate) fn printed_number(value: f64) -> String {
     if value != 0.0 && value.abs() < 1e-4 { format!("{value:e}") } else { format!("{value}") }
 }

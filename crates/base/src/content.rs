@@ -1,4 +1,4 @@
-//! Contents kept under their digests: written once, checked when they are read, never changed.
+//! A store of contents addressed by their digests: each is written once, checked when it is read, and never changed.
 
 use std::fs::Permissions;
 use std::io::{self, Read, Write as _};
@@ -15,35 +15,34 @@ pub struct ContentStore {
 }
 
 impl ContentStore {
-    /// The store in a directory, which is made when something is put into it.
+    /// The store in `root`; the directory is created with the first content.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// The directory.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where a content lies, whether it is there or not.
+    /// The path of a content, whether it exists or not.
     pub fn path(&self, digest: Digest) -> PathBuf {
         let hex = digest.hex();
         self.root.join("sha256").join(&hex[..2]).join(hex)
     }
 
-    /// Whether there is a file for a content. Whether it is still the content is seen when it is read.
+    /// Whether a file for this content exists. Its bytes are checked only by [`Self::read`].
     pub fn has(&self, digest: Digest) -> bool {
         self.path(digest).is_file()
     }
 
-    /// Keeps some bytes.
+    /// Stores some bytes.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest::of(bytes);
         self.put_as(digest, bytes)?;
         Ok(digest)
     }
 
-    /// Keeps bytes whose digest is known.
+    /// Stores bytes whose digest is known.
     pub fn put_as(&self, digest: Digest, bytes: &[u8]) -> io::Result<()> {
         if self.holds(digest, bytes.len() as u64) {
             return Ok(());
@@ -53,15 +52,15 @@ impl ContentStore {
         self.keep(file, digest)
     }
 
-    /// Keeps bytes again, whatever lies in their place: after a crash a file may have the right name and length and
-    /// another content.
+    /// Stores bytes again and replaces the file in their place: after a crash a file may have the right name and
+    /// length but another content.
     pub fn restore(&self, digest: Digest, bytes: &[u8]) -> io::Result<()> {
         let mut file = self.begin()?;
         file.write_all(bytes)?;
         self.keep(file, digest)
     }
 
-    /// Keeps what a reader gives, at most `limit` bytes: its digest and length.
+    /// Stores at most `limit` bytes from a reader and returns their digest and length.
     pub fn put_from(&self, from: impl Read, limit: u64) -> io::Result<(Digest, u64)> {
         let mut file = self.begin()?;
         let (digest, size) = digest::copy(from, limit, |piece| file.write_all(piece))?;
@@ -71,7 +70,7 @@ impl ContentStore {
         Ok((digest, size))
     }
 
-    /// Keeps the content of a file that nobody will write to any more, under the same inode: it is not copied.
+    /// Stores a file as a hard link, without copying it. Nothing may write to the file afterwards.
     pub fn put_link(&self, file: &Path, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest::of(bytes);
         if self.holds(digest, bytes.len() as u64) {
@@ -88,13 +87,13 @@ impl ContentStore {
         };
         match linked {
             Ok(()) => Ok(digest),
-            // Another file system, or one without links, or a torn content in its place.
+            // Another file system, or one without links, or a damaged content in the way.
             Err(_) => self.restore(digest, bytes).map(|()| digest),
         }
     }
 
-    /// Keeps a file whose digest and length are known to be these, by moving it here. A sound content that is here
-    /// already stays, and so does the file.
+    /// Stores a file whose digest and length are known by moving it here. If an undamaged copy already exists, the
+    /// file stays where it is.
     pub fn adopt(&self, file: &Path, digest: Digest, size: u64) -> io::Result<()> {
         if self.holds(digest, size) && self.is_sound(digest, size) {
             return Ok(());
@@ -117,7 +116,7 @@ impl ContentStore {
             .is_ok_and(|(file, _)| digest::copy(file, size, |_| Ok(())).is_ok_and(|found| found.0 == digest))
     }
 
-    /// A content, checked against its digest. A content of more than `limit` bytes is an error.
+    /// Reads a content and checks it against its digest. A content of more than `limit` bytes is an error.
     pub fn read(&self, digest: Digest, limit: u64) -> io::Result<Vec<u8>> {
         let path = self.path(digest);
         let (file, metadata) = open_regular(&path, limit, Links::Refuse)
@@ -131,7 +130,7 @@ impl ContentStore {
         Ok(bytes)
     }
 
-    /// A file of the right length stands for the content; a torn one, as a crash may leave it, does not.
+    /// A file of the right length counts as the content; a shorter one that a crash left does not.
     fn holds(&self, digest: Digest, size: u64) -> bool {
         self.path(digest).symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == size)
     }

@@ -1,7 +1,7 @@
-//! Decimal numbers, exactly as they are written.
+//! Exact decimal numbers.
 
-/// A number: its digits without zeros at either end, and the power of ten behind them. Equal numbers of any size are
-/// equal values, however they were written.
+/// A number: its digits without zeros at either end, and a power of ten. Equal numbers of any size are equal values,
+/// however they were written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Decimal {
     negative: bool,
@@ -10,7 +10,7 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// The number of some ASCII digits times a power of ten.
+    /// `digits` (ASCII) times ten to the power of `exponent`.
     pub fn new(negative: bool, digits: &str, exponent: i64) -> Self {
         let kept = digits.trim_end_matches('0');
         let dropped = i64::try_from(digits.len() - kept.len()).unwrap_or_default();
@@ -21,7 +21,7 @@ impl Decimal {
         Self { negative, digits: kept.to_owned(), exponent: exponent.saturating_add(dropped) }
     }
 
-    /// The number of some units of so many places behind the point.
+    /// `units` times ten to the power of minus `places`.
     pub fn of_units(units: i128, places: u32) -> Self {
         Self::new(units < 0, &units.unsigned_abs().to_string(), -i64::from(places))
     }
@@ -45,54 +45,52 @@ impl Decimal {
         Some(Self::new(negative, &format!("{whole}{fraction}"), exponent))
     }
 
-    /// The shortest decimal that is this number, which is the one that somebody wrote who wrote at most fifteen digits;
-    /// nothing for what is no number.
+    /// The shortest decimal that reads back as this number, which is what the author wrote if it had at most fifteen
+    /// digits; `None` for NaN and infinities.
     pub fn of(number: f64) -> Option<Self> {
         number.is_finite().then(|| Self::parse(&format!("{number:e}"))).flatten()
     }
 
-    /// The nearest number; infinite if it is too large for one.
+    /// The nearest floating-point number; infinite if the decimal is too large.
     pub fn to_f64(&self) -> f64 {
         let digits = if self.is_zero() { "0" } else { &self.digits };
         let sign = if self.negative { "-" } else { "" };
         format!("{sign}{digits}e{}", self.exponent).parse().unwrap_or(f64::INFINITY)
     }
 
-    /// The same number without its sign.
     #[must_use]
     pub fn absolute(&self) -> Self {
         Self { negative: false, ..self.clone() }
     }
 
-    /// The same number with the other sign.
     #[must_use]
     pub fn negated(&self) -> Self {
         Self { negative: !self.negative && !self.is_zero(), ..self.clone() }
     }
 
-    /// Whether it is 0.
     pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
-    /// A whole number written out, if it is one and ends with no more than so many zeros.
+    /// The digits of a whole number that ends in at most `most_zeros` zeros; `None` for others.
     pub fn whole_text(&self, most_zeros: usize) -> Option<String> {
         let zeros = usize::try_from(self.exponent).ok().filter(|zeros| *zeros <= most_zeros)?;
         let digits = if self.is_zero() { "0" } else { &self.digits };
         Some(format!("{}{digits}{}", if self.negative { "-" } else { "" }, "0".repeat(zeros)))
     }
 
-    /// How many digits stand behind the point.
+    /// The number of digits after the decimal point.
     pub fn places(&self) -> u32 {
         u32::try_from(self.exponent.saturating_neg()).unwrap_or(if self.exponent < 0 { u32::MAX } else { 0 })
     }
 
-    /// The number in units of so many places behind the point; nothing if it has more of them, or is too large.
+    /// The number as a count of units of ten to the power of minus `places`; `None` if it has more decimals or is too
+    /// large.
     pub fn in_units(&self, places: u32) -> Option<i128> {
         (self.places() <= places).then(|| self.units_towards_zero(places)).flatten()
     }
 
-    /// The number in units of so many places behind the point, without what is less than one; nothing if it is too large.
+    /// Like [`Self::in_units`], but drops further decimals; `None` only if the number is too large.
     pub fn units_towards_zero(&self, places: u32) -> Option<i128> {
         let shift = self.exponent.checked_add(i64::from(places))?;
         let units = match u32::try_from(shift) {
@@ -111,13 +109,13 @@ impl Decimal {
         if count == 0 { Some(0) } else { self.digits.get(..count)?.parse().ok() }
     }
 
-    /// A text that is equal exactly for equal numbers.
+    /// Equal numbers, and only these, give the same text.
     pub fn canonical(&self) -> String {
         format!("{}{}e{}", if self.negative { "-" } else { "" }, self.digits, self.exponent)
     }
 }
 
-/// Dollars as people read them: cents, or four decimals of less than a dollar.
+/// Dollars for display: cents, or four decimals below one dollar.
 pub fn dollars(amount: f64) -> String {
     match amount {
         0.0 => "$0".to_owned(),

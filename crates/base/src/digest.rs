@@ -15,17 +15,14 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest that these 32 bytes are.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The 32 bytes.
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -40,36 +37,33 @@ impl Digest {
     }
 }
 
-/// A digest being made. Parts are framed by their lengths, so no two lists of parts give the same bytes.
+/// Makes a digest of several parts. Each part is preceded by its length, so different lists of parts never hash the
+/// same bytes.
 #[derive(Default)]
 pub struct Hasher(Sha256);
 
 impl Hasher {
-    /// Adds one part.
     pub fn part(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
 
-    /// The digest of all parts.
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
     }
 }
 
-/// A reader that makes a digest of everything that is read through it.
+/// A reader that computes the digest of everything that passes through it.
 pub struct Reading<R> {
     from: R,
     hasher: Sha256,
 }
 
 impl<R: Read> Reading<R> {
-    /// Around another reader.
     pub fn new(from: R) -> Self {
         Self { from, hasher: Sha256::new() }
     }
 
-    /// The digest of what was read.
     pub fn finish(self) -> Digest {
         Digest(self.hasher.finalize().into())
     }
@@ -83,8 +77,8 @@ impl<R: Read> Read for Reading<R> {
     }
 }
 
-/// Reads to the end, at most `limit` bytes, handing each piece on; the digest of all of it and its length. More
-/// than the limit is an error.
+/// Reads to the end and hands each piece to `piece`; returns the digest and the length. More than `limit` bytes are
+/// an error.
 pub fn copy(
     mut from: impl Read,
     limit: u64,

@@ -1,6 +1,6 @@
 //! Environment variables as the program sees them: the shell first, then the project's `.env`.
 //!
-//! The process environment is never changed; whoever needs a variable is given an [`Env`].
+//! The process environment is never changed; code that needs a variable takes an [`Env`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::document::{Family, Shared, place, unreadable};
 use crate::file::{Links, ReadError, read_text};
 use crate::problem::Problem;
 
-/// A `.env` file holds a handful of lines.
+/// A larger `.env` is a mistake.
 const DOTENV_LIMIT: u64 = 256 * 1024;
 
 /// Where a variable's value came from.
@@ -29,17 +29,17 @@ pub enum EnvOrigin {
 pub struct Env {
     shell: BTreeMap<String, String>,
     file: BTreeMap<String, String>,
-    /// Names that somebody asked for, here or in a clone: what the same work needs on another machine.
+    /// Names that code asked for, here or in a clone: the same work needs them on another machine.
     asked: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Env {
-    /// Only the process environment, as the caller read it.
+    /// Only the process environment, which the caller has read.
     pub fn from_shell(variables: impl IntoIterator<Item = (String, String)>) -> Self {
         Self { shell: variables.into_iter().collect(), file: BTreeMap::new(), asked: Arc::default() }
     }
 
-    /// These variables, instead of those of the process environment with the same names.
+    /// Adds these variables; they replace variables of the process environment with the same names.
     #[must_use]
     pub fn with(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
         self.shell.extend(variables);
@@ -89,7 +89,6 @@ impl Env {
             .map(String::as_str)
     }
 
-    /// Where the value of a variable came from.
     pub fn origin(&self, name: &str) -> Option<EnvOrigin> {
         self.look_up(name)?;
         let in_shell = self.shell.get(name).is_some_and(|value| !value.is_empty());
@@ -102,8 +101,8 @@ impl Env {
         names.into_iter().filter_map(|name| self.look_up(name).map(|value| (name, value)))
     }
 
-    /// The variables of the process environment that somebody has asked for by name. A machine that has the project's
-    /// `.env` needs these and no others.
+    /// The variables of the process environment that code has asked for by name. A machine that has the project's
+    /// `.env` needs only these.
     pub fn asked_of_shell(&self) -> BTreeMap<String, String> {
         let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         let given = |name: &String| self.shell.get(name).filter(|value| !value.is_empty()).cloned();
@@ -124,9 +123,9 @@ impl fmt::Debug for Env {
 /// Byte offset of a line and what is wrong with it.
 type LineError = (usize, &'static str);
 
-/// The `.env` dialect that the seeds' loader (python-dotenv) reads: `export` is allowed, `#` starts a comment
-/// after white space, single quotes take text literally, double quotes know escapes, quoted values may span
-/// lines, and `${NAME}` (never a bare `$`) refers to the shell or an earlier line.
+/// The `.env` dialect that python-dotenv, the loader of the seeds, reads: `export` is allowed, `#` starts a comment
+/// after white space, single quotes take text literally, double quotes know escapes, quoted values may span lines,
+/// and `${NAME}` (never a bare `$`) refers to the shell or an earlier line.
 fn parse_dotenv(
     text: &str,
     shell: impl Fn(&str) -> Option<String>,
@@ -168,7 +167,7 @@ struct Binding {
     value: String,
     /// Single-quoted: nothing in it is a reference.
     literal: bool,
-    /// Bytes taken from the text, the line break included.
+    /// Bytes consumed from the text, including the line break.
     length: usize,
 }
 
@@ -190,7 +189,7 @@ fn parse_binding(text: &str) -> Result<Binding, &'static str> {
         (value, quote == '\'', start + 1 + length)
     } else {
         let raw = &text[start..line_end];
-        // `#` is part of a value unless white space stands before it.
+        // `#` is part of a value unless it follows white space.
         let end = raw
             .char_indices()
             .find(|(at, c)| *c == '#' && (*at == 0 || raw[..*at].ends_with([' ', '\t'])))
@@ -205,7 +204,7 @@ fn parse_binding(text: &str) -> Result<Binding, &'static str> {
     Ok(Binding { name, value, literal, length: (tail_end + 1).min(text.len()) })
 }
 
-/// The text up to the closing quote, and how many bytes were taken with it.
+/// The text up to the closing quote, and how many bytes it and the quote take.
 fn parse_quoted(text: &str, quote: char) -> Result<(String, usize), &'static str> {
     let mut value = String::new();
     let mut characters = text.char_indices();

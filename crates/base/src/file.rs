@@ -1,4 +1,4 @@
-//! Reading files that may be anything, and writing files that must never be half written.
+//! Reads files that may be of any kind, and writes files that are never half written.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Write as _};
@@ -10,13 +10,12 @@ use rustix::fs::OFlags;
 /// Whether the last component of a path may be a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Follow it: for files a person points at.
+    /// Follow it: for files that the user names.
     Follow,
-    /// Refuse it: for files inside a tree whose content must not come from elsewhere.
+    /// Refuse it: for files inside a tree that must not pull in content from outside.
     Refuse,
 }
 
-/// Why a text file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("there is no such file")]
@@ -24,12 +23,7 @@ pub enum ReadError {
     #[error("it is a {0}, not a regular file")]
     NotAFile(&'static str),
     #[error("it is {size} bytes long, more than the {limit} allowed")]
-    TooLarge {
-        /// Size found.
-        size: u64,
-        /// Size allowed.
-        limit: u64,
-    },
+    TooLarge { size: u64, limit: u64 },
     #[error("it is not UTF-8 text (byte {offset})")]
     NotText {
         /// Offset of the first bad byte.
@@ -40,7 +34,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The kind of an I/O error that says the same.
+    /// The equivalent kind of I/O error.
     pub fn io_kind(&self) -> io::ErrorKind {
         match self {
             Self::Missing => io::ErrorKind::NotFound,
@@ -51,7 +45,7 @@ impl ReadError {
         }
     }
 
-    /// What a person can do about it.
+    /// What the user can do about it.
     pub fn fix(&self) -> &'static str {
         match self {
             Self::Missing => "create the file, or correct the path",
@@ -108,7 +102,7 @@ fn explain_open_error(path: &Path, links: Links, error: io::Error) -> ReadError 
     }
     match error.kind() {
         io::ErrorKind::NotFound => ReadError::Missing,
-        // Opening a socket gives ENXIO, which has no kind of its own.
+        // Opening a socket gives ENXIO, which has no `ErrorKind`.
         _ => match path.metadata() {
             Ok(metadata) if !metadata.is_file() => ReadError::NotAFile(kind_of(metadata.file_type())),
             _ => ReadError::Io(error),
@@ -116,7 +110,7 @@ fn explain_open_error(path: &Path, links: Links, error: io::Error) -> ReadError 
     }
 }
 
-/// What a directory entry is, in words.
+/// Names a type of directory entry.
 pub fn kind_of(file_type: std::fs::FileType) -> &'static str {
     if file_type.is_dir() {
         "directory"
@@ -139,7 +133,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_atomic_with(path, |file| file.write_all(bytes))
 }
 
-/// [`write_atomic`] for content that is made while it is written. Nothing is there when `write` fails.
+/// [`write_atomic`] for content that is made while it is written. If `write` fails, the target stays as it was.
 pub fn write_atomic_with<T, E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut File) -> Result<T, E>,

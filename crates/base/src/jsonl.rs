@@ -1,10 +1,11 @@
-//! Files of JSON lines that only grow: lines appended whole, and read again whatever a crash left at their end.
+//! Append-only files of JSON lines: lines are appended whole, and readers cope with what a crash left at the end.
 //!
-//! A process that is killed, or a disk that is full, leaves the beginning of a line. [`Appender`] takes it back or, when
-//! that is impossible, begins a new line after it; [`split`] and [`Reader`] tell it apart from whole lines.
+//! A process that is killed, or a full disk, leaves the beginning of a line. [`Appender`] removes it or, if it
+//! cannot, begins a new line after it; [`split`] and [`Reader`] tell it apart from whole lines.
 //!
-//! Two files of lines are written otherwise on purpose. The journal of the ledger holds entries with lengths and
-//! checksums instead of lines. The day's book is shared by many processes, so that nobody may take anything back.
+//! Two append-only files deliberately do not use this module. The journal of the ledger holds entries with lengths
+//! and checksums instead of lines. Many processes share the file of a day's spending, so none of them may remove
+//! anything.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read as _, Seek as _, SeekFrom, Write};
@@ -15,19 +16,19 @@ use serde::Serialize;
 
 use crate::staging::sync_parent;
 
-/// A value as a line, with its line break.
+/// Serialises a value as a line with its line break.
 pub fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
     Ok(line)
 }
 
-/// What lines are appended to; tests have one that fails.
+/// The target of appended lines; tests use one that fails.
 pub trait Sink: Write {
-    /// Cuts the end off.
+    /// Truncates to `length` bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 
-    /// Waits until everything is on the disk, where somebody can find it.
+    /// Waits until everything is on the disk; fails if the file was removed.
     fn settle(&mut self) -> io::Result<()>;
 }
 
@@ -38,7 +39,7 @@ impl Sink for File {
 
     fn settle(&mut self) -> io::Result<()> {
         self.sync_data()?;
-        // Lines in a file that has no name any more are lost when it is closed.
+        // The lines of a file without a name are lost when it is closed.
         if self.metadata()?.nlink() == 0 {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the file was removed"));
         }
@@ -46,30 +47,30 @@ impl Sink for File {
     }
 }
 
-/// Appends whole lines to a file that nobody else appends to meanwhile.
+/// Appends whole lines to a file. Nothing else may append to the file meanwhile.
 #[derive(Debug)]
 pub struct Appender<S = File> {
     sink: S,
     path: PathBuf,
     length: u64,
-    /// Whether the file ends within a line.
+    /// Whether the file ends in the middle of a line.
     torn: bool,
 }
 
 impl Appender {
-    /// Begins a file, which must not exist. Its name is durable after [`Self::sync`].
+    /// Creates a file, which must not exist. Its name is durable after [`Self::sync`].
     pub fn create(path: &Path) -> io::Result<Self> {
         let file = File::options().append(true).create_new(true).open(path);
         Ok(Self::new(file.map_err(|error| named(path, &error))?, path))
     }
 
-    /// Goes on with a file; an incomplete last line stays for whoever wants to look.
+    /// Continues a file; an incomplete last line stays in it for inspection.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::options().read(true).append(true).open(path);
         Self::of(file.map_err(|error| named(path, &error))?, path)
     }
 
-    /// Goes on with a file that is open for reading and appending.
+    /// Continues a file that is open for reading and appending.
     pub fn of(mut file: File, path: &Path) -> io::Result<Self> {
         let mut last = [b'\n'];
         let length = file.metadata()?.len();
@@ -80,7 +81,7 @@ impl Appender {
         Ok(Self { sink: file, path: path.to_owned(), length, torn: last != *b"\n" })
     }
 
-    /// Goes on with a file after its first bytes, which end with a whole line; what follows them is cut off.
+    /// Continues a file after its first `whole` bytes, which end with a line break, and cuts off the rest.
     pub fn open_after(path: &Path, whole: u64) -> io::Result<Self> {
         let open = || {
             let file = File::options().append(true).open(path)?;
@@ -99,7 +100,7 @@ impl Appender {
 }
 
 impl<S: Sink> Appender<S> {
-    /// Begins with nothing.
+    /// Starts with an empty target.
     pub fn new(sink: S, path: &Path) -> Self {
         Self { sink, path: path.to_owned(), length: 0, torn: false }
     }
@@ -109,13 +110,13 @@ impl<S: Sink> Appender<S> {
         &self.path
     }
 
-    /// Appends all lines or, as far as anyone can see, none. A last line without a line break gets it first. A crash of the
-    /// machine may lose what is appended.
+    /// Appends all lines or, as readers see it, none. Completes a last line without a line break first. A crash of
+    /// the machine may lose appended lines.
     pub fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         self.write(lines, |_| Ok(()))
     }
 
-    /// The same, and waits until they are on the disk.
+    /// Like [`Self::append`], but waits until the lines are on the disk.
     pub fn append_durably(&mut self, lines: &[u8]) -> io::Result<()> {
         self.write(lines, Sink::settle)
     }
@@ -135,8 +136,8 @@ impl<S: Sink> Appender<S> {
                 Ok(())
             }
             Err(error) => {
-                // What got through is taken back. If even that is impossible, the next lines begin after a line break,
-                // and readers find the piece of a line before it.
+                // Remove the part that was written. If that fails, the next append begins with a line break, and
+                // readers skip the partial line before it.
                 if self.sink.cut(self.length).is_err() {
                     self.torn = true;
                 }
@@ -150,14 +151,14 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// Whole lines without their line breaks, and the beginning of a line that may follow them.
+/// Splits into whole lines without their line breaks, and the partial line that may follow them.
 pub fn split(bytes: &[u8]) -> (impl Iterator<Item = &[u8]>, &[u8]) {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let (whole, torn) = bytes.split_at(whole);
     (whole.split_inclusive(|byte| *byte == b'\n').map(|line| &line[..line.len() - 1]), torn)
 }
 
-/// Reads lines one by one; of a long one no more than is asked for is held.
+/// Reads lines one by one; of a long line it holds no more than the caller asks for.
 #[derive(Debug)]
 pub struct Reader<R> {
     from: R,
@@ -168,20 +169,20 @@ pub struct Reader<R> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// What stands in it, without its line break; only the beginning of a line that is too long.
+    /// The text without its line break; only the beginning of a line that is too long.
     pub bytes: &'a [u8],
     /// Its number, from 1.
     pub number: u64,
     /// Where it begins.
     pub offset: u64,
-    /// Bytes in the file, with its line break.
+    /// Its length in the file, including the line break.
     pub length: u64,
     /// Whether it has a line break.
     pub is_whole: bool,
 }
 
 impl Line<'_> {
-    /// Whether it is longer than was asked for.
+    /// Whether it is longer than the caller asked for.
     pub fn is_too_long(&self) -> bool {
         self.length - u64::from(self.is_whole) > self.bytes.len() as u64
     }
@@ -193,18 +194,18 @@ impl Line<'_> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Memory that is kept from line to line.
+    /// Bytes of the buffer that are kept from line to line.
     const KEPT: usize = 1024 * 1024;
 
-    /// Reads from a place that is the beginning of a line.
+    /// `from` must be at the beginning of a line.
     pub fn new(from: R) -> Self {
         Self { from, buffer: Vec::new(), number: 0, next: 0 }
     }
 
-    /// The next line, with at most so many of its bytes; nothing at the end.
+    /// The next line with at most `most` of its bytes; `None` at the end.
     pub fn next_line(&mut self, most: usize) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
-        // One huge line does not keep its memory for all that follow.
+        // Free the memory of one huge line before the lines that follow.
         self.buffer.shrink_to(Self::KEPT);
         let first = (&mut self.from).take((most as u64).saturating_add(1));
         let mut length = { first }.read_until(b'\n', &mut self.buffer)? as u64;
@@ -254,7 +255,6 @@ impl<R: BufRead> Reader<R> {
         Ok(self.from.fill_buf()?.is_empty())
     }
 
-    /// What was read from.
     pub fn into_inner(self) -> R {
         self.from
     }
@@ -269,7 +269,7 @@ mod tests {
 
     use super::*;
 
-    /// A disk with little room that may be unable to shorten files or to say that it has them.
+    /// A disk with little space that may fail to truncate files or to sync them.
     #[derive(Debug)]
     struct Disk {
         content: Vec<u8>,
@@ -365,7 +365,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is cut off at the end, every whole line before it is read, and nothing else.
+        /// Wherever the file is cut off, exactly the whole lines before the cut are read.
         #[test]
         fn whole_lines_survive_a_cut(
             lines in proptest::collection::vec("[a-z\\r]{0,12}", 0..8),

@@ -1,8 +1,8 @@
-//! Short names for people. A label is the end of an id, as much of it as tells the id from the others beside it.
+//! Short names for people. A label is the shortest end of an id that differs from the other ids beside it.
 
 use std::collections::{HashMap, HashSet};
 
-/// Letters of an id without words, such as a trial's, that are shown at least.
+/// Fewest letters shown of an id that has no words, such as that of a trial.
 const SHORTEST: usize = 8;
 
 /// The labels of task ids that are shown together.
@@ -10,7 +10,7 @@ const SHORTEST: usize = 8;
 pub struct Labels(HashMap<String, String>);
 
 impl Labels {
-    /// One label for each id. No two ids have the same.
+    /// One label for each id. No two ids share a label.
     pub fn of<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
         let mut open: Vec<(&str, Candidates<'_>)> =
             ids.into_iter().map(|id| (id, Candidates::of(id))).collect();
@@ -39,18 +39,18 @@ impl Labels {
         Self(labels)
     }
 
-    /// The label of an id; the id itself if it has none.
+    /// The label of an id; the id itself if it has no label.
     pub fn get<'a>(&'a self, id: &'a str) -> &'a str {
         self.0.get(id).map_or(id, String::as_str)
     }
 }
 
-/// What an id can be called, from short to long.
+/// The possible labels of an id, from short to long.
 struct Candidates<'a> {
     id: &'a str,
-    /// The id without the seed and the number that generation adds.
+    /// The id without the seed and the number that the generator appended.
     stem: &'a str,
-    /// The number, where generation added one.
+    /// The number that the generator appended; empty if there is none.
     number: &'a str,
 }
 
@@ -68,13 +68,13 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Whether nothing is longer: the whole id.
+    /// Whether this candidate is the whole id.
     fn is_last(&self, step: usize) -> bool {
         step >= 2 && last(self.id, step).len() == self.id.len()
     }
 }
 
-/// The last so many parts of an id.
+/// The last `parts` segments of an id.
 fn last(id: &str, parts: usize) -> &str {
     let start = id.rmatch_indices('/').nth(parts.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
     &id[start..]
@@ -89,7 +89,7 @@ fn without_tail(id: &str) -> Option<(&str, &str)> {
     (is_number(number, 3) && is_number(seed, 1) && !stem.ends_with('/')).then_some((stem, number))
 }
 
-/// Beginnings of ids that are long enough to tell them apart, in the order of the ids.
+/// Prefixes of the ids, long enough to differ, in the order of the ids.
 pub fn short<'a>(ids: &[&'a str]) -> Vec<&'a str> {
     let mut sorted = ids.to_vec();
     sorted.sort_unstable();

@@ -1,8 +1,8 @@
-//! What every other room stands on: projects and paths, the settings ladder, documents with positions, names,
-//! the environment, secrets, and files that are read with care and written whole.
+//! The crate that all others build on: projects and paths, layered settings, documents with positions, names, the
+//! environment, secrets, and careful reading and atomic writing of files.
 //!
-//! Nothing here knows tasks or models, reads arguments, prints, or looks up the home directory: the caller
-//! says where things are.
+//! Nothing here knows tasks or models, reads arguments, prints, or looks up the home directory: the caller passes all
+//! paths.
 
 pub mod archive;
 pub mod content;

@@ -1,11 +1,11 @@
-//! Names that become file names, ids and command-line words: one grammar for all of them.
+//! One grammar for names that become file names, ids and command-line words.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Longest name; leaves room for suffixes within the 255 bytes a file name may have.
+/// Longest name; leaves space for suffixes within the 255 bytes of a file name.
 pub const MAX_NAME: usize = 128;
 
 /// A name of an experiment, agent, dataset, suite or one segment of a task id: an ASCII letter or digit, then
@@ -16,7 +16,6 @@ pub const MAX_NAME: usize = 128;
 #[schemars(extend("pattern" = "^[A-Za-z0-9](?:[A-Za-z0-9_-]|\\.(?=[A-Za-z0-9_-]))*$", "maxLength" = 128))]
 pub struct Name(String);
 
-/// Why a text is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     #[error("is empty")]
@@ -38,8 +37,8 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
-    /// The text itself if it is a name, else the nearest one: what names are not made of becomes `-`, and the beginning
-    /// of a digest tells such names apart.
+    /// The text itself if it is a name. Otherwise other characters become `-`, and the beginning of a digest keeps
+    /// such names distinct.
     pub fn nearest(text: &str) -> Self {
         const TAG: usize = 8;
         if check(text).is_ok() {
@@ -54,13 +53,11 @@ impl Name {
         Self(if head.is_empty() { tag.to_owned() } else { format!("{head}-{tag}") })
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether a text follows the grammar of names.
 pub fn check(text: &str) -> Result<(), NameError> {
     let first = text.chars().next().ok_or(NameError::Empty)?;
     if text.len() > MAX_NAME {

@@ -1,9 +1,9 @@
-//! Doing the same to many things on all cores.
+//! Applies one function to many items on all cores.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Applies `work` to every item on all cores and gives the results in the order of the items. Each core takes
-/// `chunk` items at a time: one where each takes long, many where each takes no time.
+/// Applies `work` to every item on all cores and returns the results in the order of the items. Each core takes
+/// `chunk` items at a time: use 1 for slow work, more for fast work.
 pub fn map<T: Sync, R: Send>(items: &[T], chunk: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     if workers == 1 || items.len() <= chunk {

@@ -1,20 +1,19 @@
-//! A problem found in somebody's input: what is wrong, why it matters, where it is and what to do.
+//! A problem in the user's input: what is wrong, why it matters, where it is and how to fix it.
 //!
-//! Every reader of the workspace reports these instead of stopping at the first error, and every command
-//! prints them the same way, so a person and a script see one shape.
+//! All readers in the workspace collect problems instead of stopping at the first error, and all commands print them
+//! the same way, so people and scripts always get the same form.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// How much a problem matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The thing cannot be used as it is.
+    /// The input cannot be used as it is.
     Error,
-    /// The thing works, but not as its author probably thinks.
+    /// The input works, but probably not as its author expects.
     Warning,
     /// Advice. Never changes an exit code.
     Note,
@@ -33,11 +32,10 @@ impl fmt::Display for Severity {
 /// One problem, as printed and as found in the `errors` list of the JSON envelope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// How much it matters.
     pub severity: Severity,
     /// Stable id of the kind of problem, such as `T012`; absent for one-off errors.
     pub id: Option<String>,
-    /// What the problem is about when that is not the file, such as a task id.
+    /// The subject if it is not the file, such as a task id.
     pub about: Option<String>,
     /// What is wrong, in one sentence without a final full stop.
     pub what: String,
@@ -53,7 +51,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of the given severity that has only a sentence so far.
+    /// A problem that has only a sentence so far.
     pub fn new(severity: Severity, what: impl Into<String>) -> Self {
         Self {
             severity,
@@ -76,33 +74,28 @@ impl Problem {
         Self::new(Severity::Warning, what)
     }
 
-    /// A piece of advice.
     pub fn note(what: impl Into<String>) -> Self {
         Self::new(Severity::Note, what)
     }
 
-    /// With the stable id of this kind of problem.
     #[must_use]
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// With the reason.
     #[must_use]
     pub fn why(mut self, why: impl Into<String>) -> Self {
         self.why = Some(why.into());
         self
     }
 
-    /// With the remedy.
     #[must_use]
     pub fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    /// With the thing it is about.
     #[must_use]
     pub fn about(mut self, about: impl Into<String>) -> Self {
         self.about = Some(about.into());
@@ -115,7 +108,6 @@ impl Problem {
         self
     }
 
-    /// With a place inside a file.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.file = Some(place.file);
@@ -124,7 +116,7 @@ impl Problem {
         self
     }
 
-    /// Whether this counts as a finding: an error or a warning, not advice.
+    /// Whether this counts as a finding: errors and warnings do, advice does not.
     pub fn counts(&self) -> bool {
         self.severity != Severity::Note
     }

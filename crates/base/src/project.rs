@@ -15,7 +15,7 @@ use crate::user::UserConfig;
 /// The file that makes a directory a project.
 pub const PROJECT_FILE: &str = "aec-bench.toml";
 
-/// Problems of the project file are `C…`.
+/// Ids of the project file's problems begin with `C`.
 pub const FAMILY: Family = Family('C');
 
 /// `aec-bench.toml`: paths and defaults of a project. Every key is optional.
@@ -28,7 +28,7 @@ pub struct ProjectFile {
     pub paths: PathsTable,
     /// How trials run.
     pub compute: ComputeTable,
-    /// What models may cost. What is absent is not limited.
+    /// Limits on what models may cost; all are optional.
     pub budget: BudgetTable,
 }
 
@@ -100,7 +100,7 @@ pub struct ComputeTable {
     pub docker: DockerTable,
     /// How the `harbor` backend works.
     pub harbor: HarborTable,
-    /// Who Modal is told that this is, and what it charges.
+    /// How this project signs in to Modal, and what Modal charges.
     pub modal: ModalTable,
 }
 
@@ -124,13 +124,13 @@ pub struct ModalTable {
     pub token_id: Option<Reference>,
     /// The token's secret, as `$NAME`.
     pub token_secret: Option<Reference>,
-    /// Dollars for an hour of a sandbox's physical core, where Modal does not tell.
+    /// Dollars per hour for one physical core of a sandbox, used if Modal does not report its price.
     pub cpu_core_hour_usd: Option<Dollars>,
-    /// Dollars for an hour of a GiB of a sandbox's memory, where Modal does not tell.
+    /// Dollars per hour for one GiB of a sandbox's memory, used if Modal does not report its price.
     pub memory_gib_hour_usd: Option<Dollars>,
 }
 
-/// `compute.modal` of experiments: what Modal charges is no matter of theirs.
+/// `compute.modal` of an experiment, which cannot set Modal's prices.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModalTokenTable {
@@ -198,10 +198,10 @@ impl ProjectFile {
     }
 }
 
-/// What the caller knows before a project is opened.
+/// What the caller must know before it opens a project.
 #[derive(Debug)]
 pub struct Surroundings {
-    /// Where the person stands.
+    /// The user's current directory.
     pub directory: PathBuf,
     /// `--project DIR`, if given.
     pub project: Option<PathBuf>,
@@ -222,19 +222,18 @@ pub struct Project {
     pub user_file: Option<PathBuf>,
     /// The project's `.env`, when it exists.
     pub dotenv: Option<PathBuf>,
-    /// Every setting, resolved.
     pub settings: Settings,
     /// The shell's variables with those of `.env`.
     pub env: Env,
-    /// What the project file says of Harbor.
+    /// `[compute.harbor]` of the project file.
     pub harbor: HarborTable,
-    /// What it says of Modal.
+    /// `[compute.modal]` of the project file.
     pub modal: ModalTable,
 }
 
 impl Project {
-    /// Opens the project around a directory. `overrides` are values from flags and an experiment file, highest
-    /// rung first. Problems of all files are reported together.
+    /// Opens the project that contains a directory. `overrides` are values from flags and an experiment file, highest
+    /// precedence first. Problems of all files are reported together.
     pub fn open(surroundings: &Surroundings, overrides: Vec<Candidate>) -> Result<Self, Vec<Problem>> {
         let root = find_root(surroundings)?;
         let mut problems = Vec::new();
@@ -285,13 +284,13 @@ impl Project {
         Ok(Self { root, file, user_file, dotenv, settings, env, harbor, modal })
     }
 
-    /// A path as shown to people: relative to the root when it is below it.
+    /// A path for display: relative to the root if it is below it.
     pub fn shown<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.root).unwrap_or(path)
     }
 }
 
-/// The nearest directory upwards that has a project file, or the one that was asked for.
+/// The nearest ancestor directory that has a project file, or the directory given with `--project`.
 pub fn find_root(surroundings: &Surroundings) -> Result<Option<PathBuf>, Vec<Problem>> {
     if let Some(asked) = &surroundings.project {
         let root = surroundings.directory.join(asked);

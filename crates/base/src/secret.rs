@@ -1,5 +1,5 @@
-//! Secrets: which variables hold them, how files refer to them, and how their values are kept out of
-//! everything that is printed or stored.
+//! Secrets: which variables hold them, how files refer to them, and how their values are kept out of all output and
+//! stored files.
 
 use std::fmt;
 
@@ -24,17 +24,15 @@ pub fn is_secret_name(name: &str) -> bool {
     })
 }
 
-/// A value that must not be printed. Whoever needs it says so.
+/// A value that must not be printed; [`Self::reveal`] is the only way to read it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps a value.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The value itself.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -55,7 +53,7 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Knows every variable of the environment whose name says that it is secret.
+    /// Knows every variable of the environment whose name marks it as secret.
     pub fn from_env(env: &Env) -> Self {
         let mut redactor = Self::default();
         for (name, value) in env.iter().filter(|(name, _)| is_secret_name(name)) {
@@ -65,7 +63,7 @@ impl Redactor {
         redactor
     }
 
-    /// Knows these values too, whatever their names say.
+    /// Adds these values, whatever their names.
     #[must_use]
     pub fn with<'a>(mut self, secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         for (name, value) in secrets {
@@ -105,7 +103,7 @@ impl Redactor {
         self.matcher.as_ref().is_some_and(|matcher| matcher.is_match(text))
     }
 
-    /// A search through bytes that arrive in pieces.
+    /// Starts a search through bytes that arrive in pieces.
     pub fn search(&self) -> Search<'_> {
         let longest = self.values.iter().map(String::len).max().unwrap_or(0);
         Search { redactor: self, longest, tail: Vec::new(), found: false }
@@ -129,7 +127,7 @@ impl Redactor {
 }
 
 impl Redactor {
-    /// Scrubs every text in a JSON value. Keys and numbers stay: they give a value its form.
+    /// Scrubs every text in a JSON value. Keys and numbers stay, because they give a value its form.
     pub fn scrub_value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.scrub(std::mem::take(text)),
@@ -139,7 +137,6 @@ impl Redactor {
         }
     }
 
-    /// Scrubs a text, if there is one.
     pub fn scrub_some(&self, text: &mut Option<String>) {
         if let Some(inner) = text {
             *inner = self.scrub(std::mem::take(inner));
@@ -147,17 +144,17 @@ impl Redactor {
     }
 }
 
-/// A search for known secrets in bytes that arrive in pieces: one that lies across two of them is found as well.
+/// A search for known secrets in bytes that arrive in pieces; it also finds a secret that is split between two
+/// pieces.
 pub struct Search<'a> {
     redactor: &'a Redactor,
     longest: usize,
-    /// The end of what was seen, in which a secret may have begun.
+    /// The end of the bytes seen so far, in which a secret may have begun.
     tail: Vec<u8>,
     found: bool,
 }
 
 impl Search<'_> {
-    /// Takes the next piece.
     pub fn feed(&mut self, piece: &[u8]) {
         let Some(matcher) = self.redactor.matcher.as_ref().filter(|_| !self.found) else { return };
         self.tail.extend_from_slice(piece);
@@ -185,7 +182,7 @@ pub fn reference(value: &str) -> Option<&str> {
     valid.then_some(name)
 }
 
-/// A place of a file that must refer to a variable: what is written in it would be kept and sent with the file.
+/// A value in a file that must refer to a variable: a literal would be kept and sent with the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(into = "String")]
 #[schemars(with = "String", extend("pattern" = r"^(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}|env:[A-Za-z_][A-Za-z0-9_]*)$"))]
@@ -196,7 +193,6 @@ impl Reference {
         reference(&self.0).unwrap_or_default()
     }
 
-    /// The variable's value.
     pub fn value(&self, env: &Env) -> Result<Secret, ExpandError> {
         let name = self.variable();
         env.get(name).map(Secret::new).ok_or_else(|| ExpandError::Unset(name.to_owned()))
@@ -209,7 +205,8 @@ impl<'de> Deserialize<'de> for Reference {
     }
 }
 
-/// Takes references. What else there is may be a token, also when it looks like a number, so nothing of it is said.
+/// Accepts references only. Any other value may be a token, even if it looks like a number, so errors do not repeat
+/// it.
 struct ReferenceVisitor;
 
 impl ReferenceVisitor {
@@ -252,7 +249,6 @@ impl From<Reference> for String {
     }
 }
 
-/// Why a reference could not be replaced by a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
     #[error("refers to the variable {0}, which is not set")]
@@ -261,7 +257,7 @@ pub enum ExpandError {
     Secret(String),
 }
 
-/// The value of a place that may hold a reference and is itself public, such as a model name.
+/// Expands a reference in a value that is itself public, such as a model name.
 pub fn expand_public(value: &str, env: &Env) -> Result<String, ExpandError> {
     let Some(name) = reference(value) else { return Ok(value.to_owned()) };
     if is_secret_name(name) {

@@ -1,4 +1,4 @@
-//! The settings ladder: flag, then experiment, then project file, then user file, then built-in default.
+//! Layered settings: flag, then experiment, then project file, then user file, then built-in default.
 //!
 //! One table names every setting, its key in each file and its default; resolution, `config view`, the
 //! reference page and the error messages all read that table.
@@ -10,16 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::problem::Place;
 
-/// A setting of the ladder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Setting {
     /// Display name of the project.
     ProjectName,
-    /// Task catalogue.
     Tasks,
     /// The project's own templates.
     Templates,
-    /// Seed notes that may become tasks.
+    /// Directory of seed notes that may become tasks.
     Seeds,
     /// Trial records.
     Ledger,
@@ -67,25 +65,25 @@ pub enum Setting {
     DayTokens,
 }
 
-/// What the table says of one setting.
+/// A row of the table of settings.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingSpec {
     pub setting: Setting,
-    /// Its name everywhere: the dotted key in `aec-bench.toml`.
+    /// Its name in all places: the dotted key in `aec-bench.toml`.
     pub key: &'static str,
-    /// Key in the user file, if that rung applies.
+    /// Key in the user file, if the user file can set it.
     pub user_key: Option<&'static str>,
-    /// Key in an experiment file, if that rung applies.
+    /// Key in an experiment file, if an experiment can set it.
     pub experiment_key: Option<&'static str>,
-    /// Command-line flag, if that rung applies.
+    /// Command-line flag, if there is one.
     pub flag: Option<&'static str>,
-    /// Built-in default; an empty one means "the name of the project directory".
+    /// Built-in default; an empty one means the name of the project directory.
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
 }
 
-/// Every setting, in the order in which they are shown.
+/// Every setting, in display order.
 pub const SETTINGS: [SettingSpec; 26] = [
     spec(Setting::ProjectName, "project.name", "", "display name of the project"),
     spec(Setting::Tasks, "paths.tasks", "tasks", "task catalogue").user("tasks_root").flag("--tasks-root"),
@@ -123,13 +121,13 @@ pub const SETTINGS: [SettingSpec; 26] = [
         Setting::ModalCpuRate,
         "compute.modal.cpu_core_hour_usd",
         UNKNOWN,
-        "dollars for an hour of a sandbox's core, where Modal does not tell",
+        "dollars per hour for a sandbox's core, if Modal does not report it",
     ),
     spec(
         Setting::ModalMemoryRate,
         "compute.modal.memory_gib_hour_usd",
         UNKNOWN,
-        "dollars for an hour of a GiB of a sandbox's memory, likewise",
+        "dollars per hour for a GiB of a sandbox's memory, likewise",
     ),
     spec(Setting::TrialDollars, "budget.trial_usd", NO_LIMIT, "most dollars that one trial may cost"),
     spec(Setting::TrialTokens, "budget.trial_tokens", NO_LIMIT, "most tokens that one trial may take"),
@@ -146,9 +144,9 @@ pub const SETTINGS: [SettingSpec; 26] = [
     spec(Setting::DayTokens, "budget.day_tokens", NO_LIMIT, "most tokens that a day (UTC) may take"),
 ];
 
-/// The value of a limit that nobody set.
+/// The value of a limit that is not set.
 pub const NO_LIMIT: &str = "none";
-/// The value of a rate that nobody set.
+/// The value of a rate that is not set.
 pub const UNKNOWN: &str = "unknown";
 
 const fn spec(setting: Setting, key: &'static str, default: &'static str, help: &'static str) -> SettingSpec {
@@ -173,13 +171,12 @@ impl SettingSpec {
 }
 
 impl Setting {
-    /// Its row of the table.
     pub fn spec(self) -> &'static SettingSpec {
         let row = SETTINGS.iter().find(|row| row.setting == self);
         row.unwrap_or(&SETTINGS[0])
     }
 
-    /// The setting that a person names by its dotted key or by its key in the user file; `-` counts as `_`.
+    /// Finds a setting by its dotted key or by its key in the user file; `-` counts as `_`.
     pub fn by_name(name: &str) -> Option<Self> {
         let name = name.replace('-', "_");
         SETTINGS.iter().find(|row| row.key == name || row.user_key == Some(&name)).map(|row| row.setting)
@@ -201,7 +198,6 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Every backend's name.
     pub const NAMES: [&'static str; 4] = ["local", "docker", "harbor", "modal"];
 
     /// The name as written in files and flags.
@@ -214,7 +210,6 @@ impl Backend {
         }
     }
 
-    /// The backend of a name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Local, Self::Docker, Self::Harbor, Self::Modal]
             .into_iter()
@@ -262,7 +257,6 @@ impl From<SettingPath> for String {
 pub struct Dollars(f64);
 
 impl Dollars {
-    /// The amount.
     pub fn get(self) -> f64 {
         self.0
     }
@@ -272,7 +266,7 @@ impl TryFrom<f64> for Dollars {
     type Error = &'static str;
 
     fn try_from(amount: f64) -> Result<Self, Self::Error> {
-        // More than this is a typing error, and would not fit in micro-dollars for long.
+        // A larger amount is a typing error, and sums of it could overflow in micro-dollars.
         if (0.0..=1e9).contains(&amount) {
             Ok(Self(amount))
         } else {
@@ -287,26 +281,21 @@ impl From<Dollars> for f64 {
     }
 }
 
-/// The rung of the ladder that decided a value.
+/// The layer that decided a value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "rung", rename_all = "lowercase")]
 pub enum Origin {
     /// A command-line flag.
     Flag {
-        /// Its name.
         flag: &'static str,
     },
-    /// An experiment file.
     Experiment(Place),
-    /// The project file.
     Project(Place),
-    /// The user file.
     User(Place),
-    /// Built in.
     Default,
 }
 
-/// A value on its way to being resolved, with the rung it stands on.
+/// A value that is not resolved yet, with its layer.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     pub setting: Setting,
@@ -316,18 +305,16 @@ pub struct Candidate {
     pub origin: Origin,
 }
 
-/// A decided setting.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// Its row of the table.
     pub spec: &'static SettingSpec,
     /// The value as written.
     pub value: String,
-    /// Which rung it came from.
+    /// The layer that set it.
     pub origin: Origin,
 }
 
-/// Every setting with its deciding rung.
+/// Every setting with the layer that decided it.
 #[derive(Clone, Debug)]
 pub struct Settings {
     root: PathBuf,
@@ -335,7 +322,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Resolves every setting from candidates given highest rung first.
+    /// Resolves every setting; `candidates` must be sorted by precedence, highest first.
     pub fn resolve(root: &Path, candidates: &[Candidate]) -> Self {
         let resolved = SETTINGS
             .iter()
@@ -347,7 +334,6 @@ impl Settings {
         Self { root: root.to_path_buf(), resolved }
     }
 
-    /// All settings in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = &Resolved> {
         self.resolved.iter()
     }
@@ -369,7 +355,7 @@ impl Settings {
         self.get(setting).value.parse().ok()
     }
 
-    /// A number of things; at least one.
+    /// A count; at least one.
     pub fn count(&self, setting: Setting) -> usize {
         self.get(setting).value.parse().unwrap_or(1).max(1)
     }

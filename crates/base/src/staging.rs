@@ -1,8 +1,8 @@
-//! Directories that appear whole or not at all: made in a hidden place beside their target, synced, then renamed
-//! without replacing anything.
+//! Directories that appear whole or not at all: they are made in a hidden directory beside their target, synced, then
+//! renamed without replacing anything.
 //!
-//! A process that is killed leaves its hidden directory behind. Each holds a lock on its own as long as it lives,
-//! so the next one that comes here can tell the abandoned ones and removes them.
+//! A killed process leaves its hidden directory behind. Each process holds a lock on its directory while it lives, so
+//! the next process that stages here recognises abandoned directories and removes them.
 
 use std::fs::File;
 use std::io;
@@ -11,40 +11,39 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
 
-/// How the names of hidden directories begin.
+/// The prefix of hidden directories' names.
 const PREFIX: &str = ".aec-bench-staging-";
 
 /// A hidden directory that only this process writes to; removed with everything in it when dropped.
 #[derive(Debug)]
 pub struct Staging {
     path: PathBuf,
-    /// Says that this process lives.
+    /// Held while this process lives.
     _lock: File,
 }
 
 impl Staging {
-    /// Makes a hidden directory in `parent`, which is created when it does not exist, and removes those that
-    /// killed processes have left there.
+    /// Makes a hidden directory in `parent`, which is created if necessary, and removes directories that killed
+    /// processes left there.
     pub fn begin(parent: &Path) -> io::Result<Self> {
         fs_err::create_dir_all(parent)?;
         sweep(parent)?;
         loop {
             let directory =
                 tempfile::Builder::new().prefix(PREFIX).permissions(private()).tempdir_in(parent)?;
-            // Between its creation and the lock, somebody else may have taken it for an abandoned one.
+            // Before we lock it, another process may have taken the directory for an abandoned one.
             if let Some(lock) = lock(directory.path())? {
                 return Ok(Self { path: directory.keep(), _lock: lock });
             }
         }
     }
 
-    /// The hidden directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Moves something made here to its place. The error is [`io::ErrorKind::AlreadyExists`] when something is
-    /// there. What is moved must have been synced.
+    /// Moves something made here to its place. It must have been synced. The error is
+    /// [`io::ErrorKind::AlreadyExists`] if the place is taken.
     pub fn publish(&self, made: &Path, place: &Path) -> io::Result<()> {
         rename_new(made, place)?;
         sync_parent(place)
@@ -53,7 +52,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // What cannot be removed now is removed by the next one that comes here.
+        // The next process that stages here removes what is left.
         let _unused = std::fs::remove_dir_all(&self.path);
     }
 }
@@ -62,7 +61,7 @@ fn private() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o700)
 }
 
-/// Locks a directory; `None` when another process has it or has removed it.
+/// Locks a directory; `None` if another process has locked or removed it.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
     let file = match File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
@@ -81,7 +80,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     Ok(still_there.then_some(file))
 }
 
-/// Removes the hidden directories of processes that are no more.
+/// Removes the hidden directories of dead processes.
 fn sweep(parent: &Path) -> io::Result<()> {
     for entry in fs_err::read_dir(parent)? {
         let entry = entry?;
@@ -90,14 +89,14 @@ fn sweep(parent: &Path) -> io::Result<()> {
             continue;
         }
         if let Ok(Some(_lock)) = lock(&entry.path()) {
-            // Not being able to remove rubbish is no reason not to work.
+            // Failing to clean up must not stop the work.
             let _unused = std::fs::remove_dir_all(entry.path());
         }
     }
     Ok(())
 }
 
-/// Renames without replacing. The parent of the target is created.
+/// Renames without replacing anything. Creates the parent of the target.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let name_path = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", to.display()));
     let rename = || renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE);
@@ -110,7 +109,7 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     };
     match renamed {
         Ok(()) => Ok(()),
-        // Some file systems do not know the flag. There a directory still replaces nothing but an empty one.
+        // Some file systems do not support the flag. On these a directory still replaces only an empty one.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if from.is_dir() => {
             match std::fs::rename(from, to) {
                 Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
@@ -123,7 +122,7 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes a rename last.
+/// Makes a rename durable.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) => File::open(parent)?.sync_all(),
@@ -131,7 +130,7 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Writes everything of the file system that holds `path` to disk: one call instead of one per file.
+/// Writes the whole file system of `path` to disk: one call instead of one per file.
 pub fn sync_all(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(path)?)?)
 }

@@ -1,4 +1,4 @@
-//! Small rules for text that people read: counting words, nearest names, and making foreign text safe to print.
+//! Small helpers for text that people read: counts with nouns, nearest names, and foreign text made safe to print.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// A text as one segment of an address: all but unreserved characters are escaped.
+/// Escapes a text as one segment of a URL: all but unreserved characters.
 pub fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -44,7 +44,7 @@ pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// The candidate a person most likely meant, if any is close enough to be worth proposing.
+/// The candidate that the user most likely meant, if one is close enough.
 pub fn nearest<'a, S: AsRef<str> + ?Sized + 'a>(
     typed: &str,
     candidates: impl IntoIterator<Item = &'a S>,
@@ -60,7 +60,7 @@ pub fn nearest<'a, S: AsRef<str> + ?Sized + 'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// `did you mean …?`, or what to do when nothing is near.
+/// `did you mean …?`, or `otherwise` if no candidate is near.
 pub fn near_or<'a, S: AsRef<str> + ?Sized + 'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a S>,

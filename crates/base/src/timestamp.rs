@@ -1,4 +1,4 @@
-//! Moments in UTC as text: `2026-04-12T00:00:00Z`.
+//! Timestamps in UTC as text: `2026-04-12T00:00:00Z`.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,7 +16,7 @@ pub struct Timestamp(String);
 const LATEST: u64 = 253_402_300_799;
 
 impl Timestamp {
-    /// The moment some seconds after the beginning of 1970; later than the year 9999 is the end of that year.
+    /// The time `seconds` after the beginning of 1970, at most the end of the year 9999.
     pub fn from_seconds(seconds: u64) -> Self {
         let seconds = seconds.min(LATEST);
         let (year, month, day) = date(seconds / 86_400);
@@ -24,12 +24,10 @@ impl Timestamp {
         Self(format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"))
     }
 
-    /// This moment.
     pub fn now() -> Self {
         Self::from_seconds(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
     }
 
-    /// This moment, with milliseconds.
     pub fn now_in_milliseconds() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut text = Self::from_seconds(since.as_secs()).0;
@@ -38,13 +36,13 @@ impl Timestamp {
         Self(text)
     }
 
-    /// Milliseconds since the beginning of 1970; less before it.
+    /// Milliseconds since the beginning of 1970; negative before it.
     pub fn to_milliseconds(&self) -> i64 {
         let digits = |from: usize, to: usize| {
             let digits = self.0.as_bytes().get(from..to).unwrap_or_default();
             digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit.wrapping_sub(b'0') % 10))
         };
-        // The inverse of `date`: years from March, in eras of 400 of them.
+        // The inverse of `date`: years begin in March and are grouped into eras of 400.
         let (month, day) = (digits(5, 7), digits(8, 10));
         let year = digits(0, 4) - i64::from(month <= 2);
         let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
@@ -59,14 +57,13 @@ impl Timestamp {
         (days * 86_400 + seconds) * 1000 + thousandths
     }
 
-    /// The moment as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Year, month and day of a number of days since the beginning of 1970. The calendar repeats every 400 years;
-/// years are counted from March, so that the leap day is the last one of its year.
+/// Converts days since the beginning of 1970 to year, month and day. The calendar repeats every 400 years; years
+/// begin in March here, so that the leap day is the last day of a year.
 fn date(days: u64) -> (u64, u64, u64) {
     const DAYS_TO_1970: u64 = 719_468;
     const DAYS_OF_400_YEARS: u64 = 146_097;

@@ -11,7 +11,7 @@ use crate::file::write_atomic;
 use crate::problem::Problem;
 use crate::settings::{Candidate, Origin, SETTINGS, Setting, SettingPath};
 
-/// Problems of the user file are `U…`.
+/// Ids of the user file's problems begin with `U`.
 pub const FAMILY: Family = Family('U');
 
 /// `~/.config/aec-bench/config.json`: fallbacks for paths that a project does not set.
@@ -54,15 +54,12 @@ pub enum EditError {
     #[error("the value {0}")]
     Value(&'static str),
     #[error("{key} is not kept in the user file")]
-    NotAUserSetting {
-        /// The setting's dotted key.
-        key: &'static str,
-    },
+    NotAUserSetting { key: &'static str },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// The file and what was in it; an absent file is an empty one.
+/// The file and its content; an absent file counts as an empty one.
 #[derive(Debug)]
 pub struct UserConfig {
     path: PathBuf,
@@ -71,9 +68,8 @@ pub struct UserConfig {
 }
 
 impl UserConfig {
-    /// Reads the user file.
     pub fn read(path: &Path) -> Result<Self, Vec<Problem>> {
-        // Only "nothing there" is an empty configuration; a directory or a broken link is a mistake.
+        // Only an absent file is an empty configuration; a directory or a broken link is a mistake.
         if !path.exists() && !path.is_symlink() {
             return Ok(Self { path: path.to_path_buf(), document: None, content: UserFile::default() });
         }
@@ -87,7 +83,6 @@ impl UserConfig {
         }
     }
 
-    /// The values it sets.
     pub fn candidates(&mut self) -> Vec<Candidate> {
         let Some(document) = &self.document else { return Vec::new() };
         SETTINGS
@@ -100,13 +95,13 @@ impl UserConfig {
             .collect()
     }
 
-    /// Sets one path and writes the file whole.
+    /// Sets one path and rewrites the file atomically.
     pub fn set(&mut self, setting: Setting, value: &str) -> Result<(), EditError> {
         let value = SettingPath::try_from(value.to_owned()).map_err(EditError::Value)?;
         self.edit(setting, Some(value))
     }
 
-    /// Forgets one path and writes the file whole.
+    /// Removes one path and rewrites the file atomically.
     pub fn reset(&mut self, setting: Setting) -> Result<(), EditError> {
         self.edit(setting, None)
     }

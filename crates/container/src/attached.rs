@@ -1,4 +1,4 @@
-//! The two streams of a container, for threads.
+//! Blocking access to the two streams of a container.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -12,13 +12,13 @@ use tokio::runtime::Handle;
 
 use crate::line::Line;
 
-/// The line to the first process of a container.
+/// Connects to the first process of a container.
 pub(crate) fn line(handle: Handle, streams: AttachContainerResults) -> Line {
     let output = Output { handle: handle.clone(), stream: streams.output, rest: Bytes::new() };
     Line::new(output, Input { handle, stream: streams.input })
 }
 
-/// What the container prints, for a thread to read.
+/// The container's output, for a reading thread.
 struct Output {
     handle: Handle,
     stream: Pin<Box<dyn futures_util::Stream<Item = Result<LogOutput, DockerError>> + Send>>,
@@ -43,7 +43,7 @@ impl Read for Output {
     }
 }
 
-/// What the container reads, for a thread to write.
+/// The container's input, for a writing thread.
 struct Input {
     handle: Handle,
     stream: Pin<Box<dyn tokio::io::AsyncWrite + Send>>,
@@ -61,7 +61,7 @@ impl Write for Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        // An engine that is gone needs no good-bye.
+        // This fails only if the engine is gone.
         self.handle.block_on(self.stream.shutdown()).ok();
     }
 }

@@ -1,8 +1,8 @@
 //! Containers beside a room: the services of a task, such as a database or a simulator.
 //!
-//! They share no network with the room. Every service has an address of loopback and, in the others, a host name for it;
-//! what connects to one of its ports there is carried to it over the lines that rooms have anyway. So a trial needs no
-//! network to be made and removed, and services end when their opener does.
+//! They share no network with the room. Every service has a loopback address and, in the other containers, a host
+//! name for it; connections to its ports there are carried to it over the lines that rooms have anyway. So a trial
+//! needs no network to be made and removed, and services end when their opener does.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -21,16 +21,16 @@ use crate::room::{FIRST_WORD, Kept, Purpose, attended, labels};
 
 /// How long a service may take to listen on the ports that its file names.
 const LISTENING: Duration = Duration::from_mins(1);
-/// How long one that others wait for may take to end.
+/// How long a service may take to end if others wait for its end.
 const ENDING: Duration = Duration::from_mins(10);
-/// What engines take for health checks that do not say.
+/// The engines' defaults for health checks.
 const INTERVAL: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(30);
 const RETRIES: u32 = 3;
-/// While somebody waits, nobody waits longer than this for another look.
+/// The first and the longest pause between two checks while a container waits.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
-/// What is kept of what a service prints.
+/// Bytes kept of a service's output.
 const LOG_TAIL: usize = 4000;
 
 /// The services of a room. Dropping them ends them.
@@ -44,15 +44,15 @@ pub(crate) struct Beside {
 struct Running {
     name: String,
     address: Ipv4Addr,
-    /// Ports that others may connect to.
+    /// Ports that other containers may connect to.
     ports: Vec<u16>,
-    /// Those of the task's file, which a room waits for.
+    /// The ports in the task's file, which a room waits for.
     named: Vec<u16>,
     health: Option<HealthCheck>,
     directory: String,
     line: Line,
     process: Arc<Process>,
-    // After the line: it takes the container away.
+    // Declared after the line: dropping it removes the container.
     _kept: Kept,
 }
 
@@ -62,17 +62,17 @@ impl Drop for Running {
     }
 }
 
-/// How the health of a service is told.
+/// How the health of a service is checked.
 #[derive(Debug)]
 struct HealthCheck {
     test: Vec<String>,
     interval: Duration,
     timeout: Duration,
-    /// From the start of the service until it is given up.
+    /// Time from the start of the service until it counts as failed.
     patience: Duration,
 }
 
-/// What became of the service's own process.
+/// The state of the service's own process.
 #[derive(Debug, Default)]
 struct Process {
     state: Mutex<State>,
@@ -88,11 +88,11 @@ struct State {
 /// How a process ended.
 #[derive(Clone, Copy, Debug)]
 struct Ended {
-    /// By itself.
+    /// The exit code, if it exited by itself.
     code: Option<i32>,
 }
 
-/// Connections that can be made once somebody listens.
+/// Connections to make once the service listens.
 #[derive(Debug, Default)]
 pub(crate) struct PendingLinks(Vec<PendingLink>);
 
@@ -103,7 +103,7 @@ struct PendingLink {
     address: SocketAddrV4,
 }
 
-/// Host names of a task's services, as engines take them.
+/// Host names of a task's services, in the engine's format.
 pub(crate) fn hosts(compose: &Compose) -> Vec<String> {
     let named = compose.services.iter().enumerate();
     named.map(|(number, service)| format!("{}:{}", service.name, address(number))).collect()
@@ -115,7 +115,7 @@ fn address(number: usize) -> Ipv4Addr {
 }
 
 impl Beside {
-    /// Starts the services of a task, each after those that it needs, and waits until a room may begin.
+    /// Starts the services of a task, each after those that it needs, and waits until a room may start.
     pub(crate) fn start(
         engine: &Engine,
         kit: &Kit,
@@ -131,7 +131,7 @@ impl Beside {
             let (name, config) = engine.service_image(kit, number)?;
             let start = || Kept::start(engine, created(engine, &name, service, spec, purpose, compose));
             let (kept, line) = match start() {
-                // Somebody has cleaned up meanwhile.
+                // Another process has removed the image meanwhile.
                 Err(_) if engine.has_lost(&name) => {
                     engine.service_image(kit, number).and_then(|_| start())?
                 }
@@ -151,7 +151,7 @@ impl Beside {
         Ok(beside)
     }
 
-    /// Whether every service does its work, or has done it.
+    /// Checks that every service works or has completed.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         self.services.iter().try_for_each(|service| service.is_over(false).map(drop))
     }
@@ -165,45 +165,45 @@ impl Beside {
         }
     }
 
-    /// Makes doors between a new container and the services that are there. Two that have the same port get none for it:
-    /// whoever listens on all addresses of a container would be in the way.
+    /// Links a new container with the running services. Two containers that use the same port are not linked on it,
+    /// because a service that listens on all addresses of its container already occupies the port.
     fn introduce(&self, line: &Line, address: Ipv4Addr, ports: &[u16]) {
-        let mut doors = PendingLinks::default();
+        let mut links = PendingLinks::default();
         for other in &self.services {
             for port in other.ports.iter().filter(|port| !ports.contains(port)) {
-                doors.0.push(PendingLink {
+                links.0.push(PendingLink {
                     from: line.clone(),
                     to: other.line.clone(),
                     address: SocketAddrV4::new(other.address, *port),
                 });
             }
             for port in ports.iter().filter(|port| !other.ports.contains(port)) {
-                doors.0.push(PendingLink {
+                links.0.push(PendingLink {
                     from: other.line.clone(),
                     to: line.clone(),
                     address: SocketAddrV4::new(address, *port),
                 });
             }
         }
-        doors.open();
+        links.open();
     }
 
-    /// The doors of a room to all services.
-    pub(crate) fn doors(&self, room: &Line) -> PendingLinks {
-        let mut doors = PendingLinks::default();
+    /// The links of a room to all services.
+    pub(crate) fn links(&self, room: &Line) -> PendingLinks {
+        let mut links = PendingLinks::default();
         for service in &self.services {
-            doors.0.extend(service.ports.iter().map(|port| PendingLink {
+            links.0.extend(service.ports.iter().map(|port| PendingLink {
                 from: room.clone(),
                 to: service.line.clone(),
                 address: SocketAddrV4::new(service.address, *port),
             }));
         }
-        doors
+        links
     }
 }
 
 impl PendingLinks {
-    /// Opens those whose service listens now, and the others as soon as it does.
+    /// Opens the links whose services listen now, and the others as soon as they do.
     pub(crate) fn open(mut self) {
         self.try_open();
         if self.0.is_empty() {
@@ -220,15 +220,15 @@ impl PendingLinks {
     }
 
     fn try_open(&mut self) {
-        self.0.retain(|door| match door.to.ask(Call::Listens(door.address.port())) {
+        self.0.retain(|link| match link.to.ask(Call::Listens(link.address.port())) {
             Ok(Answer::Is(true)) => {
-                if let Err(error) = door.from.lead(door.address, &door.to) {
-                    tracing::debug!(address = %door.address, %error, "a service cannot be reached");
+                if let Err(error) = link.from.lead(link.address, &link.to) {
+                    tracing::debug!(address = %link.address, %error, "a service cannot be reached");
                 }
                 false
             }
             Ok(_) => true,
-            // It is gone.
+            // The container is gone.
             Err(_) => false,
         });
     }
@@ -266,13 +266,13 @@ impl Running {
         })
     }
 
-    /// Says why a service does not do its work.
+    /// An error that names the service and quotes its log.
     fn complaint(&self, what: &str) -> EngineError {
         let log = self.process.state().log.clone();
         EngineError::Service(format!("{} {what}\n{log}", self.name).trim().to_owned())
     }
 
-    /// A job that is done is as ready as it will be; one that failed is not, and neither is one that was to serve.
+    /// Whether the process has ended. It is an error if it failed, or if it ended although it should serve.
     fn is_over(&self, serves: bool) -> Result<bool, EngineError> {
         let ended = self.process.state().ended;
         match ended {
@@ -356,12 +356,12 @@ impl Running {
 }
 
 impl HealthCheck {
-    /// What the task's file says, or else the image.
+    /// Takes the values of the task's file, or else those of the image.
     fn of(service: &Service, config: &ImageConfig) -> Option<Self> {
         let image = config.healthcheck.clone().unwrap_or_default();
         let own = image.test.as_deref().and_then(argv_of_test);
         let test = service.health.test.clone().or(own).filter(|test| !test.is_empty())?;
-        // Images count in nanoseconds, and nothing is nothing said.
+        // Images count in nanoseconds, and 0 means not set.
         let told =
             |count: Option<i64>| count.and_then(|count| u64::try_from(count).ok()).filter(|count| *count > 0);
         let lasting = |of_file: Option<Duration>, of_image: Option<i64>| {
@@ -386,7 +386,7 @@ impl Process {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens to the process until its end.
+    /// Follows the process until its end.
     fn follow(&self, conversation: &Conversation) {
         let ended = loop {
             match conversation.next(Duration::MAX) {
@@ -419,7 +419,7 @@ fn created(
     purpose: &Purpose,
     compose: &Compose,
 ) -> ContainerCreateBody {
-    // A network would be one that services of other trials are in, too.
+    // A network would be shared with services of other trials.
     let common = attended(engine, image, &RoomSpec { network: false, ..spec.clone() });
     let mut labels = labels(purpose, "service");
     labels.insert(format!("{LABEL}.service"), service.name.clone());
@@ -431,7 +431,7 @@ fn created(
         labels: Some(labels),
         host_config: common.host_config.map(|host| HostConfig {
             extra_hosts: Some(hosts(compose)),
-            // The first process is the image's user, and listens for services on whatever port they have.
+            // The first process runs as the image's user and must listen on any port that services use.
             sysctls: Some([("net.ipv4.ip_unprivileged_port_start".to_owned(), "0".to_owned())].into()),
             ..host
         }),
@@ -439,12 +439,12 @@ fn created(
     }
 }
 
-/// Lets the first process of a container begin.
+/// Tells the first process of a container to start.
 fn begin(line: &Line, name: &str) -> Result<(), EngineError> {
     let begun = line.call(Call::Beside).map_err(|error| failed(name, &error))?;
     match begun.next(FIRST_WORD).map_err(|error| failed(name, &error))? {
         Some(Body::Answer(Answer::Done)) => Ok(()),
-        _ => Err(EngineError::Service(format!("{name} did not begin to work"))),
+        _ => Err(EngineError::Service(format!("{name} did not start"))),
     }
 }
 
@@ -455,10 +455,10 @@ fn run(line: &Line, command: Command) -> io::Result<Conversation> {
 }
 
 fn failed(name: &str, error: &io::Error) -> EngineError {
-    EngineError::Service(format!("{name} cannot be spoken to: {error}"))
+    EngineError::Service(format!("{name} does not respond: {error}"))
 }
 
-/// Whose fault it is that services did not start: the engine's own, if it does not answer any more.
+/// Blames the engine instead of the service if the engine no longer answers.
 pub(crate) fn blame(engine: &Engine, error: EngineError) -> EngineError {
     if !matches!(error, EngineError::Service(_)) {
         return error;
@@ -468,7 +468,7 @@ pub(crate) fn blame(engine: &Engine, error: EngineError) -> EngineError {
     answers.err().unwrap_or(error)
 }
 
-/// What a service runs. Another entry point leaves the image's command behind, as engines have it.
+/// The command of a service. An entry point in the file drops the image's command, as engines do.
 fn argv(service: &Service, config: &ImageConfig) -> Vec<String> {
     let (entrypoint, command) = match (&service.entrypoint, &service.command) {
         (Some(entrypoint), command) => (Some(entrypoint), command.as_ref()),
@@ -478,7 +478,7 @@ fn argv(service: &Service, config: &ImageConfig) -> Vec<String> {
     entrypoint.into_iter().chain(command).flatten().cloned().collect()
 }
 
-/// TCP ports that the task's file or the image names.
+/// TCP ports from the task's file and the image.
 fn ports(service: &Service, config: &ImageConfig) -> Vec<u16> {
     let exposed = config.exposed_ports.iter().flatten();
     let of_image = exposed.filter_map(|port| port.strip_suffix("/tcp").unwrap_or(port).parse().ok());

@@ -1,4 +1,4 @@
-//! What a build is given: files of a task as an archive, with a digest that changes with any of them.
+//! The input of a build: files of a task as an archive, with a digest that changes if any of them does.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use aec_base::digest::{Digest, Hasher};
 use aec_sandbox::{Kind, Listed, Tree, WalkLimits};
 
-/// What programs of engines leave out of builds.
+/// Files that tell engines what to leave out of builds.
 const IGNORE_FILES: [&str; 2] = [".dockerignore", ".containerignore"];
-/// What a build may be given.
+/// Limits for the files of a build.
 const CONTEXT_LIMITS: WalkLimits = WalkLimits { entries: 50_000, depth: 32 };
 const CONTEXT_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
-/// The files that a build is given.
+/// The files of a build.
 #[derive(Debug)]
 pub(crate) struct BuildContext {
     tree: Tree,
@@ -23,16 +23,16 @@ pub(crate) struct BuildContext {
 }
 
 impl BuildContext {
-    /// Reads a directory of a task. Links are left out: what they lead to is not part of the task.
+    /// Reads a directory of a task. Links are left out, because their targets are not part of the task.
     pub(crate) fn read(directory: &Path) -> io::Result<Self> {
         Self::read_without(directory, &BTreeSet::new())
     }
 
-    /// The same without some of it.
+    /// Like [`Self::read`], without some paths.
     pub(crate) fn read_without(directory: &Path, left_out: &BTreeSet<PathBuf>) -> io::Result<Self> {
         let tree = Tree::open(directory)?;
         let mut listed = tree.list(CONTEXT_LIMITS)?;
-        // Some engines would follow it and others would not.
+        // Some engines would obey this file and others would not.
         listed.retain(|file| !IGNORE_FILES.iter().any(|name| file.path == Path::new(name)));
         listed.retain(|file| !left_out.iter().any(|path| file.path.starts_with(path)));
         Self::of(tree, listed)
@@ -66,17 +66,16 @@ impl BuildContext {
         Ok(Self { tree, listed, digest })
     }
 
-    /// Whether the files are still those that were read.
+    /// Whether the files are unchanged since they were read.
     pub(crate) fn is_as_read(&self) -> bool {
         digest(&self.tree, &self.listed).is_ok_and(|now| now == self.digest)
     }
 
-    /// Whether there is such a file.
     pub(crate) fn has(&self, path: &Path) -> bool {
         self.listed.iter().any(|file| file.kind == Kind::File && file.path == path)
     }
 
-    /// Puts the files into an archive, below a directory of it, without times or owners.
+    /// Adds the files to an archive, below a directory, without times or owners.
     pub(crate) fn archive(&self, below: &Path, archive: &mut tar::Builder<impl Write>) -> io::Result<()> {
         for file in &self.listed {
             let place = below.join(&file.path);
@@ -112,14 +111,14 @@ fn mode(tree: &Tree, path: &Path) -> io::Result<u32> {
     Ok(if mode & 0o100 != 0 { 0o755 } else { 0o644 })
 }
 
-/// Puts an empty directory into an archive.
+/// Adds an empty directory to an archive.
 pub(crate) fn directory(archive: &mut tar::Builder<impl Write>, place: &Path) -> io::Result<()> {
     let mut header = header(0, 0o755);
     header.set_entry_type(tar::EntryType::Directory);
     archive.append_data(&mut header, place, io::empty())
 }
 
-/// Puts a file into an archive.
+/// Adds a file to an archive.
 pub(crate) fn file(
     archive: &mut tar::Builder<impl Write>,
     place: &Path,
@@ -130,7 +129,7 @@ pub(crate) fn file(
     archive.append_data(&mut header(size, mode), place, io::Read::take(file, size))
 }
 
-/// Puts a text into an archive.
+/// Adds a text to an archive.
 pub(crate) fn text(archive: &mut tar::Builder<impl Write>, place: &str, text: &str) -> io::Result<()> {
     archive.append_data(&mut header(text.len() as u64, 0o644), place, text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! The container engine: where it is, what it can do, building images and starting containers.
+//! The container engine: finds it, asks what it can do, builds images and starts containers.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -24,16 +24,15 @@ use crate::entry::Entry;
 use crate::image::{Kit, Names, Recipe, TaskImage};
 use crate::places::{Places, Taken};
 
-/// How long the engine may take to answer; builds have limits of their own.
+/// Seconds that the engine may take to answer; builds have their own limits.
 const PATIENCE: u64 = 120;
-/// What is kept of the log of a build that failed.
+/// Bytes kept of the log of a failed build.
 const LOG_TAIL: usize = 4000;
-/// How long an engine that is being started again may take.
+/// How long a restart of the engine may take.
 const RETURN: Duration = Duration::from_secs(15);
-/// On everything that this program makes.
+/// The label of everything that this program makes.
 pub(crate) const LABEL: &str = "org.aec-bench";
 
-/// What the engine cannot do.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("the container engine does not answer: {0}")]
@@ -49,7 +48,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// The kind, as records tell it.
+    /// The kind of failure, as recorded.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "engine_lost",
@@ -60,7 +59,7 @@ impl EngineError {
         }
     }
 
-    /// Whether another attempt may go better.
+    /// Whether another attempt may succeed.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::Unreachable(_) | Self::Refused(_) | Self::Service(_))
     }
@@ -95,7 +94,7 @@ fn refused(message: &str) -> EngineError {
     }
 }
 
-/// An error with all its reasons.
+/// An error with all its causes.
 pub(crate) fn said(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -109,7 +108,6 @@ pub(crate) fn said(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// How much at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Images that are built at once.
@@ -124,15 +122,15 @@ impl Default for Limits {
     }
 }
 
-/// What the engine says of itself.
+/// What the engine reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// `Docker` or `Podman`.
     pub name: String,
     pub version: String,
-    /// Version of its interface.
+    /// Version of its API.
     pub api_version: String,
-    /// Where it answers.
+    /// Its address.
     pub host: String,
 }
 
@@ -142,7 +140,7 @@ pub struct Engine(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Taken when the last clone goes.
+    /// Taken when the last clone is dropped.
     runtime: Option<Runtime>,
     docker: Docker,
     facts: Facts,
@@ -152,7 +150,7 @@ struct Inner {
     images: Mutex<HashMap<Names, Arc<Made>>>,
     kits: Mutex<HashMap<TaskImage, Arc<Kit>>>,
     volumes: Mutex<HashMap<String, Arc<[String]>>>,
-    /// When it was first found not to answer.
+    /// When the engine first failed to answer.
     lost_since: Mutex<Option<Instant>>,
 }
 
@@ -164,10 +162,10 @@ impl Drop for Inner {
     }
 }
 
-/// What became of a build, for everyone who waits for it.
+/// The result of a build, shared by all callers that wait for it.
 type Made = OnceLock<Result<(), EngineError>>;
 
-/// The places where an engine may answer: what somebody said, or those that engines use.
+/// Addresses at which an engine may answer: the configured one, or those that engines use by default.
 pub fn hosts(said: Option<&str>, runtime_directory: Option<&Path>) -> Vec<String> {
     if let Some(host) = said.filter(|host| !host.is_empty()) {
         return vec![host.to_owned()];
@@ -179,7 +177,7 @@ pub fn hosts(said: Option<&str>, runtime_directory: Option<&Path>) -> Vec<String
 }
 
 impl Engine {
-    /// Connects to the first of some hosts that answers.
+    /// Connects to the first host that answers.
     pub fn connect(hosts: &[String], limits: Limits) -> Result<Self, EngineError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -212,7 +210,7 @@ impl Engine {
         Err(last)
     }
 
-    /// What the engine says of itself.
+    /// What the engine reports about itself.
     pub fn facts(&self) -> &Facts {
         &self.0.facts
     }
@@ -221,7 +219,7 @@ impl Engine {
         self.0.entry.command()
     }
 
-    /// Waits for a future from any thread, also from one that serves others.
+    /// Waits for a future from any thread, also from a thread of an async runtime.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T, EngineError>> + Send + 'static,
@@ -232,7 +230,7 @@ impl Engine {
         }
     }
 
-    /// Lets something happen that nobody waits for.
+    /// Runs a future in the background.
     pub(crate) fn leave(&self, future: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = &self.0.runtime {
             runtime.spawn(future);
@@ -247,13 +245,13 @@ impl Engine {
         self.0.docker.clone()
     }
 
-    /// Places for so many containers.
+    /// Waits for `count` free places for containers.
     pub(crate) fn places(&self, count: usize) -> Taken {
         self.0.containers.take(count)
     }
 
-    /// What a task's containers are made from. It is read once: whoever comes later works with the same, whatever became of
-    /// the task's files since.
+    /// The recipes of a task's containers. They are read once: later callers get the same, even if the task's files
+    /// have changed since.
     pub(crate) fn kit(&self, wanted: &TaskImage) -> Result<Arc<Kit>, EngineError> {
         let mut kits = self.0.kits.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kit) = kits.get(wanted) {
@@ -264,7 +262,7 @@ impl Engine {
         Ok(kit)
     }
 
-    /// The name of the image that rooms of a task are made of.
+    /// The name of the image of a task's rooms.
     pub fn image(&self, wanted: &TaskImage) -> Result<String, EngineError> {
         self.room_image(&*self.kit(wanted)?)
     }
@@ -273,7 +271,7 @@ impl Engine {
         self.made(&kit.room, kit.build_timeout)
     }
 
-    /// The name of the image of a container beside a room, with what it says of itself.
+    /// The name and the configuration of the image of a container beside a room.
     pub(crate) fn service_image(
         &self,
         kit: &Kit,
@@ -289,7 +287,7 @@ impl Engine {
         Ok((name, config.unwrap_or_default()))
     }
 
-    /// Makes an image unless there is one; whoever asks for it meanwhile waits for the same build.
+    /// Builds an image unless it exists; callers that ask for it meanwhile wait for the same build.
     fn made(&self, recipe: &Recipe, timeout: Duration) -> Result<String, EngineError> {
         let made = {
             let mut images = self.0.images.lock().unwrap_or_else(PoisonError::into_inner);
@@ -297,7 +295,7 @@ impl Engine {
         };
         let result = made.get_or_init(|| self.make(recipe, timeout)).clone();
         if result.as_ref().is_err_and(EngineError::may_pass) {
-            // The next one who asks tries again.
+            // The next caller tries again.
             self.0.images.lock().unwrap_or_else(PoisonError::into_inner).remove(&recipe.names);
         }
         result.map(|()| recipe.names.room.clone())
@@ -327,7 +325,7 @@ impl Engine {
         self.build(room, files, &Build::default(), timeout)
     }
 
-    /// Whether an image is gone that was made before; it is then made again when it is asked for.
+    /// Whether an image that was built before is gone; the next caller then builds it again.
     pub(crate) fn has_lost(&self, name: &str) -> bool {
         let gone = self.has_image(name).is_ok_and(|there| !there);
         if gone {
@@ -390,7 +388,7 @@ impl Engine {
                                     if message.trim().is_empty()
                             );
                             match EngineError::from(error) {
-                                // Without a reason it is not the image's fault.
+                                // A failure without a reason is not the image's fault.
                                 other if silent => return Ok(Err(other)),
                                 lost @ (EngineError::Unreachable(_) | EngineError::Full(_)) => {
                                     return Ok(Err(lost));
@@ -419,8 +417,8 @@ impl Engine {
         })
     }
 
-    /// Directories that an image calls volumes. Only where a new directory in their place begins with what the image has
-    /// there: with Podman.
+    /// Directories that an image declares as volumes. Only needed for Podman, where a new directory in their place
+    /// starts with the image's files.
     pub(crate) fn volumes(&self, name: &str) -> Result<Arc<[String]>, EngineError> {
         if self.0.facts.name != "Podman" {
             return Ok(Arc::from([]));
@@ -438,8 +436,8 @@ impl Engine {
         Ok(volumes)
     }
 
-    /// Waits for an engine that does not answer, and says whether it does again. All who ask wait until the same moment, so
-    /// that one that is gone for good holds nobody up for long.
+    /// Waits for an engine that does not answer, and returns whether it answers again. All callers wait until the
+    /// same moment, so an engine that stays away delays them only once.
     pub(crate) fn comes_back(&self) -> bool {
         let since = *self.lost_since().get_or_insert_with(Instant::now);
         loop {
@@ -459,7 +457,7 @@ impl Engine {
         self.0.lost_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a container and starts it, with both of its streams.
+    /// Creates and starts a container, and attaches to both of its streams.
     pub(crate) fn start(&self, body: ContainerCreateBody) -> Result<Started, EngineError> {
         let docker = self.docker();
         self.wait(async move {
@@ -488,7 +486,7 @@ impl Engine {
     }
 }
 
-/// An image that was made from other files than its name says would be found under that name ever after.
+/// Otherwise an image of other files would be found under this name forever.
 fn refuse_changed(recipe: &Recipe) -> Result<(), EngineError> {
     if recipe.has_changed() {
         let what = "files of environment/ changed while the run went on: restore them, then go on";
@@ -497,7 +495,7 @@ fn refuse_changed(recipe: &Recipe) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Keeps the end of a log, which is all that is told of it.
+/// Keeps only the end of a log.
 fn shorten(log: &mut String) {
     if log.len() > 2 * LOG_TAIL {
         let from = log.ceil_char_boundary(log.len() - LOG_TAIL);
@@ -509,13 +507,13 @@ fn unbuildable(error: &io::Error) -> EngineError {
     EngineError::Build(error.to_string())
 }
 
-/// A container that runs.
+/// A running container.
 pub(crate) struct Started {
     pub(crate) id: String,
     pub(crate) streams: bollard::container::AttachContainerResults,
 }
 
-/// Ends a container and takes it away. False when there was none.
+/// Ends and removes a container. False if it does not exist.
 pub(crate) async fn remove(docker: &Docker, id: &str) -> bool {
     let options = RemoveContainerOptions { force: true, v: true, ..RemoveContainerOptions::default() };
     docker.remove_container(id, Some(options)).await.is_ok()
@@ -556,7 +554,7 @@ fn run_on<T: Send + 'static>(
     from.recv().unwrap_or_else(|_| Err(EngineError::Unreachable("the connection was closed".to_owned())))
 }
 
-/// An archive in a file of its own: it may be larger than what memory should hold.
+/// Writes an archive to a file, because it may be too large for memory.
 fn spooled(archive: &dyn Fn(&mut fs_err::File) -> io::Result<()>) -> io::Result<std::fs::File> {
     use std::io::Seek as _;
     let mut file = fs_err::File::from_parts(tempfile::tempfile()?, "the files of a build");

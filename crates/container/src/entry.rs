@@ -1,5 +1,5 @@
-//! This program as it goes into images: its file, and the shared objects that it was linked with together with their
-//! loader, so that it runs in any image of the same processor, whatever that image has for a C library.
+//! This program as it is put into images: its file and the shared objects that it was linked with, including their
+//! loader, so that it runs in any image for the same processor, whatever C library that image has.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -9,22 +9,21 @@ use std::path::{Path, PathBuf};
 use aec_base::digest::{Digest, Hasher};
 use aec_sandbox::wire::CONTAINED_ARGUMENT;
 
-/// Where it lies in images.
+/// Its directory in images.
 const PLACE: &str = "/.aec-bench/entry";
-/// Its name there.
 const PROGRAM: &str = "aec-bench";
 
-/// The program with all that it needs.
+/// The program with everything that it needs.
 #[derive(Debug)]
 pub(crate) struct Entry {
     program: PathBuf,
     objects: Vec<PathBuf>,
-    /// Two that differ are never taken for one another. Two that are equal may differ, if they were installed anew.
+    /// Equal digests mean the same program. The digest may also change if the same program is installed again.
     pub(crate) digest: Digest,
 }
 
 impl Entry {
-    /// This process's own.
+    /// The program of this process.
     pub(crate) fn find() -> io::Result<Self> {
         let program = aec_sandbox::program()?;
         let objects = mapped(&fs_err::read_to_string("/proc/self/maps")?);
@@ -49,7 +48,7 @@ impl Entry {
             .collect()
     }
 
-    /// The command that is the first process of a container.
+    /// The command of the first process of a container.
     pub(crate) fn command(&self) -> Vec<String> {
         let program = format!("{PLACE}/{PROGRAM}");
         let loader = self.objects.iter().map(|path| name(path)).find(|name| name.starts_with("ld-"));
@@ -66,7 +65,7 @@ impl Entry {
         command
     }
 
-    /// Where it lies in images.
+    /// Its directory in images.
     pub(crate) fn place() -> &'static str {
         PLACE
     }
@@ -76,7 +75,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The shared objects that a process has in its memory, by its list of mappings.
+/// The shared objects in a process's memory, from its list of mappings.
 fn mapped(maps: &str) -> Vec<PathBuf> {
     let is_object = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or_default();

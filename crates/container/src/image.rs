@@ -1,8 +1,8 @@
-//! Images of tasks: built from `environment/`, found again by what they were built from.
+//! Images of tasks: built from `environment/`, found again by a digest of what they were built from.
 //!
-//! The image of a room has three parts: what the task's own `Dockerfile` makes, the extensions that the task asks for, and
-//! this program together with a copy of `/workspace`, which is a new directory in every room. The image of a container
-//! beside a room is what its service names, the files that it begins with, and this program.
+//! The image of a room has three parts: the result of the task's `Dockerfile`, the extensions that the task asks for,
+//! and this program together with a copy of `/workspace`, which is a new directory in every room. The image of a
+//! container beside a room is what its service names, the files that are copied into it, and this program.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,32 +16,31 @@ use aec_task::compose::{Build, COMPOSE_FILES, Compose, Service, Source};
 use crate::context::{BuildContext, directory, file, text};
 use crate::entry::Entry;
 
-/// Where the instructions are.
 pub const DOCKERFILE: &str = "Dockerfile";
-/// What images of rooms and services are called.
+/// The name of images of rooms and services.
 pub(crate) const ROOM_IMAGES: &str = "localhost/aec-bench/room";
-/// Changes when images are put together in another way.
+/// Changes when the structure of images changes.
 const FORMAT: &str = "1";
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TaskImage {
     /// The task's `environment/`.
     pub environment: PathBuf,
-    /// Names of layers on top of it.
+    /// Names of extensions.
     pub extensions: Vec<String>,
     /// How long a build may take.
     pub build_timeout: Duration,
 }
 
 impl TaskImage {
-    /// What its own instructions are given: nothing that is for services alone, or says what they are.
+    /// The files for the task's own build, without those that describe services or belong only to services.
     fn context(&self) -> io::Result<BuildContext> {
         let mut left_out = services(&self.environment)?.private();
         left_out.extend(COMPOSE_FILES.map(PathBuf::from));
         BuildContext::read_without(&self.environment, &left_out)
     }
 
-    /// The layers. One that nobody knows is an error.
+    /// The extensions. An unknown one is an error.
     pub(crate) fn layers(&self) -> io::Result<Vec<Extension>> {
         let known = |name: &String| {
             Extension::parse(name)
@@ -59,7 +58,7 @@ pub(crate) fn services(environment: &Path) -> io::Result<Compose> {
     })
 }
 
-/// How many different images some tasks need: those that are made from the same are one.
+/// How many different images some tasks need: tasks with the same inputs share one.
 pub fn different<'a>(images: impl IntoIterator<Item = &'a TaskImage>) -> io::Result<usize> {
     let mut found = BTreeSet::new();
     for image in images {
@@ -69,10 +68,10 @@ pub fn different<'a>(images: impl IntoIterator<Item = &'a TaskImage>) -> io::Res
     Ok(found.len())
 }
 
-/// A layer that tasks ask for by name.
+/// A layer that tasks request by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extension {
-    /// The Claude command line, for agents that are programs of their own.
+    /// The Claude command line, for agents that are separate programs.
     ClaudeCli,
     /// Python packages for pictures and PDF files.
     Multimodal,
@@ -81,7 +80,6 @@ pub enum Extension {
 }
 
 impl Extension {
-    /// Every extension.
     pub const ALL: [Self; 3] = [Self::ClaudeCli, Self::Multimodal, Self::Ocr];
 
     /// The name as written in `task.toml`.
@@ -93,13 +91,11 @@ impl Extension {
         }
     }
 
-    /// The extension of a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|extension| extension.name() == name)
     }
 
-    /// What it adds, as instructions of a build. They need an image of the Debian family and, while they run, a
-    /// network.
+    /// Its build instructions. They need an image of the Debian family and, while they run, a network.
     pub fn layer(self) -> &'static str {
         match self {
             Self::ClaudeCli => {
@@ -117,7 +113,7 @@ impl Extension {
     }
 }
 
-/// What all containers of a task are made from, as it was when somebody first asked.
+/// What all containers of a task are made from, as read for the first caller.
 #[derive(Debug)]
 pub(crate) struct Kit {
     pub(crate) compose: Compose,
@@ -129,7 +125,6 @@ pub(crate) struct Kit {
 }
 
 impl Kit {
-    /// Reads a task's `environment/`.
     pub(crate) fn read(wanted: &TaskImage, entry: &Entry) -> io::Result<Self> {
         let compose = services(&wanted.environment)?;
         let recipes =
@@ -143,22 +138,21 @@ impl Kit {
     }
 }
 
-/// The names of two images: what the task's own instructions make, and what containers are made of.
+/// The names of two images: the result of the task's own instructions, and the image of its containers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Names {
     pub(crate) own: String,
     pub(crate) room: String,
 }
 
-/// How an image is made.
 #[derive(Debug)]
 pub(crate) struct Recipe {
     pub(crate) names: Names,
-    /// The task's own build; absent where the image comes from a registry.
+    /// The task's own build; absent if the image comes from a registry.
     own: Option<(BuildContext, Build)>,
-    /// What comes on top of it.
+    /// The instructions that are added to it.
     instructions: String,
-    /// Files for those instructions, each below a directory of this name.
+    /// Files for those instructions, each below a directory of the given name.
     files: Vec<(String, BuildContext)>,
 }
 
@@ -171,7 +165,7 @@ impl Recipe {
         let layers = wanted.layers()?;
         let layers: String = layers.iter().map(|extension| extension.layer()).collect();
         let own = built_name(&context, &build);
-        // Copying nothing makes the directory, also in images that never heard of it.
+        // Copying an empty directory creates `/workspace` if the image does not have it.
         let instructions = format!(
             "FROM {own} AS task\nUSER 0\nCOPY nothing/ /workspace/\n{layers}FROM task\n\
              COPY --from=task /workspace/ {SEED}/\n"
@@ -193,7 +187,7 @@ impl Recipe {
         for (number, given) in service.files.iter().enumerate() {
             let path = environment.join(&given.source);
             let name = format!("given-{number}");
-            // A file is the only one of its directory.
+            // A single file is copied as the only one of its directory.
             let (context, from, to) = if path.is_dir() {
                 (BuildContext::read(&path)?, format!("{name}/"), format!("{}/", given.target))
             } else {
@@ -221,7 +215,7 @@ impl Recipe {
         Self { names: Names { own, room }, own: build, instructions, files }
     }
 
-    /// Whether what it is made from is no longer what it was read as.
+    /// Whether its input files have changed since they were read.
     pub(crate) fn has_changed(&self) -> bool {
         let own = self.own.iter().map(|(context, _)| context);
         own.chain(self.files.iter().map(|(_, context)| context)).any(|context| !context.is_as_read())
@@ -232,7 +226,7 @@ impl Recipe {
         self.own.as_ref().map(|(context, build)| (context, build))
     }
 
-    /// The build on top of it: an archive with instructions, files and this program.
+    /// The second build: an archive with instructions, files and this program.
     pub(crate) fn archive(&self, entry: &Entry, to: impl io::Write) -> io::Result<()> {
         let mut archive = tar::Builder::new(to);
         text(&mut archive, DOCKERFILE, &self.instructions)?;

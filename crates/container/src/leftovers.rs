@@ -1,4 +1,4 @@
-//! What this program left with an engine: found by labels, and removed.
+//! Containers and images that this program left with an engine: finds them by labels and removes them.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,16 +11,15 @@ use crate::engine::{Engine, EngineError, LABEL, remove};
 use crate::image::ROOM_IMAGES;
 use crate::listing::{Listed, list_containers};
 
-/// What this program left with the engine.
+/// Containers and images that this program left with the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Ids of containers whose opener is gone.
     pub containers: Vec<String>,
-    /// Names of images, or ids of those that have none; an image before those that it was made from.
+    /// Names of images, or ids of unnamed ones; each image comes before those that it was made from.
     pub images: Vec<String>,
 }
 
-/// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     pub containers: usize,
@@ -28,8 +27,8 @@ pub struct Cleaned {
 }
 
 impl Engine {
-    /// Containers that openers of this machine left behind, and all images that this program made: those are built
-    /// again when they are needed.
+    /// Containers that dead processes of this machine left behind, and all images that this program made: they are
+    /// built again when needed.
     pub fn leftovers(&self) -> Result<Found, EngineError> {
         let (docker, host) = (self.docker(), self.facts().host.clone());
         self.wait(async move {
@@ -49,7 +48,8 @@ impl Engine {
         })
     }
 
-    /// Removes what was found, but no image that a container still has: it may be one of somebody else's run.
+    /// Removes the containers and images found, except images that a container still uses: it may belong to another
+    /// user's run.
     pub fn clean(&self, found: &Found) -> Result<Cleaned, EngineError> {
         let (docker, found) = (self.docker(), found.clone());
         self.wait(async move {
@@ -66,7 +66,7 @@ impl Engine {
     }
 }
 
-/// Whether the process that made it is one of this machine, and no more.
+/// Whether the process that made it ran on this machine and has ended.
 fn is_left_behind(container: &Listed) -> bool {
     let of = |name: &str| container.labels.get(&format!("{LABEL}.{name}"));
     let ours = of("host").is_some_and(|host| *host == host_name())
@@ -74,28 +74,27 @@ fn is_left_behind(container: &Listed) -> bool {
     ours && of("pid").is_some_and(|pid| !is_running(pid))
 }
 
-/// The name of this machine.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Since when this machine counts its processes, and among which. Engines and workspaces are shared by machines that may
-/// have the same name and by containers that count processes each for themselves, so the name alone does not tell whose
-/// process a number is.
+/// Identifies the boot and the PID namespace of this machine. Engines and workspaces may be shared by machines with
+/// the same name and by containers with their own process numbers, so the host name alone does not tell which process
+/// a number means.
 pub(crate) fn boot() -> io::Result<String> {
     let boot = fs_err::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let processes = fs_err::metadata("/proc/self/ns/pid")?.ino();
     Ok(format!("{}.{processes}", boot.trim()))
 }
 
-/// Whether a process of this machine still does something. What is no number is nobody's.
+/// Whether a process of this machine still runs. A text that is not a number is not a process.
 pub(crate) fn is_running(pid: &str) -> bool {
     let Some(pid) = pid.parse().ok().filter(|pid| *pid > 0).and_then(Pid::from_raw) else { return false };
-    // Processes of others may be hidden from `/proc`, but not from this.
+    // `/proc` may hide processes of other users, but this call finds them.
     if test_kill_process(pid) == Err(rustix::io::Errno::SRCH) {
         return false;
     }
-    // One that has ended stays until its parent has looked.
+    // A zombie stays until its parent collects it.
     let status = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !status.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
 }
@@ -107,7 +106,7 @@ mod tests {
     #[test]
     fn processes_that_have_ended_do_not_run() {
         assert!(is_running(&std::process::id().to_string()));
-        assert!(is_running("1"), "one of somebody else");
+        assert!(is_running("1"), "a process of another user");
         for odd in ["", "0", "-1", "x", "4194305", "99999999999"] {
             assert!(!is_running(odd), "{odd}");
         }
@@ -118,7 +117,7 @@ mod tests {
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
         )
         .unwrap();
-        assert!(!is_running(&pid.as_raw_nonzero().to_string()), "nobody has looked at it yet");
+        assert!(!is_running(&pid.as_raw_nonzero().to_string()), "its parent has not collected it yet");
         child.wait().unwrap();
         assert!(!is_running(&pid.as_raw_nonzero().to_string()));
     }

@@ -1,9 +1,8 @@
-//! Rooms that are containers of a task's own image, through the Docker Engine API of Docker or Podman.
+//! Rooms that are containers of a task's image, made through the Docker Engine API of Docker or Podman.
 //!
-//! The first process of such a container is this very program. It runs commands and looks after files on behalf of the
-//! opener, over the container's own stdin and stdout, so a container needs no network, no shared directory and no
-//! daemon inside; when the opener is gone, so is the container. The same holds for containers beside it, which are a
-//! task's services.
+//! The first process of such a container is this program. It runs commands and accesses files for the opener, over
+//! the container's stdin and stdout, so a container needs no network, no shared directory and no daemon inside; when
+//! the opener is gone, the container ends. The same holds for the containers beside it, which are a task's services.
 
 mod attached;
 mod beside;

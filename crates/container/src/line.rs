@@ -1,4 +1,4 @@
-//! The opener's side of the line to a room: conversations over two streams of bytes.
+//! The opener's side of the connection to a room: conversations over two byte streams.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use aec_sandbox::wire::{Answer, Body, Call, Frame, Frames, MAIN, PIECE, WINDOW};
 
-/// How long a room may take to answer. Commands and contents of files have times of their own.
+/// How long a room may take to answer. Commands and file contents have their own limits.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The line to a room.
+/// The connection to a room.
 #[derive(Clone, Debug)]
 pub(crate) struct Line(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// To the thread that writes. Nobody else ever waits for the room to read.
+    /// To the writing thread. No other thread waits for the room to read.
     out: Sender<Vec<u8>>,
     routes: Mutex<Routes>,
     next: AtomicU32,
@@ -28,16 +28,16 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Routes {
     open: HashMap<u32, Route>,
-    /// Addresses that the room was asked to listen on, with where they lead. Nothing else is connected to, whatever a
-    /// room says.
-    doors: HashMap<SocketAddrV4, Destination>,
-    /// Whether nobody is there any more.
+    /// Addresses that the room was asked to listen on, with the destinations of their connections. The opener
+    /// connects to nothing else, whatever a room asks for.
+    forwards: HashMap<SocketAddrV4, Destination>,
+    /// Whether the connection has ended.
     gone: bool,
-    /// Whether the room had next to no memory left when it last spoke of it.
+    /// Whether the room's last report said that almost no memory is left.
     short_of_memory: bool,
 }
 
-/// Where a connection from inside leads.
+/// The destination of a connection from inside.
 #[derive(Clone, Debug)]
 enum Destination {
     /// The same port of this machine's loopback.
@@ -52,7 +52,7 @@ struct Route {
     window: Arc<Window>,
 }
 
-/// Bytes that the room has not taken yet.
+/// Bytes that the room has not acknowledged yet.
 #[derive(Debug, Default)]
 struct Window {
     state: Mutex<UnderWay>,
@@ -62,7 +62,7 @@ struct Window {
 #[derive(Debug, Default)]
 struct UnderWay {
     bytes: usize,
-    /// Whether nobody takes them any more.
+    /// Whether the conversation has ended, so that no acknowledgement will come.
     closed: bool,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Conversation {
     speaker: Speaker,
 }
 
-/// The half of a conversation that speaks.
+/// The sending half of a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Speaker {
     channel: u32,
@@ -124,26 +124,25 @@ impl Line {
         self.0.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the room know that this is the end: what it reads ends.
+    /// Closes the stream that the room reads from.
     pub(crate) fn hang_up(&self) {
         self.0.out.send(Vec::new()).ok();
     }
 
-    /// Whether nobody is there any more.
     pub(crate) fn is_gone(&self) -> bool {
         self.routes().gone
     }
 
-    /// Whether the room had next to no memory left when it last spoke of it.
+    /// Whether the room's last report said that almost no memory is left.
     pub(crate) fn is_short_of_memory(&self) -> bool {
         self.routes().short_of_memory
     }
 
-    /// Nobody is there any more: everyone who waits hears of it.
+    /// Marks the connection as ended and wakes all waiting threads.
     fn end(&self) {
         let mut routes = self.routes();
         routes.gone = true;
-        routes.doors.clear();
+        routes.forwards.clear();
         for (_, route) in routes.open.drain() {
             route.window.close();
         }
@@ -152,8 +151,8 @@ impl Line {
     fn route(&self, frames: &mut Frames) -> io::Result<()> {
         while let Some(Frame { channel, body }) = frames.next_frame()? {
             if let Body::Call(Call::Connected(address)) = body {
-                let door = self.routes().doors.get(&address).cloned();
-                self.let_in(channel, address.port(), door);
+                let destination = self.routes().forwards.get(&address).cloned();
+                self.let_in(channel, address.port(), destination);
                 continue;
             }
             if let Body::Call(Call::ShortOfMemory(short)) = body {
@@ -163,7 +162,7 @@ impl Line {
             let routes = self.routes();
             let Some(route) = routes.open.get(&channel) else {
                 if let Body::Data(_, bytes) = &body {
-                    // Whoever it was for is gone; whoever sends it must not wait for them.
+                    // The receiver is gone; acknowledge the bytes, so that the sender does not wait for it.
                     self.say(channel, taken(bytes))?;
                 }
                 continue;
@@ -171,7 +170,7 @@ impl Line {
             if let Body::Ack(count) = body {
                 route.window.give_back(count as usize);
             } else {
-                // Whoever had the conversation may just have left it.
+                // The receiver may just have dropped the conversation.
                 route.to.send(body).ok();
             }
         }
@@ -191,28 +190,28 @@ impl Line {
         Conversation { from, speaker: Speaker { channel: number, line: self.clone(), window } }
     }
 
-    /// What connects to this address inside is carried to the same port beside.
+    /// Carries connections to this address inside to the same port of another container.
     pub(crate) fn lead(&self, address: SocketAddrV4, beside: &Self) -> io::Result<()> {
-        self.routes().doors.insert(address, Destination::Beside(beside.clone()));
+        self.routes().forwards.insert(address, Destination::Beside(beside.clone()));
         self.ask(Call::Listen(address)).map(drop)
     }
 
-    /// What connects to this port of the room's loopback is carried to the same port of this machine's.
+    /// Carries connections to this port of the room's loopback to the same port of this machine's loopback.
     pub(crate) fn lead_here(&self, port: u16) -> io::Result<()> {
         let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-        self.routes().doors.insert(address, Destination::Here);
+        self.routes().forwards.insert(address, Destination::Here);
         self.ask(Call::Listen(address)).map(drop)
     }
 
-    /// Carries a connection from inside. One that leads nowhere, or that nobody can carry, ends.
-    fn let_in(&self, channel: u32, port: u16, door: Option<Destination>) {
+    /// Carries a connection from inside. Ends it if it has no destination or no thread can be started.
+    fn let_in(&self, channel: u32, port: u16, destination: Option<Destination>) {
         let refused = || self.say(channel, Body::End(MAIN)).ok();
-        let Some(door) = door else {
+        let Some(destination) = destination else {
             refused();
             return;
         };
         let conversation = self.listen_to(channel);
-        let carried = std::thread::Builder::new().spawn(move || match door {
+        let carried = std::thread::Builder::new().spawn(move || match destination {
             Destination::Here => conversation.carry(port),
             Destination::Beside(other) => conversation.join(&other, port),
         });
@@ -226,7 +225,6 @@ impl Line {
         self.0.out.send(bytes).map_err(|_| gone())
     }
 
-    /// Begins a conversation.
     pub(crate) fn call(&self, call: Call) -> io::Result<Conversation> {
         let channel = self.0.next.fetch_add(2, Ordering::Relaxed);
         let conversation = self.listen_to(channel);
@@ -238,7 +236,7 @@ impl Line {
         self.call(call)?.answer()
     }
 
-    /// Says something that nobody answers.
+    /// Sends a call that needs no answer.
     pub(crate) fn tell(&self, call: Call) {
         let channel = self.0.next.fetch_add(2, Ordering::Relaxed);
         self.say(channel, Body::Call(call)).ok();
@@ -250,7 +248,7 @@ impl Window {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room for so many more bytes.
+    /// Waits until `count` more bytes may be sent.
     fn take(&self, count: usize) -> io::Result<()> {
         let full = |state: &mut UnderWay| !state.closed && state.bytes > 0 && state.bytes + count > WINDOW;
         let mut state = self.taken.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner);
@@ -274,12 +272,12 @@ impl Window {
 }
 
 impl Speaker {
-    /// Says something on this channel.
+    /// Sends a message on this channel.
     pub(crate) fn say(&self, body: Body) -> io::Result<()> {
         self.line.say(self.channel, body)
     }
 
-    /// Sends bytes, no faster than they are taken.
+    /// Sends bytes, no faster than the room acknowledges them.
     pub(crate) fn send(&self, bytes: &[u8]) -> io::Result<()> {
         for piece in bytes.chunks(PIECE) {
             self.window.take(piece.len())?;
@@ -288,13 +286,13 @@ impl Speaker {
         Ok(())
     }
 
-    /// Sends all that there is to send.
+    /// Sends bytes and ends the stream.
     pub(crate) fn send_all(&self, bytes: &[u8]) -> io::Result<()> {
         self.send(bytes)?;
         self.say(Body::End(MAIN))
     }
 
-    /// Sends what can be read until there is no more.
+    /// Sends everything that can be read from `from`.
     pub(crate) fn pump(&self, mut from: impl Read) {
         let mut buffer = vec![0; PIECE];
         while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -307,12 +305,11 @@ impl Speaker {
 }
 
 impl Conversation {
-    /// The half that speaks.
     pub(crate) fn speaker(&self) -> &Speaker {
         &self.speaker
     }
 
-    /// What is said next. Nothing within the time is `None`.
+    /// The next message; `None` if none arrives in time.
     pub(crate) fn next(&self, patience: Duration) -> io::Result<Option<Body>> {
         let body = match self.from.recv_timeout(patience) {
             Ok(body) => body,
@@ -325,7 +322,7 @@ impl Conversation {
         Ok(Some(body))
     }
 
-    /// The answer to the call. A room that does not answer at all is given up.
+    /// The answer to the call. If none arrives, the connection is ended.
     pub(crate) fn answer(&self) -> io::Result<Answer> {
         loop {
             match self.from.recv_timeout(PATIENCE).map_err(|_| self.given_up())? {
@@ -341,7 +338,7 @@ impl Conversation {
         gone()
     }
 
-    /// Copies everything that follows on the main stream, which may take so long to go on.
+    /// Copies everything that follows on the main stream; `patience` is the longest pause between two messages.
     pub(crate) fn copy_to(&self, to: &mut dyn Write, patience: Duration) -> io::Result<()> {
         loop {
             match self.next(patience)? {
@@ -361,7 +358,7 @@ impl Conversation {
         };
         let (here, there) = (self.speaker.clone(), other.speaker.clone());
         std::thread::scope(|scope| {
-            // A conversation must last until nobody speaks on it: it is told what was taken.
+            // A conversation must live until both directions have ended, because it receives the acknowledgements.
             let kept = scope.spawn(move || {
                 self.hand_on(&there);
                 self
@@ -371,7 +368,7 @@ impl Conversation {
         });
     }
 
-    /// Hands on what is said on the main stream until it ends.
+    /// Forwards the main stream until it ends.
     fn hand_on(&self, to: &Speaker) {
         while let Ok(Some(body)) = self.next(Duration::MAX) {
             match body {
@@ -385,7 +382,7 @@ impl Conversation {
 
     /// Carries bytes between the room and a port of this machine's loopback.
     fn carry(self, port: u16) {
-        // Whoever listened may be gone; the room then sees a connection that ends.
+        // The listener may be gone; the room then sees the connection end.
         let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
         let Ok((reading, mut writing)) = socket.and_then(|socket| Ok((socket.try_clone()?, socket))) else {
             self.speaker.say(Body::End(MAIN)).ok();

@@ -1,5 +1,5 @@
-//! The engine's list of containers, read by ourselves: the client's types know the states that Docker documents, and
-//! Podman has others, such as `stopped` for a container that has ended and is not cleaned up yet.
+//! The engine's list of containers. It is parsed here because the client's types only know the states that Docker
+//! documents, and Podman has others, such as `stopped` for a container that has ended but is not cleaned up yet.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::engine::{EngineError, said};
 
-/// More than any list has.
+/// No list is longer.
 const LONGEST: usize = 64 * 1024 * 1024;
 /// How long the engine may take.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -39,7 +39,8 @@ pub(crate) async fn list_containers(host: &str, label: &str) -> Result<Vec<Liste
         get(TcpStream::connect(address.trim_end_matches('/')).await.map_err(lost)?, &path).await
     };
     let answer = tokio::time::timeout(PATIENCE, asked).await.map_err(lost)??;
-    serde_json::from_slice(&answer).map_err(|error| EngineError::Refused(format!("its list is odd: {error}")))
+    serde_json::from_slice(&answer)
+        .map_err(|error| EngineError::Refused(format!("its list cannot be parsed: {error}")))
 }
 
 async fn get(

@@ -1,6 +1,6 @@
-//! Rooms in Modal's sandboxes. Modal is spoken to by its own client, which is a Python package: a small program of ours
-//! makes the sandbox and carries bytes between it and this process. Everything else is as in a container of this machine.
-//! The same program tells what sandboxes cost, and finds and ends those that were left behind.
+//! Rooms in Modal's sandboxes. Modal's client is a Python package: a small Python program of ours makes the sandbox
+//! and carries bytes between it and this process. Everything else works as in a container on this machine. The same
+//! program reports what sandboxes cost, and finds and ends those that were left behind.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -24,25 +24,25 @@ use crate::leftovers::{boot, host_name, is_running};
 use crate::line::Line;
 use crate::room::{ContainerRoom, Keeper, Purpose, container_lost};
 
-/// The program that speaks to Modal.
+/// The program that uses Modal's client.
 const BRIDGE: &str = include_str!("../../../python/modal_bridge.py");
-/// How long a sandbox may take to begin, beside the time that its image may take.
+/// How long a sandbox may take to start, in addition to the build of its image.
 const BEGINNING: Duration = Duration::from_mins(5);
-/// How long the bridge may take to end the sandbox before it is ended itself.
+/// How long the bridge may take to end the sandbox before it is killed.
 const FAREWELL: Duration = Duration::from_secs(20);
-/// What is kept of complaints.
+/// Bytes kept of the bridge's messages.
 const SAID_LIMIT: usize = 8000;
-/// How long a question may take that needs no room. The client itself tries for a minute to find Modal, which is too long for
-/// somebody who only wants to know.
+/// How long a question that needs no room may take. The client itself tries for a minute to reach Modal, which is too
+/// long for a user who waits for an answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// How long ending sandboxes may take, one after another.
+/// How long ending several sandboxes may take.
 const ENDING: Duration = Duration::from_mins(5);
-/// No sandbox is asked for with less: it has to begin, too.
+/// Shortest lifetime of a sandbox: starting it takes time too.
 const SHORTEST: Duration = Duration::from_mins(1);
-/// What Modal calls the rates of sandboxes, in dollars for an hour of a physical core and of a GiB. Those of its functions are
-/// lower and have other names.
+/// Modal's names for the rates of sandboxes, in dollars per hour for a physical core and for a GiB. The rates of
+/// Modal's functions are lower and have other names.
 const RATES: [&str; 2] = ["cpu_hour_cost_sandbox", "mem_gib_hour_cost_sandbox"];
-/// As long as Modal lets the value of a tag be.
+/// Modal's limit for the value of a tag.
 const LONGEST_TAG: usize = 63;
 
 /// An interpreter that has Modal's client.
@@ -53,8 +53,8 @@ pub struct ModalClient {
 }
 
 impl ModalClient {
-    /// The first Python of a search path that has it. A virtual environment counts, which is why it is not the
-    /// interpreter behind it that is asked.
+    /// The first Python on a search path that has the client. Virtual environments count, so the interpreters behind
+    /// them are not resolved.
     pub fn find(search_path: Option<&OsStr>) -> Option<Self> {
         let places = search_path.map(std::env::split_paths).into_iter().flatten();
         places
@@ -64,7 +64,6 @@ impl ModalClient {
     }
 }
 
-/// The version of the client that an interpreter has.
 fn client_version(python: &Path) -> Option<String> {
     const QUESTION: &str = "import modal; print(modal.__version__)";
     let output = Command::new(python)
@@ -76,16 +75,15 @@ fn client_version(python: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What Modal charges for sandboxes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModalRates {
-    /// Dollars for a physical core for an hour.
+    /// Dollars per hour for one physical core.
     pub cpu_core_hour_usd: f64,
-    /// Dollars for a GiB of memory for an hour.
+    /// Dollars per hour for one GiB of memory.
     pub memory_gib_hour_usd: f64,
 }
 
-/// Where Modal's client is, and who we are to it.
+/// Modal's client and our credentials.
 #[derive(Clone, Debug)]
 pub struct Modal(Arc<Inner>);
 
@@ -104,7 +102,7 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Modal {
-    /// Takes the client, and the variables that it may see.
+    /// `variables` are all that the client may see.
     pub fn new(
         client: ModalClient,
         variables: Vec<(String, String)>,
@@ -114,23 +112,22 @@ impl Modal {
         Ok(Self(Arc::new(Inner { client, variables, app, entry })))
     }
 
-    /// The version of Modal's client.
     pub fn version(&self) -> &str {
         &self.0.client.version
     }
 
-    /// The seconds after which Modal ends a sandbox, whatever became of its opener.
+    /// Seconds after which Modal ends a sandbox, even if its opener still runs.
     pub fn seconds(lifetime: Duration) -> u64 {
         lifetime.max(SHORTEST).as_secs()
     }
 
-    /// What the workspace pays for sandboxes.
+    /// The rates of this workspace.
     pub fn rates(&self) -> Result<ModalRates, String> {
         let told: HashMap<String, String> = self.ask(&json!({ "do": "rates" }), ANSWER)?;
         rates_of(&told).ok_or_else(|| format!("it names no {}", RATES.join(" and ")))
     }
 
-    /// Sandboxes that were opened on this machine and that nobody keeps any more.
+    /// Sandboxes that were opened on this machine and whose opener is gone.
     pub fn left_behind(&self) -> Result<Vec<String>, String> {
         let tags = opener_tags().map_err(|error| error.to_string())?;
         let found: Vec<Sandbox> =
@@ -139,12 +136,12 @@ impl Modal {
         Ok(found.into_iter().filter(is_left).map(|sandbox| sandbox.id).collect())
     }
 
-    /// Ends sandboxes, and says how many there still were.
+    /// Ends sandboxes, and returns how many still existed.
     pub fn end(&self, sandboxes: &[String]) -> Result<usize, String> {
         self.ask(&json!({ "do": "end", "sandboxes": sandboxes }), ENDING)
     }
 
-    /// Asks something that needs no room.
+    /// Asks a question that needs no room.
     fn ask<T: DeserializeOwned>(&self, question: &Value, patience: Duration) -> Result<T, String> {
         let mut child =
             self.bridge(question).stdin(Stdio::null()).spawn().map_err(|error| error.to_string())?;
@@ -156,13 +153,13 @@ impl Modal {
         };
         let ended = child.wait().map_err(|error| error.to_string())?;
         if ended.success() {
-            return serde_json::from_str(&answer).map_err(|error| format!("an odd answer: {error}"));
+            return serde_json::from_str(&answer).map_err(|error| format!("an unexpected answer: {error}"));
         }
         let said = said.recv_timeout(FAREWELL).unwrap_or_default();
         Err(last_word(&said).map_or_else(|| format!("the client ended with {ended}"), |last| last.message))
     }
 
-    /// The program that speaks to Modal, with what it is to do.
+    /// The bridge program and its task.
     fn bridge(&self, wanted: &Value) -> Command {
         let mut command = Command::new(&self.0.client.python);
         command
@@ -171,7 +168,7 @@ impl Modal {
             .envs(self.0.variables.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C means this program, which then ends its rooms in its own time.
+            // Ctrl-C is for this program, which then ends its rooms in an orderly way.
             .process_group(0);
         command
     }
@@ -185,7 +182,7 @@ impl Modal {
     ) -> Result<ContainerRoom, SandboxError> {
         let (bridge, input, output) = self.start(image, spec, purpose)?;
         let line = Line::new(output, input);
-        // Modal has no limit of disk or processes that a sandbox could be given.
+        // Modal offers no limit on disk or processes.
         let held = Held { cpus: Hold::Tree, memory: Hold::Tree, storage: Hold::Process, pids: Hold::No };
         let patience = BEGINNING + image.build_timeout;
         ContainerRoom::begin(line, spec, purpose, (held, patience), Box::new(bridge))
@@ -238,7 +235,7 @@ impl Modal {
                         said.push_str(&line);
                         said.push('\n');
                     } else if line.starts_with('{') {
-                        // The last word counts, however much came before.
+                        // Only the last line counts.
                         *said = line + "\n";
                     }
                 }
@@ -253,15 +250,15 @@ impl Modal {
     }
 }
 
-/// A sandbox that runs.
+/// A running sandbox.
 #[derive(Deserialize)]
 struct Sandbox {
     id: String,
-    /// The process that keeps it.
+    /// The process that opened it.
     pid: Option<String>,
 }
 
-/// The rates of sandboxes among all that Modal tells.
+/// Picks the rates of sandboxes from all that Modal reports.
 fn rates_of(told: &HashMap<String, String>) -> Option<ModalRates> {
     let rate = |name: &str| {
         let rate = told.get(name)?.parse::<f64>().ok()?;
@@ -271,7 +268,7 @@ fn rates_of(told: &HashMap<String, String>) -> Option<ModalRates> {
     Some(ModalRates { cpu_core_hour_usd: cpu?, memory_gib_hour_usd: memory? })
 }
 
-/// The tags that tell where a sandbox was opened.
+/// Tags that identify the machine and the process that opened a sandbox.
 fn opener_tags() -> io::Result<Map<String, Value>> {
     let tags = [("host", host_name()), ("boot", boot()?)];
     Ok(tags
@@ -280,7 +277,7 @@ fn opener_tags() -> io::Result<Map<String, Value>> {
         .collect())
 }
 
-/// A text as the value of a tag. One that Modal would not take is cut and told from others by its digest.
+/// A text as the value of a tag. If Modal would refuse it, it is shortened and made distinct by its digest.
 fn tag_value(text: &str) -> String {
     const KEPT: usize = LONGEST_TAG - 17;
     let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -291,7 +288,7 @@ fn tag_value(text: &str) -> String {
     format!("{kept}-{}", &Digest::of(text.as_bytes()).hex()[..16])
 }
 
-/// What a stream says until it ends, once that is known.
+/// Reads a stream in the background and delivers everything at its end.
 fn heard(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (to, from) = mpsc::channel();
     std::thread::spawn(move || {
@@ -304,15 +301,15 @@ fn heard(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     from
 }
 
-/// The process that speaks to Modal for one room.
+/// The bridge process of one room.
 #[derive(Debug)]
 struct Bridge {
-    /// Taken when it is dropped.
+    /// Taken when this is dropped.
     child: Option<Child>,
     said: Arc<Mutex<String>>,
 }
 
-/// What a bridge says when something goes wrong.
+/// The message of a bridge that failed.
 #[derive(Deserialize)]
 struct LastWord {
     kind: String,
@@ -325,7 +322,7 @@ fn last_word(said: &str) -> Option<LastWord> {
 
 impl Keeper for Bridge {
     fn why_gone(&self) -> SandboxError {
-        // It says why before it ends, and both are heard by other threads.
+        // The bridge reports the reason before it ends, and other threads read both.
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(2) {
             let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();

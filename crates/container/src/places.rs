@@ -1,8 +1,8 @@
-//! So many at once, and the others wait.
+//! A limit on how many containers or builds run at once; others wait.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Places of which there are only so many.
+/// A limited number of places.
 #[derive(Clone, Debug)]
 pub(crate) struct Places(Arc<Shared>);
 
@@ -13,7 +13,6 @@ struct Shared {
     freed: Condvar,
 }
 
-/// Places that are taken.
 #[derive(Debug)]
 pub(crate) struct Taken {
     places: Places,
@@ -26,8 +25,8 @@ impl Places {
         Self(Arc::new(Shared { all, free: Mutex::new(all), freed: Condvar::new() }))
     }
 
-    /// Takes some all at once, since two who had half of what they need would wait for each other. Whoever wants more than
-    /// there are gets all of them.
+    /// Takes all places at once, because two callers that each hold half of what they need would block each other. A
+    /// caller that wants more than exist gets all of them.
     pub(crate) fn take(&self, count: usize) -> Taken {
         let count = count.min(self.0.all);
         let free = self.0.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +42,7 @@ impl Drop for Taken {
     fn drop(&mut self) {
         let shared = &self.places.0;
         *shared.free.lock().unwrap_or_else(PoisonError::into_inner) += self.count;
-        // Those who wait want different numbers.
+        // Waiting callers want different numbers, so all must check.
         shared.freed.notify_all();
     }
 }

@@ -1,4 +1,4 @@
-//! Where rooms that are containers come from.
+//! The providers of rooms that are containers.
 
 use aec_sandbox::{RoomSpec, Sandbox, SandboxError};
 
@@ -7,7 +7,7 @@ use crate::image::TaskImage;
 use crate::modal::Modal;
 use crate::room::{ContainerRoom, Purpose};
 
-/// Where rooms that are containers come from.
+/// A provider of rooms that are containers.
 #[derive(Clone, Debug)]
 pub enum Containers {
     Engine(Engine),
@@ -28,16 +28,16 @@ impl Containers {
         }))
     }
 
-    /// Makes the images of a task's rooms and services ahead of them, where that can be done.
+    /// Builds the images of a task's rooms and services in advance, if the provider can.
     pub fn prepare(&self, image: &TaskImage) -> Result<(), SandboxError> {
         match self {
             Self::Engine(engine) => ContainerRoom::prepare(engine, image),
-            // Modal makes images with the sandbox.
+            // Modal builds images together with the sandbox.
             Self::Modal(_) => Ok(()),
         }
     }
 
-    /// The name of the image of a task's rooms, which changes with what it is made from; where it has one.
+    /// The name of the image of a task's rooms, which changes with its inputs; `None` if the provider has no names.
     pub fn image_name(&self, image: &TaskImage) -> Option<String> {
         match self {
             Self::Engine(engine) => Some(engine.kit(image).ok()?.room.names.room.clone()),
@@ -45,7 +45,7 @@ impl Containers {
         }
     }
 
-    /// Who provides them, with a version, as records tell it.
+    /// The provider's name and version, as recorded.
     pub fn version(&self) -> (String, String) {
         match self {
             Self::Engine(engine) => (engine.facts().name.to_lowercase(), engine.facts().version.clone()),

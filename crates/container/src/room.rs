@@ -26,16 +26,16 @@ use crate::leftovers::{boot, host_name};
 use crate::line::{Conversation, Line, PATIENCE};
 use crate::places::Taken;
 
-/// Verifier files, which the opener has already bounded.
+/// Size limit of verifier files in MiB; the opener has already bounded them.
 const SEALED_MB: u32 = 2048;
-/// Memory for the first process of a container, beside what the task allows.
+/// Memory for the first process of a container, in addition to the task's limit.
 const OWN_MB: i64 = 32;
 /// How long the first process of a container may take to answer.
 pub(crate) const FIRST_WORD: Duration = Duration::from_mins(1);
-/// How long a command that was killed may take to be gone.
+/// How long a killed command may take to end.
 const LAST_WORD: Duration = Duration::from_secs(10);
-/// What the first process may do: give files away, become nobody, end others, listen for services. Commands may do
-/// nothing of it.
+/// Capabilities of the first process: it gives files to the commands' user, switches to that user, ends processes and
+/// listens for services. Commands have none of them.
 const CAPABILITIES: [&str; 7] =
     ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"];
 
@@ -44,44 +44,43 @@ const CAPABILITIES: [&str; 7] =
 pub struct Purpose {
     pub experiment: Option<String>,
     pub trial: Option<String>,
-    /// Who works in it: `agent` or `judge`.
+    /// Whose room it is: `agent` or `judge`.
     pub role: &'static str,
-    /// Whether `/workspace` begins with what the image has there.
+    /// Whether `/workspace` begins with the image's files.
     pub seeded: bool,
-    /// How long it may exist, for whoever keeps it to remove what nobody asks for any more.
+    /// How long it may exist; Modal ends it afterwards.
     pub lifetime: Duration,
 }
 
-/// A room that is a container. Dropping it ends everything inside and takes it away.
+/// A room that is a container. Dropping it ends everything inside and removes the container.
 #[derive(Debug)]
 pub struct ContainerRoom {
     line: Line,
     held: Held,
     places: Vec<(String, Tree)>,
     frozen: bool,
-    // After everything else: it takes the container away.
+    // Declared last: dropping it removes the container.
     keeper: Box<dyn Keeper>,
 }
 
-/// Whoever keeps a container. Dropping it takes the container away.
+/// The owner of a container. Dropping it removes the container.
 pub(crate) trait Keeper: std::fmt::Debug + Send {
-    /// Why nobody in the container answers any more.
+    /// Why the container no longer answers.
     fn why_gone(&self) -> SandboxError;
 
-    /// Whether the container was ended for want of memory, as far as that is known.
+    /// Whether the container ran out of memory, as far as that is known.
     fn ran_out_of_memory(&self) -> bool {
         false
     }
 }
 
-/// A container of an engine.
 #[derive(Debug)]
 pub(crate) struct Kept {
     engine: Engine,
     id: String,
 }
 
-/// A room's container with those beside it.
+/// A room's container and its services.
 #[derive(Debug)]
 struct KeptRoom {
     container: Kept,
@@ -90,7 +89,7 @@ struct KeptRoom {
 }
 
 impl ContainerRoom {
-    /// Makes the images that a room will need.
+    /// Builds the images that a room needs.
     pub(crate) fn prepare(engine: &Engine, image: &TaskImage) -> Result<(), SandboxError> {
         let kit = engine.kit(image)?;
         engine.room_image(&kit)?;
@@ -100,7 +99,7 @@ impl ContainerRoom {
         Ok(())
     }
 
-    /// Opens a room of a task's image, which is built if there is none. An engine that is being started again is waited for.
+    /// Opens a room of a task's image, and builds the image if necessary. Waits for an engine that is restarting.
     pub fn open(
         engine: &Engine,
         image: &TaskImage,
@@ -130,21 +129,21 @@ impl ContainerRoom {
         let volumes = engine.volumes(&name)?;
         let start = || Kept::start(engine, created(engine, (&name, &volumes), spec, purpose, compose));
         let (container, line) = match start() {
-            // Somebody has cleaned up meanwhile.
+            // Another process has removed the image meanwhile.
             Err(_) if engine.has_lost(&name) => engine.room_image(&kit).and_then(|_| start())?,
             started => started?,
         };
-        let doors = beside.doors(&line);
+        let links = beside.links(&line);
         let held = Held { cpus: Hold::Tree, memory: Hold::Tree, storage: Hold::Tree, pids: Hold::Tree };
         let keeper = KeptRoom { container, _beside: Arc::clone(&beside), _places: places };
         let room = Self::begin(line, spec, purpose, (held, FIRST_WORD), Box::new(keeper))?;
-        // One that failed at once has had the time to.
+        // By now a service that fails at once has failed.
         beside.check().map_err(|error| blame(engine, error))?;
-        doors.open();
+        links.open();
         Ok(room)
     }
 
-    /// Makes a room of a line to its first process, which may take so long to answer.
+    /// Makes a room from a connection to its first process; `patience` limits the wait for its answer.
     pub(crate) fn begin(
         line: Line,
         spec: &RoomSpec,
@@ -175,7 +174,7 @@ impl ContainerRoom {
                 let message = io::Error::from(failed).to_string();
                 Err(EngineError::Refused(message).into())
             }
-            _ => Err(EngineError::Refused("the container did not begin to work".to_owned()).into()),
+            _ => Err(EngineError::Refused("the container did not start".to_owned()).into()),
         }
     }
 
@@ -188,7 +187,7 @@ impl ContainerRoom {
     }
 }
 
-/// What happened to a container that is not there, although whoever keeps it is.
+/// The failure of a container that is gone although its provider still answers.
 pub(crate) fn container_lost() -> SandboxError {
     SandboxError::Elsewhere {
         kind: "container_lost",
@@ -198,7 +197,7 @@ pub(crate) fn container_lost() -> SandboxError {
 }
 
 impl Kept {
-    /// Starts a container, with the line to its first process.
+    /// Starts a container and connects to its first process.
     pub(crate) fn start(engine: &Engine, body: ContainerCreateBody) -> Result<(Self, Line), EngineError> {
         let Started { id, streams } = engine.start(body)?;
         let kept = Self { engine: engine.clone(), id };
@@ -226,14 +225,14 @@ impl Keeper for KeptRoom {
 impl Drop for Kept {
     fn drop(&mut self) {
         let (docker, id) = (self.engine.docker(), self.id.clone());
-        // It ends by itself; this is for one that does not.
+        // Normally it ends by itself; this removes it if it does not.
         self.engine.leave(async move {
             remove(&docker, &id).await;
         });
     }
 }
 
-/// What a container is labelled with.
+/// The labels of a container.
 pub(crate) fn labels(purpose: &Purpose, role: &str) -> HashMap<String, String> {
     let mut labels = HashMap::from([
         (LABEL.to_owned(), "room".to_owned()),
@@ -248,8 +247,8 @@ pub(crate) fn labels(purpose: &Purpose, role: &str) -> HashMap<String, String> {
     labels
 }
 
-/// What every container has: it reads from its opener and ends when that one hangs up, however that comes about; it may
-/// take no more than the task allows; and the engine removes it.
+/// Settings of every container: it reads from its opener and ends when the opener closes the stream for any reason;
+/// it may use no more than the task allows; and the engine removes it.
 pub(crate) fn attended(engine: &Engine, image: &str, spec: &RoomSpec) -> ContainerCreateBody {
     const MEBIBYTE: i64 = 1024 * 1024;
     let memory = (i64::from(spec.limits.memory_mb) + OWN_MB) * MEBIBYTE;
@@ -272,7 +271,7 @@ pub(crate) fn attended(engine: &Engine, image: &str, spec: &RoomSpec) -> Contain
             network_mode: (!spec.network).then(|| "none".to_owned()),
             security_opt: Some(vec!["no-new-privileges".to_owned()]),
             init: Some(false),
-            // What crosses the line is not the engine's to keep.
+            // The engine must not log the bytes of the connection.
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
             ..HostConfig::default()
         }),
@@ -287,18 +286,19 @@ fn created(
     purpose: &Purpose,
     compose: &Compose,
 ) -> ContainerCreateBody {
-    // Podman knows no limit of their number here; what small files take counts as memory.
+    // Podman has no option for the number of files; small files count as memory.
     let tmpfs = |megabytes: u32| format!("rw,nosuid,nodev,exec,size={megabytes}m,mode=755");
     let (storage_mb, memory_mb) = (spec.limits.storage_mb, spec.limits.memory_mb);
-    // Together they leave some memory: files stay when those who wrote them are killed, and would take the room with them.
+    // Together they leave some memory free: files stay when the processes that wrote them are killed, and could
+    // otherwise use up the room's memory.
     let part = |sixteenths: u32| tmpfs(storage_mb.min(memory_mb / 16 * sixteenths).max(1));
     let own = [("/tmp", 4), ("/home/agent", 1)].map(|(place, parts)| (place.to_owned(), part(parts)));
     let writable = spec.writable.iter().enumerate();
     let writable = writable.map(|(at, place)| (place.clone(), part(if at == 0 { 8 } else { 1 })));
     let sealed = spec.sealed.iter().map(|place| (place.clone(), tmpfs(SEALED_MB)));
-    // What an image calls a volume would be written to the engine's disk, without bounds.
+    // An image's volumes would otherwise be written to the engine's disk, without a limit.
     let volumes = volumes.iter().map(|place| (place.clone(), tmpfs(storage_mb)));
-    // Podman makes it writable for all where nobody says otherwise.
+    // By default Podman makes it writable for everyone.
     let closed = ("/var/tmp".to_owned(), tmpfs(1));
     let common = attended(engine, image, spec);
     ContainerCreateBody {
@@ -365,7 +365,7 @@ impl Sandbox for ContainerRoom {
                 Some(Body::Answer(Answer::Exited { signal, .. })) => break Exit::Signal(signal.unwrap_or(0)),
                 Some(Body::Answer(Answer::Failed(failed))) => return Err(io::Error::from(failed).into()),
                 None if killed => {
-                    // It got away from its group, or the room has stopped answering.
+                    // A process left the group, or the room no longer answers.
                     self.freeze()?;
                     break Exit::Deadline;
                 }
@@ -380,7 +380,7 @@ impl Sandbox for ContainerRoom {
         self.places.iter().find(|(known, _)| known == place).map(|(_, tree)| tree)
     }
 
-    /// They never belonged to the user that commands are.
+    /// Does nothing: the sealed directories never belong to the commands' user.
     fn seal(&mut self) -> Result<(), SandboxError> {
         Ok(())
     }
@@ -396,7 +396,7 @@ impl Sandbox for ContainerRoom {
     fn out_of_memory(&self) -> bool {
         match self.line.ask(Call::OutOfMemory) {
             Ok(answer) => answer == Answer::Is(true),
-            // Nobody else can use the room's memory up, and its first process is the last one to be killed for it.
+            // Only the room's own processes can use up its memory, and the kernel kills the first process last.
             Err(_) => {
                 self.line.is_gone() && (self.line.is_short_of_memory() || self.keeper.ran_out_of_memory())
             }
@@ -407,7 +407,7 @@ impl Sandbox for ContainerRoom {
         self.line.is_gone().then(|| self.keeper.why_gone())
     }
 
-    /// A socket of this machine; what connects to the same port inside the container is carried to it.
+    /// A socket of this machine; connections to the same port inside the container are carried to it.
     fn listen(&mut self) -> Result<TcpListener, SandboxError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         self.line.lead_here(listener.local_addr()?.port()).map_err(|error| self.gone(error))?;
@@ -432,7 +432,7 @@ impl Sandbox for ContainerRoom {
     }
 }
 
-/// Carries bytes between a resident and the socket that it believes to be its stdin.
+/// Carries bytes between a resident and the socket that serves as its stdin.
 fn serve_resident(conversation: &Conversation, socket: File, mut output: File) {
     let Ok(reading) = socket.try_clone() else { return };
     let mut writing = socket;
@@ -457,7 +457,7 @@ fn serve_resident(conversation: &Conversation, socket: File, mut output: File) {
                 break;
             }
         }
-        // Whoever still listens hears that the resident is gone.
+        // Tells readers that the resident is gone.
         rustix::net::shutdown(&writing, rustix::net::Shutdown::Both).ok();
     });
 }

@@ -1,4 +1,4 @@
-//! Which addresses may be called.
+//! Checks of addresses before they are called.
 
 use std::net::IpAddr;
 
@@ -10,13 +10,12 @@ use crate::excerpt;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct BadAddress {
-    /// Scheme and host; nothing if the text is no address, because it may then be anything, also a secret.
+    /// Scheme and host; empty if the text is not a URL, because it may then be anything, even a secret.
     pub address: String,
-    /// What is wrong with it.
     pub reason: &'static str,
 }
 
-/// An address that a key or results may go to: encrypted or on this machine, without a user.
+/// Parses an address that may receive keys and results: it must use https or be on this machine, and name no user.
 pub fn checked(text: &str) -> Result<Url, BadAddress> {
     let bad = |address: &str, reason| BadAddress { address: address.to_owned(), reason };
     let url = Url::parse(text).map_err(|_| bad("", "it must look like https://host"))?;
@@ -35,19 +34,18 @@ pub fn checked(text: &str) -> Result<Url, BadAddress> {
     }
 }
 
-/// The address of something below a checked address, with every part escaped.
+/// An address below a checked one, with every segment escaped.
 pub fn below(base: &Url, path: &[&str]) -> Url {
     let mut url = base.clone();
     url.set_query(None);
     url.set_fragment(None);
-    // Addresses with a host always take a path, and a checked one has a host.
+    // Addresses with a host always have a path, and a checked address has a host.
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);
     }
     url
 }
 
-/// Whether an address is on this machine.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),

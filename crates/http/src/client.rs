@@ -1,4 +1,5 @@
-//! One request and its answer. A request is sent once: whoever may repeat it says so with [`crate::pause::attempts`].
+//! One request and its answer. The client sends a request once; callers that may repeat it use
+//! [`crate::pause::attempts`].
 
 use std::fmt::Debug;
 use std::io;
@@ -18,18 +19,16 @@ use crate::pause;
 use crate::ways::{Proxies, Ways};
 use crate::{causes, excerpt, is_loopback};
 
-/// How many redirects are followed.
 const MOST_REDIRECTS: usize = 3;
 
-/// How much of a refusal is read; the rest is cut off.
+/// Most bytes that are read of a refusal; the rest is cut off.
 const LONGEST_REFUSAL: usize = 64 * 1024;
 
-/// The body of a request.
 pub type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// What a request says, ready to be sent any number of times.
+/// The content of a request, which can be sent any number of times.
 pub trait Content: Debug + Send + Sync {
-    /// The body, made anew for each time that the request is sent.
+    /// Makes the body anew each time that the request is sent.
     fn body(&self) -> Body;
 }
 
@@ -39,83 +38,67 @@ impl Content for Bytes {
     }
 }
 
-/// Which redirects are followed. A request with content is never turned into one without.
+/// Which redirects are followed. A request with content is never redirected to one without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirects {
-    /// Those to the same scheme, host and port: keys stay where they belong.
+    /// Only to the same scheme, host and port, so that no other server gets the key.
     SameOrigin,
-    /// Those to the same host unless the connection becomes less safe; for calls without a key.
+    /// Only to the same host and not from https to http; for calls without a key.
     SameHost,
 }
 
-/// How calls are made.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a connection may take to open.
     pub connect_timeout: Duration,
     /// Longest answer in bytes.
     pub longest_answer: usize,
-    /// Which redirects are followed.
     pub redirects: Redirects,
-    /// Ways around, which are never taken to addresses on this machine.
+    /// Proxies; never used for addresses on this machine.
     pub proxies: Proxies,
 }
 
-/// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     pub method: &'a Method,
-    /// The address. A user in it becomes a header.
+    /// A user in the address becomes a header.
     pub url: &'a Url,
-    /// Headers, with a key only if the address may have it.
+    /// Headers; they may hold a key only if this address may receive it.
     pub headers: &'a HeaderMap,
-    /// What is sent.
     pub content: &'a dyn Content,
-    /// How long everything may take, to the last byte of the answer.
+    /// Time limit for the whole call, to the last byte of the answer.
     pub timeout: Duration,
 }
 
-/// An answer, which may be a refusal.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status; never that of a redirect.
+    /// Never the status of a redirect.
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// All of an answer, the beginning of a refusal.
+    /// The whole body, or the beginning of a refusal.
     pub body: Bytes,
 }
 
 impl Answer {
-    /// How long the server asks to be left alone.
+    /// How long the server asks us to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         pause::retry_after(&self.headers, SystemTime::now())
     }
 }
 
-/// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     #[error("{variable} is not the address of a proxy")]
-    Proxy {
-        /// Its name.
-        variable: &'static str,
-    },
+    Proxy { variable: &'static str },
     #[error("{reason}")]
     Connection {
-        /// What the network said.
+        /// The error of the network.
         reason: String,
     },
     #[error("no answer within {} seconds", after.as_secs_f64())]
-    Timeout {
-        /// The time that was allowed.
-        after: Duration,
-    },
+    Timeout { after: Duration },
     #[error("the answer is longer than {limit} bytes")]
-    TooLong {
-        /// What was allowed.
-        limit: usize,
-    },
-    #[error("it redirects to {to}, where it is not followed (status {status})")]
+    TooLong { limit: usize },
+    #[error("it redirects to {to}, which is not followed (status {status})")]
     Redirect {
         status: u16,
         /// Scheme and host of the other address.
@@ -125,7 +108,6 @@ pub enum Failure {
     NoAddress { status: u16 },
 }
 
-/// Makes calls.
 #[derive(Debug)]
 pub struct Client {
     ways: Ways<Body>,
@@ -133,7 +115,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to nothing yet.
+    /// Opens no connection yet.
     pub fn new(options: Options) -> Result<Self, Failure> {
         if let Some(variable) = options.proxies.unusable() {
             return Err(Failure::Proxy { variable });
@@ -143,7 +125,7 @@ impl Client {
 
     /// Sends a request and reads its answer.
     ///
-    /// A request is sent a second time only if it did not leave: the connection that it was to go over had been closed.
+    /// The request is sent a second time only if it never left because the pooled connection had been closed.
     pub async fn send(&self, call: &Call<'_>) -> Result<Answer, Failure> {
         match tokio::time::timeout(call.timeout, self.exchange(call)).await {
             Ok(outcome) => outcome,
@@ -184,7 +166,7 @@ impl Client {
         way.send(request).await.map_err(|error| Failure::Connection { reason: excerpt(&causes(&error)) })
     }
 
-    /// Where a redirect leads.
+    /// The target of a redirect, if it may be followed.
     fn redirected(
         &self,
         call: &Call<'_>,
@@ -222,7 +204,7 @@ impl Client {
         while let Some(frame) = from.frame().await {
             let piece = match frame {
                 Ok(frame) => frame.into_data().unwrap_or_default(),
-                // The status says enough.
+                // The status is enough.
                 Err(_) if refused => break,
                 Err(error) => return Err(Failure::Connection { reason: excerpt(&causes(&error)) }),
             };
@@ -240,7 +222,7 @@ impl Client {
     }
 }
 
-/// The header that stands for a user in an address.
+/// The `authorization` header for a user in an address.
 fn user(url: &Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;

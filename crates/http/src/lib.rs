@@ -1,8 +1,8 @@
 //! HTTP calls: connections, proxies, redirects, limits, and the one rule of pauses between attempts.
 //!
-//! [`Client`] serves everything but model calls: Prime's API, the Hugging Face hub, heartbeats. Model calls have a
-//! transport of their own, because they stream and are counted in microseconds; they share [`Ways`], which are the pools
-//! of connections, and [`pause`].
+//! [`Client`] serves everything but model calls: Prime's API, the Hugging Face hub, heartbeats. Model calls use a
+//! separate transport, because they stream and their overhead is measured in microseconds; they share the pools of
+//! connections ([`Ways`]) and [`pause`].
 
 mod address;
 mod client;
@@ -13,13 +13,12 @@ pub use address::{BadAddress, below, checked, is_loopback};
 pub use client::{Answer, Body, Call, Client, Content, Failure, Options, Redirects};
 pub use ways::{Proxies, Way, Ways};
 
-/// Who is asking.
 pub const USER_AGENT: &str = concat!("aec-bench/", env!("CARGO_PKG_VERSION"));
 
-/// Longest excerpt of what a server said.
+/// Longest excerpt of a server's text.
 const LONGEST_EXCERPT: usize = 600;
 
-/// One line without control characters, cut where it gets long.
+/// Makes one line without control characters and shortens it.
 pub fn excerpt(text: &str) -> String {
     let line: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_EXCERPT).collect();
@@ -27,8 +26,8 @@ pub fn excerpt(text: &str) -> String {
     if text.chars().nth(LONGEST_EXCERPT).is_some() { format!("{line}…") } else { line }
 }
 
-/// An error of the network with its causes. The outermost error says only where the library noticed, so it is left out
-/// if it has a cause. No part of the address is in it.
+/// A network error with its causes. The outermost error names only the layer that noticed, so it is left out if it
+/// has a cause. The text never contains the address.
 pub fn causes(error: &dyn std::error::Error) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut cause = Some(error.source().unwrap_or(error));

@@ -1,8 +1,8 @@
-//! How long to wait before another attempt: one rule for every call and everything else that is tried again.
+//! How long to wait before another attempt: one rule for calls and all other retries.
 //!
-//! [`Rule::wait`] is pure: it is given the number of failures, what the other side asked for and a random number. Callers
-//! that only make attempts until one works use [`attempts`], which also sleeps. Whoever counts attempts by rules of its
-//! own, as model calls and rollouts do, calls [`Rule::wait`] with [`chance`].
+//! [`Rule::wait`] is pure: its inputs are the number of failures, the wait that the server asked for and a random
+//! number. Callers that only repeat until an attempt works use [`attempts`], which also sleeps. Callers that count
+//! attempts themselves, such as model calls and rollouts, use [`Rule::wait`] with [`chance`].
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::{Duration, SystemTime};
@@ -10,32 +10,30 @@ use std::time::{Duration, SystemTime};
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 
-/// Longest wait that is believed to be meant; a header may hold any number.
+/// Longest plausible wait; a header may hold any number.
 const LONGEST_READ: f64 = 1e9;
 
-/// How waits grow, and where they end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Wait after the first failure. It doubles with each further one.
     pub first: Duration,
-    /// Longest wait of our own choice.
+    /// Longest wait that we choose ourselves.
     pub longest: Duration,
-    /// Longest wait that the other side may ask for. Asking for more means that another attempt is of no use now.
+    /// Longest wait that the server may ask for. If it asks for more, the caller gives up.
     pub longest_asked: Duration,
 }
 
 impl Rule {
-    /// A rule that grants the other side no longer waits than it takes by itself.
+    /// A rule that grants the server no longer waits than our own.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self { first, longest, longest_asked: longest }
     }
 
-    /// The wait after so many failures, of which there is at least one; nothing if the other side asks for more than it
-    /// is granted.
+    /// The wait after `failures` failures (at least one); `None` if the server asks for more than is granted.
     ///
-    /// `chance` is a number from 0 to 1 that differs from caller to caller, so that all who failed together do not come
-    /// back together: our own waits are shortened by up to a half, waits that were asked for are prolonged by up to a
-    /// quarter. The first time the other side is believed; if it refuses again, it gets no less than our own wait.
+    /// `chance` is a number from 0 to 1 that differs between callers, so that callers that failed together do not
+    /// retry together: it shortens our own waits by up to a half and prolongs requested waits by up to a quarter.
+    /// After the first failure the server's wait is used as it is; after later failures the wait is at least our own.
     pub fn wait(&self, failures: u32, asked: Option<Duration>, chance: f64) -> Option<Duration> {
         let Some(asked) = asked else { return Some(self.own_wait(failures, chance)) };
         if asked > self.longest_asked {
@@ -45,7 +43,7 @@ impl Rule {
         Some(asked.saturating_add(scaled(asked.max(self.first), share(chance) * 0.25)))
     }
 
-    /// The wait after so many failures where nobody can ask for another.
+    /// The wait after `failures` failures if the server cannot ask for one.
     pub fn own_wait(&self, failures: u32, chance: f64) -> Duration {
         scaled(self.whole(failures), 0.5 + share(chance) * 0.5)
     }
@@ -60,20 +58,20 @@ fn share(chance: f64) -> f64 {
 }
 
 fn scaled(wait: Duration, by: f64) -> Duration {
-    // Very long waits are rounded, and must not get longer by it.
+    // Rounding must not make a very long wait longer.
     Duration::try_from_secs_f64(wait.as_secs_f64() * by).map_or(wait, |scaled| scaled.min(wait))
 }
 
-/// What a failure says about another attempt.
+/// Whether another attempt can help after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
-    /// The same attempt fails again.
+    /// The same attempt would fail again.
     Final,
-    /// It may work later, perhaps after the time that the other side asks for.
+    /// A later attempt may work, perhaps after the time that the server asks for.
     Passing(Option<Duration>),
 }
 
-/// Makes attempts until one works, one fails for good, `most` were made, or the other side asks for too long a wait.
+/// Makes attempts until one works, one fails finally, `most` were made, or the server asks for too long a wait.
 pub async fn attempts<T, E, F: Future<Output = Result<T, E>>>(
     rule: &Rule,
     most: u32,
@@ -104,8 +102,8 @@ pub fn chance() -> f64 {
     fraction
 }
 
-/// How long the other side asks to wait: `retry-after-ms` in milliseconds, or `retry-after` in seconds or as a date. A
-/// date that has passed asks for nothing; what is none of these is as if it were not there.
+/// How long the server asks to wait: `retry-after-ms` in milliseconds, or `retry-after` in seconds or as a date. A
+/// date in the past asks for nothing; other values are ignored.
 pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str, scale: f64| {

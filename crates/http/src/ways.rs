@@ -1,5 +1,5 @@
-//! Ways to an endpoint: plain, encrypted, or through the proxy that the environment names. Each has its own pool of
-//! connections.
+//! Connections to an endpoint: plain, encrypted, or through the proxy that the environment names. Each kind has its
+//! own pool.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,8 +21,8 @@ use rustls::{ClientConfig, RootCertStore};
 /// How long an idle connection is kept.
 const IDLE_TIME: Duration = Duration::from_mins(1);
 
-/// The proxies that the environment names: `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY`, but not for what is listed in
-/// `NO_PROXY`; in small letters too. Everything goes through them as a tunnel.
+/// The proxies that the environment names: `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY`, except for hosts in
+/// `NO_PROXY`; names in lower case work too. All requests through a proxy use a tunnel.
 #[derive(Clone, Debug)]
 pub struct Proxies {
     matcher: Arc<Matcher>,
@@ -30,7 +30,6 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// The proxies that an environment names.
     pub fn of(env: &Env) -> Self {
         let variable = |upper: &str| {
             let lower = upper.to_lowercase();
@@ -45,13 +44,13 @@ impl Proxies {
         let somewhere = Uri::from_static("http://somewhere.test");
         let unusable = ["ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"].into_iter().find(|name| {
             let value = variable(name);
-            // A proxy that was understood is used for everything; one that was not is used for nothing.
+            // The matcher drops a proxy that it cannot parse, so that it intercepts nothing.
             !value.is_empty() && Matcher::builder().all(value).build().intercept(&somewhere).is_none()
         });
         Self { matcher: Arc::new(matcher), unusable }
     }
 
-    /// The variable that should name a proxy and does not.
+    /// The variable whose value is not a valid proxy.
     pub(crate) fn unusable(&self) -> Option<&'static str> {
         self.unusable
     }
@@ -64,7 +63,8 @@ impl Default for Proxies {
     }
 }
 
-/// All ways, made when they are first needed: reading the system's certificates takes longer than starting the program.
+/// All kinds of connection, made when they are first needed: reading the system's certificates takes longer than
+/// starting the program.
 #[derive(Debug)]
 pub struct Ways<B> {
     plain: Way<B>,
@@ -74,13 +74,10 @@ pub struct Ways<B> {
     connect_timeout: Duration,
 }
 
-/// One way for requests with bodies of type `B`.
+/// One kind of connection, for requests with bodies of type `B`.
 pub enum Way<B> {
-    /// Without encryption.
     Plain(Client<HttpConnector, B>),
-    /// With encryption.
     Encrypted(Client<HttpsConnector<HttpConnector>, B>),
-    /// Through a proxy.
     Proxied(Client<HttpsConnector<Tunnel<HttpConnector>>, B>),
 }
 
@@ -90,7 +87,6 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    /// Ways that honour proxies.
     pub fn new(proxies: Proxies, connect_timeout: Duration) -> Self {
         Self {
             plain: Way::Plain(pool().build(connector(connect_timeout))),
@@ -101,7 +97,7 @@ where
         }
     }
 
-    /// The way to an address. Nothing on this machine is reached through a proxy.
+    /// The connections to an address. Addresses on this machine are never reached through a proxy.
     pub fn to(&self, address: &Uri, is_loopback: bool) -> Way<B> {
         let plain = address.scheme_str() == Some("http");
         if let Some(proxy) = self.proxies.matcher.intercept(address).filter(|_| !is_loopback) {
@@ -133,7 +129,7 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    /// Sends a request; the answer as soon as its head is there.
+    /// Sends a request and returns as soon as the head of the answer has arrived.
     pub async fn send(&self, mut request: Request<B>) -> Result<Response<Incoming>, Error> {
         match self {
             Self::Plain(client) => client.request(request).await,
@@ -148,7 +144,7 @@ where
     }
 }
 
-/// A plain address with its port written out, which a tunnel otherwise takes for that of an encrypted one.
+/// Adds the port to a plain address; without it a tunnel would use that of https.
 fn with_port(uri: &Uri) -> Option<Uri> {
     let authority = uri.authority().filter(|authority| authority.port().is_none())?;
     let plain = uri.scheme_str() == Some("http");
@@ -176,7 +172,7 @@ impl<B> fmt::Debug for Way<B> {
     }
 }
 
-/// HTTP/1.1 only, one call per connection: with HTTP/2 calls queue behind the stream limit of a single one.
+/// HTTP/1.1 only, one call per connection: with HTTP/2, calls queue behind the stream limit of a single connection.
 fn pool() -> Builder {
     let mut builder = Client::builder(TokioExecutor::new());
     builder.pool_max_idle_per_host(8192).pool_idle_timeout(IDLE_TIME).pool_timer(TokioTimer::new());
@@ -191,7 +187,7 @@ fn connector(timeout: Duration) -> HttpConnector {
     connector
 }
 
-/// Certificates are those of the system. A system without any can still call what is not encrypted.
+/// Uses the system's certificates. A system without any can still make plain calls.
 fn encrypt<C>(inner: C) -> HttpsConnector<C> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     let roots = ROOTS.get_or_init(|| {
@@ -202,7 +198,7 @@ fn encrypt<C>(inner: C) -> HttpsConnector<C> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions =
         ClientConfig::builder_with_provider(provider).with_protocol_versions(rustls::DEFAULT_VERSIONS);
-    #[expect(clippy::expect_used, reason = "the provider has the suites of its own default versions")]
+    #[expect(clippy::expect_used, reason = "the provider has cipher suites for its default versions")]
     let config =
         versions.expect("TLS 1.2 and 1.3").with_root_certificates(Arc::clone(roots)).with_no_client_auth();
     HttpsConnectorBuilder::new().with_tls_config(config).https_or_http().enable_http1().wrap_connector(inner)

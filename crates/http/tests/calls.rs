@@ -1,4 +1,4 @@
-//! Calls against servers that answer byte by byte: what is sent, followed, cut and refused.
+//! Calls to servers that send scripted bytes: what the client sends, follows, cuts off and refuses.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -16,7 +16,7 @@ use url::Url;
 
 const FINE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// A server with one answer to each connection, in order; the last one goes on. It remembers what it was sent.
+/// A server that gives one answer to each connection, in order, and repeats the last one. It records the requests.
 struct Server {
     url: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -47,7 +47,7 @@ impl Server {
     }
 }
 
-/// One request, with as much of a body as its length says.
+/// Reads one request, with as much body as its length announces.
 async fn request(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
@@ -100,7 +100,7 @@ async fn a_request_is_what_was_asked_for() {
         heard.starts_with("put /a%20b?c=d http/1.1\r\n") && heard.ends_with("\r\n\r\ncontent"),
         "{heard}"
     );
-    // `me:p@ss`, in small letters as everything here.
+    // `me:p@ss`; this test compares in lower case.
     assert!(heard.contains(&format!("authorization: {}", "Basic bWU6cEBzcw==".to_lowercase())), "{heard}");
     assert!(heard.contains("user-agent: aec-bench/") && heard.contains("accept: */*"), "{heard}");
 }
@@ -117,7 +117,7 @@ async fn redirects_keep_keys_with_their_origin() {
         assert!(server.heard()[1].starts_with("get /there ") && server.heard()[1].contains("bearer k3y"));
     }
     assert!(other.heard().is_empty());
-    // Another port of the same host is fine for calls without a key, another host is not.
+    // Another port of the same host is allowed for calls without a key, another host is not.
     let server = Server::start(vec![redirect(302, &other.url)]).await;
     get(&server.url, Redirects::SameHost).await.unwrap();
     for away in [other.url.replace("127.0.0.1", "localhost"), "ftp://127.0.0.1/".to_owned()] {

@@ -1,6 +1,6 @@
-//! How long the native scorer takes for an answer of ten fields; the limit is 20 microseconds.
+//! Measures the native scorer on an answer of ten fields; the limit is 20 microseconds.
 //!
-//! `cargo bench -p aec-judge --bench scorer` prints it.
+//! `cargo bench -p aec-judge --bench scorer` prints the time.
 
 #![expect(
     clippy::print_stdout,
@@ -32,7 +32,7 @@ const SUBMISSION: &str = r#"{
 }"#;
 
 fn main() {
-    // `cargo test --benches` runs this too, with other arguments.
+    // `cargo test --benches` runs this too, without this argument.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -48,7 +48,7 @@ fn main() {
     println!("  parse answers   {:6.2} µs", microseconds(parsing));
 }
 
-/// One run, from rounds of ten so that the clock does not count.
+/// The time of one run, measured in rounds of ten to reduce the cost of reading the clock.
 fn median(mut run: impl FnMut()) -> Duration {
     let mut times: Vec<Duration> = (0..1000)
         .map(|_| {

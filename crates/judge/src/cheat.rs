@@ -1,7 +1,7 @@
-//! Built-in cheaters: scripted agents that do no engineering and try to be paid for it.
+//! Built-in cheaters: scripted agents that do no engineering and try to earn a reward.
 //!
-//! Each is one of the attacks that benchmarks have fallen to. It runs in a room as an agent does, with the task's
-//! files in `/workspace`; what it leaves is frozen and judged as any submission. None may earn more than an agent
+//! Each is an attack that has succeeded against some benchmark. It runs in a room like an agent, with the task's
+//! files in `/workspace`; what it leaves is frozen and judged like any submission. None may earn more than an agent
 //! that does nothing.
 
 use std::io;
@@ -17,12 +17,11 @@ use crate::judge::{Judge, image_of};
 use crate::submission::{FreezeError, Submission, SubmissionLimits};
 use crate::verdict::Verdict;
 
-/// A scripted agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Cheater {
     /// Its name, which begins with the number of the attack in `docs/judge.md`.
     pub name: &'static str,
-    /// What it does, as a shell script.
+    /// A shell script.
     pub script: &'static str,
 }
 
@@ -65,24 +64,21 @@ cheaters!(
 );
 
 impl Cheater {
-    /// What it does, in the words of its script's first line.
+    /// What it does: the first line of its script.
     pub fn about(&self) -> &'static str {
         self.script.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
     }
 }
 
-/// What became of a cheater.
 #[derive(Debug)]
 pub struct CheatResult {
-    /// How its script ended.
     pub exit: Exit,
-    /// The verdict on what it left; absent when that was more than a submission may be.
+    /// The verdict on its files; absent if they exceed the limits of a submission.
     pub verdict: Option<Verdict>,
     /// Why nothing was submitted.
     pub refused: Option<String>,
 }
 
-/// Why a cheater could not be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum CheatError {
     #[error(transparent)]
@@ -91,12 +87,12 @@ pub enum CheatError {
     Io(#[from] io::Error),
 }
 
-/// How long a cheater may try.
+/// Time limit of a cheater.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Small enough that filling it takes no time, large enough for any task's files.
+/// Small enough to be filled quickly, large enough for any task's files.
 const ROOM_LIMITS: Limits = Limits { cpus: 1, memory_mb: 512, storage_mb: 256, pids: 128 };
 
-/// A room as agents have it, with the task's files in `/workspace` and nothing of its verifier.
+/// A room like an agent's, with the task's files in `/workspace` and without the verifier.
 fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Box<dyn Sandbox>, CheatError> {
     let mut spec = RoomSpec {
         writable: vec!["/workspace".into(), "/logs".into()],
@@ -124,7 +120,7 @@ fn agent_room(judge: &Judge, task: &Task, limits: Limits) -> Result<Box<dyn Sand
     Ok(room)
 }
 
-/// Lets a cheater loose on a task and judges what it leaves.
+/// Runs a cheater on a task and judges the files that it leaves.
 pub fn cheat(
     judge: &Judge,
     task: &Task,
@@ -154,7 +150,7 @@ pub fn cheat(
 }
 
 impl CheatResult {
-    /// What it earned; nothing when there was no reward.
+    /// Its reward; 0 if there was none.
     pub fn reward(&self) -> f64 {
         self.verdict.as_ref().and_then(|verdict| verdict.reward).unwrap_or(0.0)
     }

@@ -1,4 +1,4 @@
-//! Golden answers: submissions that come with a task and say what its verifier must make of them.
+//! Golden answers: submissions that come with a task, with the reward that its verifier must give them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,14 @@ use aec_task::task::{Task, primary_output};
 
 use crate::submission::{FreezeError, Submission, SubmissionLimits};
 
-/// What a golden answer must earn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// Everything.
     Full,
-    /// Not more than half.
+    /// At most half.
     AtMostHalf,
 }
 
 impl Expectation {
-    /// Whether a reward is as expected.
     pub fn is_met(self, reward: f64) -> bool {
         match self {
             Self::Full => reward >= 1.0,
@@ -27,7 +24,7 @@ impl Expectation {
         }
     }
 
-    /// In words.
+    /// The expectation as text.
     pub fn text(self) -> &'static str {
         match self {
             Self::Full => "1",
@@ -41,7 +38,6 @@ impl Expectation {
 pub struct Golden {
     /// File name below `tests/fixtures`.
     pub name: String,
-    /// What it must earn.
     pub expectation: Expectation,
     path: PathBuf,
 }
@@ -68,14 +64,13 @@ pub fn golden_answers(task: &Task) -> Vec<Golden> {
 }
 
 impl Golden {
-    /// The answer as a submission.
     pub fn submission(&self, task: &Task, store: &ContentStore) -> Result<Submission, FreezeError> {
         submission_from(task, &self.path, store)
     }
 }
 
-/// A submission from a path: a directory is the workspace as an agent would have left it; a file is the primary
-/// output, beside the files that the agent was given.
+/// Makes a submission from a path: a directory is the workspace that an agent would leave; a file is the primary
+/// output, beside the agent's initial files.
 pub fn submission_from(task: &Task, path: &Path, store: &ContentStore) -> Result<Submission, FreezeError> {
     if path.is_dir() {
         return Submission::freeze(
@@ -88,7 +83,7 @@ pub fn submission_from(task: &Task, path: &Path, store: &ContentStore) -> Result
     submission_with_output(task, &fs_err::read(path)?, store)
 }
 
-/// A submission whose primary output has this content, beside the files that the agent was given.
+/// A submission whose primary output has this content, beside the agent's initial files.
 pub fn submission_with_output(
     task: &Task,
     output: &[u8],

@@ -1,4 +1,5 @@
-//! From a frozen submission to a verdict: a fresh room, the verifier's files read-only, nothing else of the agent.
+//! From a frozen submission to a verdict: in a fresh room, with the verifier's files read-only and only the frozen
+//! files of the agent.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,28 +19,27 @@ use crate::submission::Submission;
 use crate::verdict::{Judged, OUT_OF_MEMORY, Outcome, Verdict};
 use crate::verifier::{PlainPython, VerifierFiles};
 
-/// Details are for people; more than this is a dump.
+/// Details are for people; longer ones are not kept.
 const DETAILS_LIMIT: u64 = 1024 * 1024;
-/// What a container may exist beside the time of the verifier.
+/// Lifetime of a container in addition to the verifier's time limit.
 const MARGIN: Duration = Duration::from_mins(10);
-/// Processes and threads that a verifier may have.
+/// Most processes and threads of a verifier.
 const MAX_PIDS: u32 = 256;
 
-/// Whether verifiers run in rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
-    /// In a room, or not at all.
+    /// Only in a room.
     Room,
-    /// On the host, because somebody said so.
+    /// On the host, because the user asked for it.
     None,
 }
 
-/// How the outside of a verifier looks; it must not matter to the reward.
+/// The environment of a verifier, which must not affect the reward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surface {
     pub time_zone: String,
     pub locale: String,
-    /// Seed of Python's hashes.
+    /// Python's hash seed.
     pub hash_seed: String,
 }
 
@@ -49,24 +49,23 @@ impl Default for Surface {
     }
 }
 
-/// Judges submissions.
 #[derive(Clone, Debug)]
 pub struct Judge {
-    /// Whether verifiers run in rooms.
     pub isolation: Isolation,
-    /// The interpreter that rooms get as `python3`.
+    /// The `python3` of rooms.
     pub python: Option<Python>,
-    /// How the outside of the verifier looks.
     pub surface: Surface,
-    /// Rooms with a waiting interpreter, for verifiers that are plain Python; without it every one starts cold.
+    /// Rooms with a waiting interpreter, for verifiers that are plain Python; without a pool every verifier starts an
+    /// interpreter.
     pub pool: Option<Arc<Pool>>,
-    /// Whether the standard verifier's native twin may stand in for it.
+    /// Whether the native twin of the standard verifier may replace it.
     pub native: bool,
-    /// Where containers come from; verifiers then run in those of their task's own image, whatever `isolation` says.
+    /// The provider of containers; if present, verifiers run in containers of their task's image, whatever
+    /// `isolation` is.
     pub containers: Option<Containers>,
 }
 
-/// What a verifier may take, and where it runs.
+/// The limits of a verifier, and where it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgeLimits {
     /// Seconds.
@@ -77,14 +76,14 @@ pub struct JudgeLimits {
     pub memory_mb: u32,
     /// Disk in MiB.
     pub storage_mb: u32,
-    /// The image of containers; absent where the task has no directory.
+    /// The image of containers; absent if the task has no directory.
     pub image: Option<Arc<TaskImage>>,
-    /// What containers are labelled with.
+    /// The labels of containers.
     pub purpose: Purpose,
 }
 
 impl JudgeLimits {
-    /// How long a container of a verifier may exist.
+    /// Longest lifetime of a verifier's container.
     pub fn lifetime(&self) -> Duration {
         Duration::from_secs_f64(self.timeout_sec) + MARGIN
     }
@@ -116,7 +115,7 @@ impl From<&Task> for JudgeLimits {
 enum Fault {
     Verifier(String),
     Infra(String),
-    /// The same, of a kind that is told apart.
+    /// A fault of a container, whose provider reports its kind.
     Elsewhere {
         kind: &'static str,
         may_pass: bool,
@@ -142,7 +141,7 @@ impl From<SandboxError> for Fault {
 }
 
 impl Judge {
-    /// What a submission is worth by the task's verifier as it is now.
+    /// Judges a submission with the task's current verifier.
     pub fn verdict(&self, task: &Task, submission: &Submission) -> Verdict {
         match VerifierFiles::read(&task.path) {
             Ok(files) => self.verdict_by(&files, &task.into(), submission),
@@ -153,7 +152,7 @@ impl Judge {
         }
     }
 
-    /// What a submission is worth by a verifier that was read before, whatever became of its files since.
+    /// Judges a submission with a verifier that was read before, even if its files have changed since.
     pub fn verdict_by(
         &self,
         files: &VerifierFiles,
@@ -196,7 +195,7 @@ impl Judge {
         }
         if let (Some(pool), Some(plain)) = (self.usable_pool(), files.plain_python()) {
             match self.run_warm(pool, plain, limits, submission, files, verdict) {
-                // Whatever happened to a warm room, a cold one has the last word.
+                // After any failure of a warm room, a new room decides.
                 Err(Fault::Infra(reason)) => tracing::debug!(reason, "a warm room failed"),
                 settled => return settled,
             }
@@ -212,7 +211,7 @@ impl Judge {
         })
     }
 
-    /// The waiting interpreters have the usual surroundings; others need an interpreter of their own.
+    /// Waiting interpreters have the default environment; other environments need a new interpreter.
     fn usable_pool(&self) -> Option<&Pool> {
         let usual = self.containers.is_none()
             && self.isolation == Isolation::Room
@@ -272,8 +271,8 @@ impl Judge {
         let mut spec = self.room_spec(limits);
         if let Some(containers) = &self.containers {
             if let Containers::Engine(_) = containers {
-                // Files of such a room are memory; what was submitted must not take the verifier's. A file on its way in
-                // is there twice.
+                // The files of such a room are in memory; the submission must not use up the verifier's. A file that
+                // is being written exists twice.
                 let submitted: u64 = submission.files.values().map(|file| file.size).sum();
                 let megabytes = u32::try_from(submitted.saturating_mul(2) >> 20).unwrap_or(u32::MAX);
                 spec.limits.memory_mb = spec.limits.memory_mb.saturating_add(megabytes);
@@ -303,7 +302,7 @@ impl Judge {
                 storage_mb: limits.storage_mb,
                 pids: MAX_PIDS,
             },
-            // A verifier that fetches something gives another verdict tomorrow.
+            // A verifier that downloads something could give another verdict tomorrow.
             network: false,
         };
         if let Some(python) = &self.python {
@@ -331,7 +330,7 @@ impl Judge {
     }
 }
 
-/// Runs a verifier in a room of its own.
+/// Runs a verifier in a new room.
 fn run_cold(
     room: &mut dyn Sandbox,
     command: &ExecSpec,
@@ -343,7 +342,7 @@ fn run_cold(
     stage(room, submission, files)?;
     room.seal()?;
     let result = room.exec(command, &mut |_, _| {})?;
-    // The verifier has had its time; whatever it left running must not write another reward.
+    // The verifier has ended; processes that it left must not write another reward.
     room.freeze()?;
     verdict.stdout = result.stdout.text();
     verdict.stderr = result.stderr.text();
@@ -359,7 +358,7 @@ fn run_cold(
     read_reward(logs).map_err(|error| Fault::Verifier(error.to_string()))
 }
 
-/// A verdict before anything is known.
+/// A verdict before the judge knows anything.
 fn undecided(submission: &Submission, verifier: Digest) -> Verdict {
     Verdict {
         outcome: Outcome::VerifierFault,
@@ -393,11 +392,11 @@ fn native(submission: &Submission, files: &VerifierFiles, verdict: &mut Verdict)
     };
     verdict.exit_code = Some(0);
     verdict.details = serde_json::from_str(&score.to_details_json()).ok();
-    // The same reader as for any other verifier.
+    // The same parser as for any other verifier.
     reward::from_json(score.to_reward_json().as_bytes()).map_err(|error| Fault::Verifier(error.to_string()))
 }
 
-/// What opening a file that was not submitted would say.
+/// The error of opening a file that was not submitted.
 fn why_unreadable(submission: &Submission, output: &str) -> Unreadable {
     let is_directory = |path: &str| {
         submission.files.keys().any(|file| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/')))
@@ -416,7 +415,7 @@ fn place<'a>(room: &'a dyn Sandbox, place: &str) -> Result<&'a Tree, Fault> {
     room.directory(place).ok_or_else(|| Fault::Infra(format!("the room has no {place}")))
 }
 
-/// Puts the frozen files and the verifier's into their places.
+/// Writes the frozen files and the verifier's files into the room.
 fn stage(room: &dyn Sandbox, submission: &Submission, files: &VerifierFiles) -> Result<(), Fault> {
     let workspace = place(room, "/workspace")?;
     for (path, file) in &submission.files {
@@ -429,7 +428,7 @@ fn stage(room: &dyn Sandbox, submission: &Submission, files: &VerifierFiles) -> 
     Ok(())
 }
 
-/// The verifier's files must be at its end what they were at its beginning.
+/// Checks that the verifier's files did not change while it ran.
 fn check_files(tests: &Tree, files: &VerifierFiles) -> Result<(), Fault> {
     let after = VerifierFiles::from_tree(tests).map_err(|error| Fault::Verifier(error.to_string()))?;
     if after.digest == files.digest {

@@ -1,8 +1,8 @@
-//! Verdicts: what a submission is worth, and why.
+//! Verdicts: the reward of a submission, and the reasons for it.
 //!
-//! Agent and judge share nothing but frozen files: [`submission`] copies what the agent left, [`judge`] runs the
-//! task's verifier on the copy in a fresh room, [`reward`] reads the result without mercy, [`scorer`] is the
-//! standard verifier and its native twin, [`settle`] decides what an answer is and what became of a trial.
+//! Agent and judge share only frozen files: [`submission`] copies the files that the agent left, [`judge`] runs the
+//! task's verifier on the copy in a fresh room, [`reward`] parses the result strictly, [`scorer`] is the standard
+//! verifier and its native twin, [`settle`] decides which answer counts and what the outcome of a trial is.
 
 pub mod audit;
 pub mod cheat;

@@ -1,8 +1,8 @@
-//! Warm rooms: a room with a Python interpreter already waiting in it, used for one verification at a time.
+//! Warm rooms: a room in which a Python interpreter is already waiting, used for one verification at a time.
 //!
-//! The interpreter runs each verifier in a fork of itself. Before a room is used again every other process in it is
-//! ended and all its writable places are new file systems, so nothing of one verification is there for the next. A
-//! room in which anything went wrong, or that has served long enough, is thrown away.
+//! The interpreter runs each verifier in a fork of itself. Before a room is used again, every other process in it is
+//! ended and all its writable directories become new file systems, so nothing of one verification remains for the
+//! next. A room in which anything went wrong, or that was used often enough, is discarded.
 
 use std::io::{self, IoSlice, Read as _};
 use std::mem::MaybeUninit;
@@ -17,9 +17,9 @@ use serde::Serialize;
 
 /// The program that waits in a warm room.
 const WARM_PY: &str = include_str!("../../../python/warm.py");
-/// Verifications after which a room is replaced, whatever its state.
+/// Uses after which a room is replaced, whatever its state.
 const MOST_USES: u32 = 500;
-/// Rooms that wait for work; more than this are closed instead.
+/// Most rooms that wait for work; further ones are closed.
 const MOST_WAITING: usize = 16;
 
 /// Warm rooms that wait for work.
@@ -34,9 +34,9 @@ impl std::fmt::Debug for Pool {
     }
 }
 
-/// What a script did in a warm room.
+/// The result of a script in a warm room.
 pub(crate) struct WarmResult {
-    /// Exit code, or minus the signal that ended it; absent at the deadline.
+    /// Exit code, or minus the signal that ended it; absent if the time ran out.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: Captured,
     pub(crate) stderr: Captured,
@@ -52,7 +52,7 @@ pub(crate) struct Script<'a> {
     pub(crate) path: &'a str,
     pub(crate) env: std::collections::BTreeMap<&'a str, &'a str>,
     pub(crate) cwd: &'a str,
-    /// As Python does unless it is isolated.
+    /// Python's default unless it is isolated.
     #[serde(rename = "script_directory_first")]
     pub(crate) own_directory_first: bool,
 }
@@ -65,7 +65,7 @@ struct WarmRoom {
 }
 
 impl Pool {
-    /// Runs a script in a room of this kind; `fill` puts the files in place first.
+    /// Runs a script in a room of this kind; `fill` writes the files first.
     pub(crate) fn run(
         &self,
         spec: &RoomSpec,
@@ -80,7 +80,7 @@ impl Pool {
         fill(&warm.room)?;
         warm.room.seal()?;
         let result = warm.run(script, deadline)?;
-        // Only a room that answered to the end is used again; all others end here.
+        // Only a room that answered to the end is used again; all others are dropped here.
         if result.code.is_some() && warm.uses < MOST_USES {
             self.put(warm);
         }
@@ -118,13 +118,13 @@ impl WarmRoom {
         let (mut err_reader, err_writer) = io::pipe()?;
         self.send(script, &[out_writer.into(), err_writer.into()])?;
         let readers = std::thread::scope(|scope| -> Result<_, SandboxError> {
-            // Threads end when the last writer does, which the wipe below sees to.
+            // The threads end with the last writer, which the wipe below kills.
             let stdout = scope.spawn(move || capture(&mut out_reader));
             let stderr = scope.spawn(move || capture(&mut err_reader));
             let code = self.wait(Instant::now() + deadline);
             let directories = self.room.wipe();
             if directories.is_err() {
-                // The room does not obey any more; its end closes the pipes.
+                // The room no longer obeys; ending it closes the pipes.
                 self.room.freeze()?;
             }
             let captured =
@@ -133,7 +133,7 @@ impl WarmRoom {
         });
         let (code, directories, stdout, stderr) = readers?;
         if code.is_none() {
-            // The fork was ended by the wipe; its answer must not be taken for the next one's.
+            // The wipe killed the fork; its answer must not be taken for that of the next one.
             self.wait(Instant::now() + Duration::from_secs(10))?;
         }
         Ok(WarmResult { code, stdout, stderr, directories, held: self.room.held() })
@@ -151,7 +151,7 @@ impl WarmRoom {
         Ok(())
     }
 
-    /// The exit code, or nothing at the deadline.
+    /// The exit code; `None` if the time ran out.
     fn wait(&mut self, deadline: Instant) -> Result<Option<i32>, SandboxError> {
         let mut answer = Vec::new();
         loop {
@@ -177,7 +177,7 @@ impl WarmRoom {
     }
 }
 
-/// Reads a stream to its end, keeping what is usually kept.
+/// Reads a stream to its end with the default limits.
 fn capture(reader: &mut io::PipeReader) -> Captured {
     Captured::read_from(reader, OutputLimits::default())
 }

@@ -1,9 +1,9 @@
-//! Reading a reward: a number from 0 to 1, or there is no reward. Nothing is guessed, converted or clamped.
+//! Parses a reward: a number from 0 to 1, or an error. Nothing is guessed, converted or clamped.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-/// A reward file holds one number.
+/// A reward file contains only one number.
 pub const REWARD_LIMIT: u64 = 4096;
 
 /// Why there is no reward.
@@ -21,7 +21,7 @@ pub enum RewardError {
     OutOfRange(String),
 }
 
-/// The reward in `reward.json`: an object with the key `reward`; other keys are the verifier's own.
+/// The reward in `reward.json`: an object with the key `reward`; the verifier may add other keys.
 pub fn from_json(bytes: &[u8]) -> Result<f64, RewardError> {
     let text = text(bytes)?;
     let RewardFile(reward) =
@@ -47,7 +47,7 @@ fn text(bytes: &[u8]) -> Result<&str, RewardError> {
 }
 
 fn in_range(reward: f64, text: &str) -> Result<f64, RewardError> {
-    // A negative zero would be printed as one.
+    // A negative zero would be printed with its sign.
     if (0.0..=1.0).contains(&reward) && !reward.is_sign_negative() {
         return Ok(reward);
     }
@@ -55,8 +55,8 @@ fn in_range(reward: f64, text: &str) -> Result<f64, RewardError> {
     Err(RewardError::OutOfRange(shown))
 }
 
-/// Exactly one key `reward`, and it is a number. This is not [`aec_base::json::Strict`]: whatever else a verifier writes
-/// is its own affair, doubled keys included.
+/// Exactly one key `reward`, whose value is a number. This is not [`aec_base::json::Strict`]: other keys are not
+/// checked, not even for duplicates.
 struct RewardFile(f64);
 
 impl<'de> Deserialize<'de> for RewardFile {

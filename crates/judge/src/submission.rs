@@ -1,4 +1,4 @@
-//! Freezing what an agent left: regular files only, bounded, hashed, kept by content.
+//! Freezes the files that an agent left: regular files only, bounded, hashed, stored by content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::settle::order::{Files, in_the_way};
 
-/// What a submission may be.
+/// The limits of a submission.
 #[derive(Clone, Copy, Debug)]
 pub struct SubmissionLimits {
-    /// Files, directories and anything else.
+    /// Most files, directories and other entries.
     pub entries: usize,
-    /// Directories inside directories.
+    /// Deepest nesting of directories.
     pub depth: usize,
     pub file_bytes: u64,
-    /// Bytes of all files.
+    /// Most bytes of all files together.
     pub total_bytes: u64,
 }
 
@@ -34,7 +34,7 @@ impl Default for SubmissionLimits {
 }
 
 impl SubmissionLimits {
-    /// Refuses files in memory that are more than a submission may be, as freezing a directory does.
+    /// Refuses files in memory that exceed the limits, as freezing a directory does.
     pub fn check(&self, files: &Files, outputs: &[String]) -> Result<(), FreezeError> {
         let too_large = |what: &str| Err(FreezeError::TooLarge(format!("{what} than allowed")));
         let above =
@@ -59,35 +59,30 @@ impl SubmissionLimits {
 pub struct SubmittedFile {
     /// Digest of its content.
     pub digest: Digest,
-    /// Its length.
     pub size: u64,
-    /// Whether it may be run.
     pub executable: bool,
 }
 
-/// What was not taken, and why.
+/// An entry that was refused, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// Path below the workspace.
     pub path: String,
-    /// The reason.
     pub reason: String,
 }
 
-/// What an agent left, frozen.
+/// The frozen files of an agent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Submission {
     /// Digest of the list of files: paths, contents and modes.
     pub digest: Digest,
     /// The files, by path below the workspace.
     pub files: BTreeMap<String, SubmittedFile>,
-    /// What was not taken.
     pub refused: Vec<Refused>,
     #[serde(skip)]
     store: ContentStore,
 }
 
-/// Why nothing could be frozen.
 #[derive(Debug, thiserror::Error)]
 pub enum FreezeError {
     #[error("the workspace is too large: {0}")]
@@ -97,8 +92,8 @@ pub enum FreezeError {
 }
 
 impl Submission {
-    /// Copies the files of a workspace into a store. `outputs` narrows what is taken; empty takes all. The
-    /// workspace must be frozen: nobody may change it meanwhile.
+    /// Copies the files of a workspace into a store. `outputs` selects files; if it is empty, all are copied. The
+    /// workspace must be frozen: no process may change it meanwhile.
     pub fn freeze(
         workspace: &Tree,
         outputs: &[String],
@@ -148,7 +143,7 @@ impl Submission {
                 Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
                     return Err(FreezeError::TooLarge(format!("{path}: {error}")));
                 }
-                // The agent closed it; who is not root cannot open it either.
+                // The agent removed the permissions; a user other than root cannot open it either.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     submission.refuse(path, "it cannot be read");
                 }
@@ -159,7 +154,7 @@ impl Submission {
         Ok(submission)
     }
 
-    /// A submission made of given contents, as `verify --submission` has it.
+    /// A submission made of given contents, for `verify --submission`.
     pub fn from_contents(
         contents: impl IntoIterator<Item = (String, Vec<u8>)>,
         store: &ContentStore,
@@ -181,7 +176,7 @@ impl Submission {
         self.store.read(file.digest, file.size).map(Some)
     }
 
-    /// Adds a file that the agent handed over otherwise, in place of whatever lies there or in its way.
+    /// Adds a file that the agent delivered another way, in place of whatever is at its path or in its way.
     pub(crate) fn put(&mut self, path: &str, bytes: &[u8]) -> io::Result<()> {
         let digest = self.store.put(bytes)?;
         let file = SubmittedFile { digest, size: bytes.len() as u64, executable: false };
@@ -192,20 +187,20 @@ impl Submission {
         Ok(())
     }
 
-    /// Takes away the file at `path`, because what should lie there cannot be read at `from`.
+    /// Removes the file at `path`, because the content meant for it could not be read at `from`.
     pub(crate) fn withhold(&mut self, path: &str, from: &str, reason: &str) {
         self.files.remove(path);
         self.refuse(from, reason);
         self.digest = self.compute_digest();
     }
 
-    /// Leaves out files that are not the agent's.
+    /// Removes files that are not the agent's.
     pub(crate) fn leave_out(&mut self, paths: &[&str]) {
         self.files.retain(|path, _| !paths.contains(&path.as_str()));
         self.digest = self.compute_digest();
     }
 
-    /// What is refused is told, but not without end: an agent chooses the names.
+    /// Records a refused entry. The list and the names are bounded, because the agent chooses them.
     fn refuse(&mut self, path: impl Into<String>, reason: &str) {
         const MOST: usize = 500;
         const LONGEST: usize = 300;
@@ -230,7 +225,7 @@ impl Submission {
     }
 }
 
-/// Whether a path is among the outputs of a task; all are when it names none.
+/// Whether a path is among the outputs of a task; all paths are if the task names none.
 pub fn is_output(path: &str, outputs: &[String]) -> bool {
     let below = |output: &str| {
         let output = output.strip_prefix("/workspace/").unwrap_or(output).trim_end_matches('/');
@@ -239,7 +234,7 @@ pub fn is_output(path: &str, outputs: &[String]) -> bool {
     outputs.is_empty() || outputs.iter().any(|output| below(output))
 }
 
-/// Copies one file into the store through its descriptor, so that what is hashed is what is kept.
+/// Copies one file into the store through one descriptor, so that the hashed bytes are the stored ones.
 fn keep(workspace: &Tree, path: &Path, limit: u64, store: &ContentStore) -> io::Result<SubmittedFile> {
     let file = workspace.open_file(path)?;
     let executable = file.metadata()?.permissions().mode() & 0o111 != 0;

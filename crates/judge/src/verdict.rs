@@ -1,4 +1,4 @@
-//! What the judge says of a submission.
+//! The judge's verdict on a submission.
 
 use std::time::Duration;
 
@@ -7,26 +7,25 @@ use aec_sandbox::{Held, Level};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of a trial. Only `Scored` has a reward.
+/// The outcome of a trial. Only `Scored` has a reward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The verifier ran and gave a reward.
     Scored,
-    /// What the agent left cannot be judged.
+    /// The agent's submission cannot be judged.
     AgentFault,
     /// This machine failed.
     InfraFault,
     /// The verifier failed.
     VerifierFault,
-    /// Somebody stopped it.
+    /// The user stopped it.
     Cancelled,
     /// It was not judged.
     Unverified,
 }
 
 impl Outcome {
-    /// Every outcome.
     pub const ALL: [Self; 6] = [
         Self::Scored,
         Self::AgentFault,
@@ -36,17 +35,17 @@ impl Outcome {
         Self::Unverified,
     ];
 
-    /// Whether the trial is done: its agent had its chance, and nothing but the agent decided how it ended.
+    /// Whether the trial is done: its agent had its chance, and only the agent determined how it ended.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Scored | Self::AgentFault | Self::Unverified)
     }
 
-    /// Whether the trial needs no other attempt unless somebody asks for one: all but what was cancelled.
+    /// Whether the trial needs no other attempt unless the user asks for one: all but cancelled ones.
     pub fn is_settled(self) -> bool {
         self != Self::Cancelled
     }
 
-    /// Whether a trial is part of a mean: it was scored, or its agent left nothing to score, which counts as 0.
+    /// Whether a trial counts in a mean: it was scored, or its agent left nothing to score, which counts as 0.
     pub fn is_counted(self) -> bool {
         matches!(self, Self::Scored | Self::AgentFault)
     }
@@ -70,48 +69,45 @@ impl Outcome {
 pub enum Judged {
     /// By the native twin of the standard verifier.
     Native,
-    /// By the task's own verifier in a clean room.
+    /// By the task's own verifier in a clean sandbox.
     Room,
-    /// By whoever ran the trial; not repeated here.
+    /// By the program that ran the trial; not repeated here.
     Elsewhere,
 }
 
-/// The kind of fault of whoever took more memory than a room has.
+/// The kind of fault of an agent or verifier that used more memory than its room has.
 pub const OUT_OF_MEMORY: &str = "out_of_memory";
 
 /// A verdict with its evidence.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// What became of it.
     pub outcome: Outcome,
-    /// The reward, from 0 to 1, when it was scored.
+    /// From 0 to 1, if it was scored.
     pub reward: Option<f64>,
-    /// Why there is none.
+    /// Why there is no reward.
     pub fault: Option<String>,
-    /// The kind of fault, where whatever keeps rooms told it apart.
+    /// The kind of fault, if the provider of rooms reports one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault_kind: Option<&'static str>,
-    /// Whether another attempt may go better, after a fault.
+    /// Whether another attempt may succeed after a fault.
     #[serde(skip)]
     pub may_pass: bool,
-    /// What the verifier says about the parts of the answer.
+    /// The verifier's remarks on the parts of the answer.
     pub details: Option<serde_json::Value>,
-    /// How the verdict was reached.
     pub judged: Judged,
     pub submission: Digest,
     /// Digest of the verifier's files.
     pub verifier: Digest,
-    /// How well the verifier was kept apart; absent when the native twin judged.
+    /// How strongly the verifier was isolated; absent if the native twin judged.
     pub level: Option<Level>,
-    /// Which limits held; absent when the native twin judged.
+    /// How limits were enforced; absent if the native twin judged.
     pub held: Option<Held>,
     /// Exit code of the verifier.
     pub exit_code: Option<i32>,
-    /// What the verifier printed, head and tail.
+    /// The verifier's standard output, head and tail.
     pub stdout: String,
-    /// What the verifier complained of, head and tail.
+    /// The verifier's standard error, head and tail.
     pub stderr: String,
-    /// How long it took.
     #[serde(serialize_with = "seconds")]
     pub duration: Duration,
 }

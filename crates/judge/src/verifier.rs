@@ -1,4 +1,4 @@
-//! The files of a task's verifier, read once, hashed, and put into a room as they were read.
+//! The files of a task's verifier, read once, hashed, and written into rooms unchanged.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +22,7 @@ pub struct VerifierFiles {
 }
 
 impl VerifierFiles {
-    /// Reads the verifier of a task. Golden answers are left out: a verifier has no use for them, and nothing that
+    /// Reads the verifier of a task. Golden answers are left out: a verifier does not need them, and no program that
     /// it runs should find them.
     pub fn read(task: &Path) -> io::Result<Self> {
         Self::from_tree(&Tree::open(&task.join("tests"))?)
@@ -47,7 +47,7 @@ impl VerifierFiles {
         Ok(Self::from_files(files))
     }
 
-    /// A verifier of given contents: by path, with whether the file may be run.
+    /// A verifier with given contents: by path, with whether the file is executable.
     pub fn from_files(files: BTreeMap<String, (Vec<u8>, bool)>) -> Self {
         let mut hasher = Hasher::default();
         for (path, (bytes, executable)) in &files {
@@ -58,22 +58,21 @@ impl VerifierFiles {
         Self { digest: hasher.finish(), files }
     }
 
-    /// What they take in memory.
+    /// Their size in memory.
     pub fn bytes(&self) -> usize {
         self.files.values().map(|(bytes, _)| bytes.len()).sum()
     }
 
-    /// Every file: path, content, whether it may be run.
+    /// Every file: path, content, whether it is executable.
     pub fn files(&self) -> impl Iterator<Item = (&str, &[u8], bool)> {
         self.files.iter().map(|(path, (bytes, executable))| (path.as_str(), bytes.as_slice(), *executable))
     }
 
-    /// The content of one file.
     pub fn get(&self, path: &str) -> Option<&[u8]> {
         self.files.get(path).map(|(bytes, _)| bytes.as_slice())
     }
 
-    /// The command that runs the verifier: `test.sh`, or `verify.py` where that is all there is.
+    /// The command that runs the verifier: `test.sh`, or else `verify.py`.
     pub fn entry(&self) -> Option<Vec<String>> {
         let command: &[&str] = if self.files.contains_key("test.sh") {
             &["bash", "/tests/test.sh"]
@@ -85,21 +84,21 @@ impl VerifierFiles {
         Some(command.iter().map(|word| (*word).to_owned()).collect())
     }
 
-    /// Whether this is the standard verifier, letter for letter, run the standard way.
+    /// Whether this is exactly the standard verifier, run the standard way.
     pub fn is_standard(&self) -> bool {
         self.get("verify.py") == Some(scorer::STANDARD_VERIFY_PY.as_bytes())
             && self.get("answers.json").is_some()
             && self.plain_python().is_some()
     }
 
-    /// Whether a verdict takes a room, where the native twin of the standard verifier may stand in for it. Without
-    /// anything to run there is a fault, and no room either.
+    /// Whether a verdict needs a room, if the native twin may replace the standard verifier. A verifier without an
+    /// entry point is a fault, which needs no room either.
     pub fn needs_room(&self) -> bool {
         self.entry().is_some() && !self.is_standard()
     }
 
-    /// Whether the verifier is nothing but `verify.py` run by Python, so that a waiting interpreter can run it; and
-    /// then, whether Python would look for modules beside the script.
+    /// Whether the verifier is only `verify.py` run by Python, so that a waiting interpreter can run it; and if so,
+    /// whether Python would look for modules beside the script.
     pub(crate) fn plain_python(&self) -> Option<PlainPython> {
         self.files.get("verify.py")?;
         let Some((script, _)) = self.files.get("test.sh") else {
@@ -108,7 +107,6 @@ impl VerifierFiles {
         plain_python(std::str::from_utf8(script).ok()?)
     }
 
-    /// Writes the files into a room's directory.
     pub fn write(&self, tests: &Tree) -> io::Result<()> {
         self.files
             .iter()
@@ -120,11 +118,11 @@ impl VerifierFiles {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlainPython {
     pub(crate) script_directory_first: bool,
-    /// Whether a shell waits for Python and turns a signal into a code.
+    /// Whether a shell waits for Python and turns a signal into an exit code.
     pub(crate) under_shell: bool,
 }
 
-/// Reads a `test.sh` that only runs `verify.py`. Anything that is not known to make no difference is not plain.
+/// Parses a `test.sh` that only runs `verify.py`. Anything that might make a difference is not plain.
 fn plain_python(script: &str) -> Option<PlainPython> {
     const PREPARATIONS: [&str; 5] =
         ["set -e", "set -eu", "set -euo pipefail", "mkdir -p /logs/verifier", "cd /tests"];

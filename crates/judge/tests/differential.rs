@@ -20,14 +20,14 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/verify.py").canonicalize().unwrap()
 }
 
-/// The interpreter itself: `python3` may be a shim that takes a hundred times as long to start.
+/// The interpreter itself, because `python3` may be a shim that takes a hundred times as long to start.
 fn interpreter() -> PathBuf {
     let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
     assert!(output.status.success(), "these tests need python3");
     PathBuf::from(String::from_utf8(output.stdout).unwrap().trim())
 }
 
-/// One Python process that scores what it is sent.
+/// A Python process that scores the frames it receives.
 struct Twin {
     process: Child,
     input: Option<BufWriter<ChildStdin>>,
@@ -56,7 +56,7 @@ impl Twin {
         String::from_utf8(text).unwrap()
     }
 
-    /// Sends all frames and returns the replies, and what `meanwhile` made of the time.
+    /// Sends all frames; returns the replies and the result of `meanwhile`, which runs at the same time.
     fn exchange<T>(&mut self, frames: &[(u8, &[u8])], meanwhile: impl FnOnce() -> T) -> (Vec<String>, T) {
         let input = self.input.as_mut().unwrap();
         let output = &mut self.output;
@@ -89,7 +89,7 @@ impl Drop for Twin {
     }
 }
 
-/// A disagreement, with what is needed to see it again.
+/// A disagreement, with everything needed to reproduce it.
 fn report(what: &str, answers: &str, bytes: &[u8], rust: &str, python: &str) -> String {
     format!(
         "{what}\n--- answers\n{answers}\n--- submission\n{}\n--- as bytes\n{:?}\n--- rust\n{rust}\n--- python\n{python}",
@@ -98,7 +98,7 @@ fn report(what: &str, answers: &str, bytes: &[u8], rust: &str, python: &str) -> 
     )
 }
 
-/// Drops pieces of a submission as long as the twins still disagree.
+/// Drops parts of a submission while the twins still disagree.
 fn minimal(twin: &mut Twin, answers: &str, bytes: &[u8]) -> Vec<u8> {
     let parsed = Answers::parse(answers.as_bytes()).unwrap();
     let mut bytes = bytes.to_vec();
@@ -155,7 +155,7 @@ fn native(cases: &[Case]) -> Vec<Score> {
     scores
 }
 
-/// What must hold whatever the twins agree on.
+/// Checks properties that must hold even if the twins agree.
 fn check(answers: &generate::Answers, submission: &generate::Submission, result: &Score) {
     assert!((0.0..=1.0).contains(&result.reward));
     for (field, known) in result.fields.iter().zip(&submission.known) {
@@ -276,7 +276,7 @@ fn the_twins_refuse_the_same_answers_files() {
     for (text, python) in texts.iter().zip(replies) {
         let rust = Answers::parse(text).map_or_else(|error| error.to_string(), |_| String::new());
         assert_eq!(rust, python, "{}", String::from_utf8_lossy(text));
-        // The message without the place and the name in it.
+        // The message without position and names.
         let kind = rust.split(": ").nth(1).unwrap_or("accepted").split('`').step_by(2).collect::<String>();
         let kind = kind.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
         *kinds.entry(kind).or_default() += 1;
@@ -404,7 +404,7 @@ fn the_twins_know_the_same_prefixes() {
     let mut count = 0;
     for name in names('+') {
         for (prefix, factor) in prefixes {
-            // `V.A` is a name but no atom, and `kt` a name of its own.
+            // `V.A` is a name but not an atom, and `kt` is a separate name.
             if name.contains('.') || names('.').contains(&format!("{prefix}{name}").as_str()) {
                 continue;
             }

@@ -1,5 +1,5 @@
-//! No room at all: commands run on the host, as the same user, seeing everything. Only for machines that are
-//! themselves disposable, and only when the user asks for it by name, or for a process that is inside a room already.
+//! No isolation: commands run on the host, as the same user, and see everything. Only for disposable machines if the
+//! user asks for it by name, or for a process that is already inside a room.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -13,34 +13,34 @@ use crate::room::{ExecResult, ExecSpec, Sandbox, SandboxError, Stopper, Stream};
 use crate::spec::{Held, Level, RoomSpec};
 use crate::tree::Tree;
 
-/// Where commands find the workspace in every other room.
+/// The workspace of all other kinds of room.
 const WORKSPACE: &str = "/workspace";
-/// A directory for logs, used where there is one.
+/// A directory for logs, if the room asks for it.
 const LOGS: &str = "/logs";
 
-/// A sandbox that is none.
+/// A sandbox without isolation.
 #[derive(Debug)]
 pub struct BareRoom {
     places: Vec<(String, Tree)>,
     commands: HostCommands,
-    /// What was made on the host for it, if anything was.
+    /// The directories made on the host for this room, if any.
     _made: Option<MadePlaces>,
 }
 
-/// Tasks name their places absolutely, so `/workspace` and the like are links to a temporary directory, for one room at
-/// a time.
+/// Tasks use absolute paths, so `/workspace` and the like are links to a temporary directory, for one room at a time.
 #[derive(Debug)]
 struct MadePlaces {
     links: Vec<PathBuf>,
     directory: tempfile::TempDir,
-    /// Held as long as the places are ours.
+    /// Held while the directories are ours.
     _lock: File,
 }
 
 impl BareRoom {
-    /// Makes the places of a room on the host itself.
+    /// Makes the directories of a room on the host itself.
     pub fn open(spec: &RoomSpec) -> Result<Self, SandboxError> {
-        // Another user's file could not be opened; their places would be in the way anyhow.
+        // One lock file per user: another user's file could not be opened, and their directories would be in the way
+        // anyway.
         let user = rustix::process::geteuid().as_raw();
         let lock = File::create(std::env::temp_dir().join(format!("aec-bench-no-sandbox-{user}.lock")))?;
         lock.lock()?;
@@ -54,7 +54,7 @@ impl BareRoom {
     }
 
     /// Takes this machine as the room and a directory as its workspace. From now on commands of the same user cannot
-    /// read this process's memory and environment, which hold its keys; root can.
+    /// read the memory and environment of this process, which hold its keys; root can.
     pub fn here(workspace: &Path) -> Result<Self, SandboxError> {
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
             .map_err(std::io::Error::from)?;
@@ -71,7 +71,7 @@ impl MadePlaces {
         let behind = self.directory.path().join(self.links.len().to_string());
         fs_err::create_dir(&behind)?;
         let link = PathBuf::from(place);
-        // A link that points nowhere was left by a run that was killed.
+        // A killed run leaves links without a target.
         if link.is_symlink() && !link.exists() {
             fs_err::remove_file(&link)?;
         }
@@ -113,7 +113,7 @@ impl Sandbox for BareRoom {
         self.places.iter().find(|(known, _)| known == place).map(|(_, tree)| tree)
     }
 
-    /// Nothing can be made read-only for a process that may do whatever this one may.
+    /// Does nothing: commands have the same rights as this process, so nothing can be made read-only for them.
     fn seal(&mut self) -> Result<(), SandboxError> {
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Sandbox for BareRoom {
         false
     }
 
-    /// The host's loopback is all that commands have.
+    /// Commands share the host's loopback.
     fn listen(&mut self) -> Result<TcpListener, SandboxError> {
         Ok(TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?)
     }

@@ -1,11 +1,11 @@
-//! Control groups: limits for a whole tree of processes, where this process may set them.
+//! Control groups: limits for a whole tree of processes, if this process may set them.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::spec::Limits;
 
-/// The directories that hold one room's processes, removed when dropped.
+/// The control groups of one room, removed when dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Cgroup {
     directories: Vec<PathBuf>,
@@ -15,10 +15,10 @@ pub(crate) struct Cgroup {
     oom_file: Option<PathBuf>,
 }
 
-/// Where control groups can be made, found once.
+/// Directories in which this process can make control groups.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hierarchies {
-    /// Version 2, if its controllers can be used.
+    /// Version 2, if its controllers are usable.
     unified: Option<PathBuf>,
     /// Version 1, by controller.
     memory: Option<PathBuf>,
@@ -27,7 +27,7 @@ pub(crate) struct Hierarchies {
 }
 
 impl Hierarchies {
-    /// Looks at the mounts and keeps what this process may write to.
+    /// Reads the mounts and keeps those that this process may write to.
     pub(crate) fn find() -> Self {
         let mounts = fs_err::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mut found = Self::default();
@@ -59,7 +59,7 @@ impl Hierarchies {
         found
     }
 
-    /// A new group with these limits; whatever could not be set is left out.
+    /// Makes a group with these limits; limits that cannot be set are left out.
     pub(crate) fn create(&self, name: &str, limits: &Limits) -> Cgroup {
         let mut group = Cgroup::default();
         let memory = u64::from(limits.memory_mb) * 1024 * 1024;
@@ -69,7 +69,7 @@ impl Hierarchies {
             if fs_err::create_dir(&directory).is_ok() {
                 group.memory = write(&directory, "memory.max", memory).is_ok();
                 if group.memory {
-                    // Without swap, or the limit would only be the beginning of it.
+                    // Without this, processes would go on in swap after they reach the limit.
                     write(&directory, "memory.swap.max", 0).ok();
                     group.oom_file = Some(directory.join("memory.events"));
                 }
@@ -101,17 +101,17 @@ impl Hierarchies {
 }
 
 impl Cgroup {
-    /// Moves a process in; what it starts from then on is in too.
+    /// Moves a process into the group; its later children are in the group too.
     pub(crate) fn add(&mut self, pid: u32) {
         for directory in &self.directories {
             if write(directory, "cgroup.procs", u64::from(pid)).is_err() {
-                // A group without the process limits nothing.
+                // A group that does not contain the process limits nothing.
                 (self.memory, self.pids, self.cpus) = (false, false, false);
             }
         }
     }
 
-    /// Whether the kernel killed a process of this group for its memory.
+    /// Whether the kernel killed a process of this group because its memory ran out.
     pub(crate) fn out_of_memory(&self) -> bool {
         let text =
             self.oom_file.as_ref().and_then(|file| fs_err::read_to_string(file).ok()).unwrap_or_default();
@@ -124,7 +124,7 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         for directory in &self.directories {
-            // The kernel may still be counting out the last process.
+            // The kernel may not have removed the last process from the group yet.
             for _ in 0..50 {
                 match std::fs::remove_dir(directory) {
                     Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::yield_now(),
@@ -154,7 +154,7 @@ fn own_directory(point: &Path) -> Option<PathBuf> {
     if !own.is_dir() {
         fs_err::create_dir(&own).ok()?;
     }
-    // Being allowed to look is not being allowed to make.
+    // A process that may read a directory may still be unable to make groups in it.
     let probe = own.join(format!("probe-{}", std::process::id()));
     fs_err::create_dir(&probe).ok()?;
     fs_err::remove_dir(&probe).ok()?;

@@ -1,4 +1,4 @@
-//! Messages with descriptors over a stream socket: a length, then JSON; descriptors ride with the length.
+//! Messages over a stream socket: a length, then JSON. Descriptors are sent together with the length.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,12 +11,11 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Nothing that is said here is longer.
+/// Longest message.
 const MAX_MESSAGE: usize = 16 * 1024 * 1024;
-/// Most descriptors in one message.
 const MAX_DESCRIPTORS: usize = 16;
 
-/// One end of the line between opener and room.
+/// One end of the connection between the opener and the room.
 #[derive(Debug)]
 pub(crate) struct Channel(OwnedFd);
 
@@ -38,7 +37,7 @@ impl Channel {
             return Err(io::Error::other("too many descriptors"));
         }
         let header = length.to_le_bytes();
-        // Four bytes are never split on a stream socket.
+        // A stream socket never splits four bytes.
         sendmsg(&self.0, &[IoSlice::new(&header)], &mut ancillary, SendFlags::NOSIGNAL)?;
         let mut rest = body.as_slice();
         while !rest.is_empty() {
@@ -48,7 +47,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message; an end of the stream is an error of the kind `UnexpectedEof`.
+    /// Receives the next message; the end of the stream is an error of kind `UnexpectedEof`.
     pub(crate) fn receive<T: DeserializeOwned>(&self) -> io::Result<(T, Vec<OwnedFd>)> {
         let mut header = [0_u8; 4];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];

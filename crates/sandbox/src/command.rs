@@ -1,4 +1,4 @@
-//! Starting a command inside a room: a session of its own, its streams, its limits, no privileges, the filter.
+//! Starts a command inside a room: with its own session, streams and limits, without privileges, under the filter.
 
 use std::ffi::CString;
 use std::io;
@@ -13,11 +13,11 @@ use crate::mounts::StepError;
 use crate::spec::{Enforce, ROOM_UID};
 use crate::sys::{self, Forked};
 
-/// What a command ends with that could not even be started: the agent's own processes have taken all places or all memory
-/// of the room.
+/// Exit code of a command that could not be started because the agent's processes have used up the room's processes
+/// or memory.
 pub(crate) const NO_PLACE: i32 = 254;
 
-/// Whether a process could not be started because there are too many, which is nobody's fault but the room's commands'.
+/// Whether a process could not be started because the room's commands have used up its processes or memory.
 pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM))
 }
@@ -26,11 +26,11 @@ pub(crate) fn fail(step: &str) -> impl FnOnce(io::Error) -> StepError + '_ {
     move |error| StepError { step: step.to_owned(), error }
 }
 
-/// Starts commands. The process that has it must have one thread only.
+/// Starts commands. The calling process must have only one thread.
 pub(crate) struct Starter {
-    /// What commands may not; absent where they are as free as this process is.
+    /// The restrictions of commands; absent if commands may do whatever this process may.
     confinement: Option<Confinement>,
-    /// Whether the kernel should take commands before this process when memory runs out.
+    /// Whether the kernel should kill commands before this process when memory runs out.
     pub(crate) expendable: bool,
 }
 
@@ -41,13 +41,13 @@ struct Confinement {
 }
 
 impl Starter {
-    /// Makes everything ready. `privileged` says that this process is root and commands are not to be.
+    /// `privileged`: this process is root, and commands must not be.
     pub(crate) fn new(enforce: Enforce, privileged: bool) -> Result<Self, StepError> {
         let filters = filter::programs().map_err(fail("prepare the filter of system calls"))?;
         Ok(Self { confinement: Some(Confinement { enforce, privileged, filters }), expendable: false })
     }
 
-    /// Commands are as free as this process is.
+    /// Commands may do whatever this process may.
     pub(crate) fn unconfined() -> Self {
         Self { confinement: None, expendable: false }
     }
@@ -76,13 +76,13 @@ impl Starter {
                 if let Some(stderr) = descriptors.get(2) {
                     rustix::io::write(stderr, error.as_bytes()).ok();
                 }
-                // What shells say of a command that cannot be run.
+                // The exit code of shells for a command that cannot be run.
                 sys::exit_now(127)
             }
         }
     }
 
-    /// Gives up every privilege and becomes the command.
+    /// Drops all privileges and executes the command.
     fn become_command(
         &self,
         argv: &[CString],
@@ -97,7 +97,7 @@ impl Starter {
             sys::duplicate_onto(descriptor.as_fd(), number).map_err(fail("connect its streams"))?;
         }
         if self.expendable {
-            // Without it the choice is the kernel's, which is rarely wrong.
+            // If this fails, the kernel chooses the process to kill, and usually chooses well.
             std::fs::write("/proc/self/oom_score_adj", "1000").ok();
         }
         std::env::set_current_dir(cwd).map_err(fail("enter the working directory"))?;
@@ -129,7 +129,7 @@ fn set_limits(enforce: &Enforce) -> io::Result<()> {
     const MEBIBYTE: u64 = 1024 * 1024;
     let set = |resource, value: u64| {
         let current = rustix::process::getrlimit(resource);
-        // Only root could raise a limit again.
+        // Only root could raise a hard limit.
         let value = current.maximum.map_or(value, |maximum| maximum.min(value));
         rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
     };
@@ -152,10 +152,10 @@ fn set_limits(enforce: &Enforce) -> io::Result<()> {
     Ok(())
 }
 
-/// No capability now or later, no other user, no way to get either back.
+/// Drops all capabilities and switches to the user of rooms, irrevocably.
 fn drop_privileges(privileged: bool) -> io::Result<()> {
     for capability in CapabilitySet::all().iter() {
-        // A capability that this kernel does not know cannot be held either.
+        // A capability that this kernel does not know cannot be held.
         rustix::thread::remove_capability_from_bounding_set(capability).ok();
     }
     if privileged {

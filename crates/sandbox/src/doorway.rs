@@ -1,11 +1,11 @@
-//! The one way out of a room without a network: a listening socket on its own loopback, handed to the opener.
+//! The only way out of a room without a network: a listening socket on the room's loopback, handed to the opener.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// Listens on a free port of loopback. In a network of its own the interface is down until somebody raises it.
+/// Listens on a free port of loopback. In a new network namespace the interface is down and must be set up first.
 pub(crate) fn open(own_network: bool) -> io::Result<TcpListener> {
     if own_network {
         raise_loopback()?;
@@ -13,7 +13,7 @@ pub(crate) fn open(own_network: bool) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
 }
 
-/// Asks the kernel over netlink to set the interface up; it is number 1 in every network.
+/// Asks the kernel over netlink to set the interface up; it has index 1 in every network namespace.
 fn raise_loopback() -> io::Result<()> {
     const NEW_LINK: u16 = 16;
     const REQUEST_AND_ACKNOWLEDGE: u16 = 1 | 4;
@@ -23,15 +23,15 @@ fn raise_loopback() -> io::Result<()> {
     message.extend_from_slice(&32_u32.to_ne_bytes());
     message.extend_from_slice(&NEW_LINK.to_ne_bytes());
     message.extend_from_slice(&REQUEST_AND_ACKNOWLEDGE.to_ne_bytes());
-    // Sequence number and sender, which the kernel fills in.
+    // The sequence number, and the sender, which the kernel fills in.
     message.extend_from_slice(&1_u32.to_ne_bytes());
     message.extend_from_slice(&0_u32.to_ne_bytes());
-    // Any family and type, interface 1, the flag to set and the mask of what changes.
+    // Any family and type, interface 1, the flag to set, and the mask of changed flags.
     message.extend_from_slice(&[0; 4]);
     message.extend_from_slice(&1_i32.to_ne_bytes());
     message.extend_from_slice(&UP.to_ne_bytes());
     message.extend_from_slice(&UP.to_ne_bytes());
-    // No protocol is number 0: routes and interfaces.
+    // Protocol 0 is routing (NETLINK_ROUTE): routes and interfaces.
     let socket =
         rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
     rustix::net::send(&socket, &message, SendFlags::empty())?;

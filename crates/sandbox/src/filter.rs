@@ -1,8 +1,8 @@
-//! The system calls that no command in a room has business making.
+//! The system calls that no command in a room needs.
 //!
-//! Namespaces and missing privileges already stop most of them; the filter keeps the kernel's less trodden paths
-//! out of reach, stops new namespaces (which would give privileges back), and closes the few holes that
-//! namespaces leave: other address families, other people's memory, shared System V objects.
+//! Namespaces and missing privileges already stop most of them. The filter also blocks rarely used parts of the
+//! kernel and new namespaces (which would give privileges back), and closes the gaps that namespaces leave: other
+//! address families, the memory of other processes, shared System V objects.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -59,12 +59,12 @@ const DENIED: &[libc::c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_adjtimex,
     libc::SYS_clock_adjtime,
-    // Objects that outlive the processes that made them.
+    // These objects outlive the processes that made them.
     libc::SYS_shmget,
     libc::SYS_semget,
     libc::SYS_msgget,
     libc::SYS_mq_open,
-    // A room that is held to some cores must not choose others.
+    // A command must not leave the cores that its room is bound to.
     libc::SYS_sched_setaffinity,
 ];
 
@@ -85,7 +85,7 @@ const NAMESPACE_FLAGS: u64 = (libc::CLONE_NEWNS
 /// Address families that programs use; all others, such as netlink and vsock, are refused.
 const FAMILIES: &[i32] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
 
-/// The filters, to be installed one after the other.
+/// The filters, in the order in which they must be installed.
 pub(crate) fn programs() -> io::Result<Vec<BpfProgram>> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     for call in DENIED.iter().chain(DENIED_HERE) {
@@ -103,12 +103,13 @@ pub(crate) fn programs() -> io::Result<Vec<BpfProgram>> {
         .collect();
     rules.insert(libc::SYS_socket, vec![rule(other_family)?]);
     let denied = compile(rules, libc::EPERM)?;
-    // Its flags lie in memory, out of the filter's sight. Without it the C library falls back to `clone`.
+    // The flags of `clone3` are in memory, which a filter cannot read. Without it the C library falls back to
+    // `clone`.
     let hidden = compile(BTreeMap::from([(libc::SYS_clone3, Vec::new())]), libc::ENOSYS)?;
     Ok(vec![denied, hidden])
 }
 
-/// Installs the filters in this process and everything it will start.
+/// Installs the filters for this process and all its future children.
 pub(crate) fn install(programs: &[BpfProgram]) -> io::Result<()> {
     for program in programs {
         seccompiler::apply_filter(program).map_err(io::Error::other)?;

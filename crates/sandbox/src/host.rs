@@ -1,11 +1,10 @@
-//! What this host can isolate: a room is opened for real, the rest is read from the kernel.
+//! What this host can isolate: opens a real room, and reads the rest from the kernel.
 
 use serde::Serialize;
 
 use crate::room::{ExecSpec, Exit, Room, Sandbox as _};
 use crate::spec::{Held, Limits, RoomSpec};
 
-/// The means of isolation that were found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Isolation {
     /// Whether this process is root.
@@ -14,7 +13,7 @@ pub struct Isolation {
     pub room: Trial,
     /// Which limits hold in it.
     pub held: Option<Held>,
-    /// Whether the kernel has Landlock switched on; absent when it does not say.
+    /// Whether Landlock is enabled; absent if the kernel does not tell.
     pub landlock: Option<bool>,
     /// Whether the kernel filters system calls.
     pub seccomp: bool,
@@ -22,16 +21,16 @@ pub struct Isolation {
     pub cgroups: &'static str,
 }
 
-/// What happened when something was tried.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "result", content = "reason")]
 pub enum Trial {
     Works,
-    /// It did not, for this reason.
+    /// It failed, for this reason.
     Fails(String),
 }
 
-/// Looks at the host.
+/// Examines the host.
 pub fn isolation() -> Isolation {
     let read = |path: &str| fs_err::read_to_string(path).unwrap_or_default();
     let (room, held) = try_room();

@@ -1,4 +1,4 @@
-//! Commands that run on the machine itself, as the same user: what is left when there is no room.
+//! Commands that run on the machine itself, as the same user, for sandboxes without isolation.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::room::{ExecResult, ExecSpec, Exit, Pumped, SandboxError, Stopper, Str
 /// Commands of one sandbox.
 #[derive(Debug, Default)]
 pub(crate) struct HostCommands {
-    /// Process groups of commands, which are all that can be ended.
+    /// Process groups of commands; processes that left their group cannot be ended.
     groups: Vec<Pid>,
     resident: Option<Child>,
     /// Set from another thread.
@@ -37,7 +37,7 @@ impl HostCommands {
             Ok(child) => self.follow(child, &mut streams, started + command.deadline, watch)?,
             Err(error) => {
                 streams[1].say(&format!("cannot run the command: {error}\n"));
-                // What shells say of a command that cannot be run.
+                // The exit code of shells for a command that cannot be run.
                 Exit::Code(127)
             }
         };
@@ -48,7 +48,7 @@ impl HostCommands {
         Ok(ExecResult { exit, stdout, stderr, duration: started.elapsed() })
     }
 
-    /// Starts a command that goes on beside others.
+    /// Starts a command that keeps running beside others.
     pub(crate) fn settle(
         &mut self,
         command: &ExecSpec,
@@ -65,11 +65,11 @@ impl HostCommands {
         Ok(())
     }
 
-    /// Ends every command, with what it left running in its group.
+    /// Ends every command and whatever it left running in its process group.
     pub(crate) fn end(&mut self) {
         if let Some(mut resident) = self.resident.take() {
             group_of(&resident).map(|group| rustix::process::kill_process_group(group, Signal::KILL).ok());
-            // Its end is certain; without waiting for it, it would stay in the table of processes.
+            // It was killed; without this wait it would stay as a zombie.
             resident.wait().ok();
         }
         for group in self.groups.drain(..) {
@@ -77,7 +77,7 @@ impl HostCommands {
         }
     }
 
-    /// Ends the command that runs, from another thread.
+    /// Lets another thread end the running command.
     pub(crate) fn stopper(&self) -> Stopper {
         let stopped = Arc::clone(&self.stopped);
         Stopper::new(move || stopped.store(true, Ordering::Relaxed))
@@ -91,7 +91,7 @@ impl HostCommands {
         deadline: Instant,
         watch: &mut dyn FnMut(Stream, &[u8]),
     ) -> io::Result<Exit> {
-        // A child is not a descriptor to wait on together with its output, so it is asked from time to time.
+        // Without a descriptor of the child to poll together with its output, its end is checked from time to time.
         const PAUSE: Duration = Duration::from_millis(2);
         let group = group_of(&child);
         self.groups.extend(group);
@@ -117,7 +117,7 @@ impl HostCommands {
     }
 }
 
-/// A command with this process's search path and nothing else of its environment, in a group of its own.
+/// A command in a new process group, whose environment has only the search path of this process.
 fn host_command(command: &ExecSpec) -> io::Result<Command> {
     let (program, arguments) = command.argv.split_first().ok_or_else(|| io::Error::other("no command"))?;
     let mut host = Command::new(program);
@@ -130,7 +130,7 @@ fn host_command(command: &ExecSpec) -> io::Result<Command> {
     Ok(host)
 }
 
-/// The process group of a command, which it leads.
+/// The process group that a command leads.
 fn group_of(child: &Child) -> Option<Pid> {
     i32::try_from(child.id()).ok().and_then(Pid::from_raw)
 }

@@ -1,9 +1,9 @@
-//! Where commands run without doing harm.
+//! Sandboxes in which commands cannot do harm.
 //!
 //! A [`Room`] is a set of Linux namespaces with the host's programs read-only, its own `/proc`, `/tmp` and writable
-//! directories of bounded size, no network unless asked for, no privileges, a filter on system calls and limits on
-//! cores, memory, disk and processes. Dropping it ends every process inside. The same interface, [`Sandbox`],
-//! stands for running on the host itself when somebody insists.
+//! directories of bounded size, no network unless the caller asks for it, no privileges, a filter on system calls and
+//! limits on cores, memory, disk and processes. Dropping it ends every process inside. The same interface,
+//! [`Sandbox`], also covers commands on the host itself, if the user explicitly asks for that.
 
 mod bare;
 mod cgroup;

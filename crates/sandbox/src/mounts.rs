@@ -14,32 +14,32 @@ use rustix::mount::{
 
 use crate::spec::{ROOM_UID, RoomSpec};
 
-/// The directory on which the new root is built: one that every host has and that no room is shown.
+/// The mount point of the new root: a directory that every host has and no room shows.
 const NEW_ROOT: &str = "/sys";
-/// Where the old root hangs until it is let go.
+/// The old root, until it is unmounted.
 const OLD_ROOT: &str = ".old";
-/// The one file system behind all writable directories, so that they share one limit.
+/// The file system of all writable directories, so that they share one limit.
 const WRITABLE: &str = "/.writable";
-/// Programs given by name.
+/// Directory for programs that are offered by name.
 pub const PROGRAMS: &str = "/run/aec-bench/bin";
-/// Directories that every room has besides those it was asked for.
+/// Writable directories that every room has besides the requested ones.
 const ALWAYS_WRITABLE: [&str; 3] = ["/tmp", "/home/agent", "/dev/shm"];
-/// System directories of the host, shown if they are there. On a merged system most are links into `/usr`.
+/// System directories of the host, shown if they exist. On a merged system most are links into `/usr`.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// What programs need of the host's configuration.
+/// Files of the host's configuration that programs need.
 const CONFIGURATION: [&str; 4] = ["/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/mime.types"];
-/// Needed only to reach other machines.
+/// Files needed only to reach other machines.
 const NETWORK_CONFIGURATION: [&str; 3] = ["/etc/resolv.conf", "/etc/hosts", "/etc/ca-certificates"];
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
-/// Files, directories and links that fit into a room, however small they are.
+/// Most files, directories and links in a room, however small they are.
 const MAX_INODES: u32 = 200_000;
-/// Verifier files, which the opener has already bounded.
+/// Size limit of verifier files in MiB; the opener has already bounded them.
 const SEALED_MB: u32 = 2048;
-/// How long a directory that is to be read-only may be busy.
+/// How long sealing waits for a busy directory.
 const LONGEST_BUSY: Duration = Duration::from_secs(10);
 const BUSY_WAIT: Duration = Duration::from_millis(2);
 
-/// A step that failed, for the report.
+/// A step that failed.
 pub(crate) struct StepError {
     pub(crate) step: String,
     pub(crate) error: io::Error,
@@ -70,17 +70,17 @@ pub(crate) fn build(spec: &RoomSpec, privileged: bool) -> Result<(), StepError> 
         step(format!("make {directory}"), fs_err::create_dir_all(inside(root, directory)))?;
     }
     step("mount /proc", mount("proc", inside(root, "/proc"), "proc", plain | MountFlags::NOEXEC, None))?;
-    step("make room for the old root", fs_err::create_dir(root.join(OLD_ROOT)))?;
+    step("make a directory for the old root", fs_err::create_dir(root.join(OLD_ROOT)))?;
     step("enter the new root", std::env::set_current_dir(root))?;
     step("change the root", rustix::process::pivot_root(".", OLD_ROOT))?;
     step("go to the new root", std::env::set_current_dir("/"))?;
-    step("let the old root go", unmount(format!("/{OLD_ROOT}"), UnmountFlags::DETACH))?;
+    step("unmount the old root", unmount(format!("/{OLD_ROOT}"), UnmountFlags::DETACH))?;
     step("remove its place", fs_err::remove_dir(format!("/{OLD_ROOT}")))?;
     mount_writable(spec, privileged)?;
     step("make the root read-only", mount_remount("/", plain | MountFlags::BIND | MountFlags::RDONLY, c""))
 }
 
-/// Mounts new, empty directories where the room was asked to have them.
+/// Mounts new, empty writable directories.
 pub(crate) fn mount_writable(spec: &RoomSpec, privileged: bool) -> Result<(), StepError> {
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
     let options = |megabytes: u32| format!("size={megabytes}m,nr_inodes={MAX_INODES},mode=755\0");
@@ -102,11 +102,11 @@ pub(crate) fn mount_writable(spec: &RoomSpec, privileged: bool) -> Result<(), St
     for place in &spec.sealed {
         mount_tmpfs(place, SEALED_MB)?;
     }
-    // From here on the room sees the directories only in their places, and only their own limits.
-    step("hide what is behind", unmount(WRITABLE, UnmountFlags::DETACH))
+    // From here on the room sees the directories only at their mount points, with only their own limits.
+    step("hide the shared file system", unmount(WRITABLE, UnmountFlags::DETACH))
 }
 
-/// Takes the directories away again, with everything in them.
+/// Unmounts the writable directories with everything in them.
 pub(crate) fn unmount_writable(spec: &RoomSpec) -> Result<(), StepError> {
     for place in writable(spec).chain(spec.sealed.iter().map(String::as_str)) {
         step(format!("unmount {place}"), unmount(place, UnmountFlags::DETACH))?;
@@ -118,8 +118,8 @@ pub(crate) fn unmount_writable(spec: &RoomSpec) -> Result<(), StepError> {
 pub(crate) fn seal(spec: &RoomSpec) -> Result<(), StepError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY | MountFlags::BIND;
     let remount = |place: &String| {
-        // Whoever filled the directory may just be starting another program: until that has replaced its memory, it has
-        // the descriptors through which files were written, and the directory counts as written to.
+        // The process that filled the directory may just have forked: until the child executes its program, it holds
+        // the descriptors through which files were written, and the directory is busy.
         let until = Instant::now() + LONGEST_BUSY;
         loop {
             match mount_remount(place.as_str(), flags, c"") {
@@ -131,7 +131,7 @@ pub(crate) fn seal(spec: &RoomSpec) -> Result<(), StepError> {
     spec.sealed.iter().try_for_each(remount)
 }
 
-/// Descriptors of the directories that the room was asked for: the writable ones, then the sealed ones.
+/// Descriptors of the requested directories: first the writable ones, then the sealed ones.
 pub(crate) fn open_directories(spec: &RoomSpec) -> Result<Vec<OwnedFd>, StepError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     spec.writable
@@ -166,12 +166,12 @@ fn show_system(root: &Path) -> Result<(), StepError> {
     Ok(())
 }
 
-/// Shows a file or directory of the host, read-only, at its own place. What is not there is left out.
+/// Shows a file or directory of the host, read-only, at the same path. Missing ones are left out.
 fn show(root: &Path, path: &Path) -> Result<(), StepError> {
     show_at(path, inside(root, path))
 }
 
-/// The same at another place.
+/// Like [`show`], at another path.
 fn show_at(path: &Path, target: PathBuf) -> Result<(), StepError> {
     let Ok(metadata) = path.metadata() else { return Ok(()) };
     let shown = path.display();
@@ -187,7 +187,7 @@ fn show_at(path: &Path, target: PathBuf) -> Result<(), StepError> {
     // Only a directory can have other mounts inside.
     let places = if metadata.is_dir() { mounts_at(&target) } else { vec![target] };
     for place in places {
-        // Flags that the host's mount has may not be taken away from it.
+        // The kernel does not allow removing flags that the host's mount has.
         let flags = MountFlags::BIND
             | MountFlags::RDONLY
             | MountFlags::NOSUID
@@ -198,13 +198,13 @@ fn show_at(path: &Path, target: PathBuf) -> Result<(), StepError> {
     Ok(())
 }
 
-/// A mount and those that came with it inside.
+/// A mount point and all mount points below it.
 fn mounts_at(target: &Path) -> Vec<PathBuf> {
     let table = fs_err::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let inside = table
         .lines()
         .filter_map(|line| line.split(' ').nth(4))
-        // Blanks in names are written as escapes; such a mount keeps the host's own protection.
+        // Blanks in names are escaped here; such a mount just keeps the host's flags.
         .map(PathBuf::from)
         .filter(|place| place.starts_with(target) && place != target);
     std::iter::once(target.to_path_buf()).chain(inside).collect()
@@ -224,7 +224,7 @@ fn kept_flags(path: &Path) -> MountFlags {
     .fold(MountFlags::empty(), |flags, (_, keep)| flags | keep)
 }
 
-/// Files without which the C library and Python look for a network or give up.
+/// Writes files without which the C library and Python look for a network or fail.
 fn write_configuration(root: &Path) -> Result<(), StepError> {
     let user = format!("agent:x:{ROOM_UID}:{ROOM_UID}:agent:/home/agent:/bin/sh\n");
     for (path, text) in [
@@ -247,7 +247,7 @@ fn link_programs(root: &Path, spec: &RoomSpec) -> Result<(), StepError> {
     step("make a place for programs", fs_err::create_dir_all(&directory))?;
     for (name, target) in &spec.programs {
         if mount_points(spec).any(|place| target.starts_with(place)) {
-            // Its own place is one that is new in the room, and empty.
+            // An empty directory of the room hides the program's own path.
             show_at(target, directory.join(name))?;
         } else {
             step(format!("link {name}"), std::os::unix::fs::symlink(target, directory.join(name)))?;

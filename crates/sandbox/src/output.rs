@@ -1,27 +1,25 @@
-//! What a command prints, bounded: the head and the tail in memory, all of it in a file if asked.
+//! The bounded output of a command: head and tail in memory, and optionally everything in a file.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
 
-/// How much of a stream is kept.
 #[derive(Clone, Debug)]
 pub struct OutputLimits {
     /// Bytes kept from the beginning.
     pub head: usize,
     /// Bytes kept from the end.
     pub tail: usize,
-    /// File for everything, with its own bound.
+    /// A file for the whole stream, with its own limit.
     pub spill: Option<Spill>,
 }
 
-/// A file that takes a whole stream.
 #[derive(Clone, Debug)]
 pub struct Spill {
-    /// The file; created, replaced if it exists.
+    /// Created, or replaced if it exists.
     pub file: PathBuf,
-    /// Bytes after which the rest is only counted.
+    /// Bytes beyond this are only counted.
     pub limit: u64,
 }
 
@@ -31,19 +29,18 @@ impl Default for OutputLimits {
     }
 }
 
-/// A stream as it was kept.
+/// The kept parts of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// Its beginning.
     pub head: Vec<u8>,
-    /// Its end, when there is a gap between the two.
+    /// Its end, if bytes between head and tail were dropped.
     pub tail: Vec<u8>,
-    /// Bytes between them that were not kept.
+    /// Dropped bytes between head and tail.
     pub omitted: u64,
 }
 
 impl Captured {
-    /// Reads a stream to its end. What cannot be read is the end.
+    /// Reads a stream to its end. An error counts as the end.
     pub fn read_from(reader: &mut impl Read, limits: OutputLimits) -> Self {
         let Ok(mut capture) = Capture::new(limits) else { return Self::default() };
         let mut buffer = [0; 16 * 1024];
@@ -53,7 +50,7 @@ impl Captured {
         capture.finish()
     }
 
-    /// Beginning and end as text, with a line that says what is missing between them.
+    /// Head and tail as text, with a line that tells how much is missing between them.
     pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.head).into_owned();
         if self.omitted > 0 {
@@ -64,7 +61,7 @@ impl Captured {
     }
 }
 
-/// A stream being kept.
+/// Keeps head and tail of a stream while it arrives.
 pub struct Capture {
     limits: OutputLimits,
     head: Vec<u8>,
@@ -74,7 +71,6 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Keeps nothing yet.
     pub fn new(limits: OutputLimits) -> std::io::Result<Self> {
         let spill = match &limits.spill {
             Some(spill) => Some((File::create(&spill.file)?, spill.limit)),
@@ -83,12 +79,11 @@ impl Capture {
         Ok(Self { limits, head: Vec::new(), tail: VecDeque::new(), total: 0, spill })
     }
 
-    /// Takes what came.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         if let Some((file, left)) = &mut self.spill {
             let take = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
-            // A full disk must not change what the command did; the kept head and tail still tell of it.
+            // A full disk must not change the result of the command; head and tail are still kept.
             if file.write_all(&bytes[..take]).is_err() {
                 *left = 0;
             }
@@ -103,7 +98,6 @@ impl Capture {
         self.tail.extend(rest);
     }
 
-    /// What was kept.
     pub fn finish(self) -> Captured {
         let kept = (self.head.len() + self.tail.len()) as u64;
         Captured { head: self.head, tail: self.tail.into(), omitted: self.total - kept }

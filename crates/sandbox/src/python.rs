@@ -1,7 +1,7 @@
-//! Finding the real Python interpreter.
+//! Finds the real Python interpreter.
 //!
-//! `python3` on the path is often a shim that costs more than the program it starts, so the interpreter behind
-//! it is resolved once and used from then on.
+//! `python3` on the search path is often a shim that costs more than the program it starts, so the interpreter behind
+//! it is resolved once.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -11,22 +11,22 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-/// The oldest version that verifiers and engines may count on.
+/// The oldest version that verifiers and engines can rely on.
 pub const OLDEST: (u32, u32) = (3, 9);
 
-/// An interpreter that answered.
+/// An interpreter that works.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Python {
     /// The interpreter itself, not a shim.
     pub path: PathBuf,
-    /// Where its library is; shown in rooms when it is not part of the system.
+    /// The directory of its library; rooms show it if it is not part of the system.
     pub prefix: PathBuf,
     pub version: String,
     /// Whether it is at least [`OLDEST`].
     pub recent_enough: bool,
 }
 
-/// The first interpreter of a search path that answers. It is asked once in the life of the process.
+/// The first working interpreter on a search path. The search happens once per process.
 pub fn find(search_path: Option<&OsStr>) -> Option<Python> {
     static FOUND: Mutex<BTreeMap<Option<OsString>, Option<Python>>> = Mutex::new(BTreeMap::new());
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ fn look_for(search_path: Option<&OsStr>) -> Option<Python> {
 }
 
 fn ask(candidate: &Path) -> Option<Python> {
-    // The interpreter behind a virtual environment, whose library does not depend on who works in it.
+    // The interpreter behind a virtual environment, whose library does not depend on the current user.
     const QUESTION: &str = "import os, sys; print(os.path.realpath(getattr(sys, '_base_executable', sys.executable))); \
         print(sys.base_prefix); print('.'.join(map(str, sys.version_info[:3])))";
     let output = Command::new(candidate)

@@ -1,4 +1,4 @@
-//! Opening a room and working in it, from outside.
+//! Opens rooms and works in them, from outside.
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -20,25 +20,24 @@ use crate::shim::SHIM_ARGUMENT;
 use crate::spec::{Enforce, Held, Hold, Level, Reply, Request, RoomSpec};
 use crate::tree::Tree;
 
-/// Why a room could not be used. The command's own failure is not among these.
+/// Why a room could not be used. A command that fails is not such an error.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     #[error("this host allows no room: cannot {step}: {error}")]
     Refused {
-        /// What was tried.
+        /// What was attempted.
         step: String,
-        /// What the kernel said.
+        /// The kernel's error.
         error: String,
     },
     #[error("the room ended before it was closed")]
     Gone,
     #[error("{message}")]
     Elsewhere {
-        /// The kind of failure, as records tell it.
+        /// The kind of failure, as recorded.
         kind: &'static str,
-        /// Whether another attempt may go better.
+        /// Whether another attempt may succeed.
         may_pass: bool,
-        /// What happened.
         message: String,
     },
     #[error("{0}")]
@@ -50,22 +49,20 @@ pub enum SandboxError {
 pub struct ExecSpec {
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// The whole environment, besides the search path.
+    /// The whole environment except the search path.
     pub env: Vec<(String, String)>,
-    /// Working directory.
     pub cwd: String,
-    /// What it reads.
     pub stdin: Vec<u8>,
-    /// How long it may take.
+    /// Time limit.
     pub deadline: Duration,
-    /// How much of what it prints is kept.
+    /// How much of its standard output is kept.
     pub stdout: OutputLimits,
-    /// How much of its complaints is kept.
+    /// How much of its standard error is kept.
     pub stderr: OutputLimits,
 }
 
 impl ExecSpec {
-    /// A command with an empty environment, ample limits and a minute's time.
+    /// A command with an empty environment, generous output limits and one minute.
     pub fn new(argv: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
@@ -79,65 +76,59 @@ impl ExecSpec {
     }
 }
 
-/// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself.
+    /// It exited by itself.
     Code(i32),
     Signal(i32),
     /// It was killed at its deadline.
     Deadline,
 }
 
-/// What a command did.
 #[derive(Clone, Debug)]
 pub struct ExecResult {
-    /// How it ended.
     pub exit: Exit,
-    /// What it printed.
     pub stdout: Captured,
-    /// What it complained of.
     pub stderr: Captured,
-    /// How long it took.
     pub duration: Duration,
 }
 
-/// Where commands run.
+/// A place where commands run.
 pub trait Sandbox: Send {
-    /// How well it keeps commands apart from the host.
+    /// How strongly commands are isolated from the host.
     fn level(&self) -> Level;
-    /// Which limits hold.
+    /// Which limits are enforced, and how.
     fn held(&self) -> Held;
-    /// Runs a command to its end. `watch` sees each piece of output as it comes.
+    /// Runs a command to its end. `watch` gets each piece of output as it arrives.
     fn exec(
         &mut self,
         command: &ExecSpec,
         watch: &mut dyn FnMut(Stream, &[u8]),
     ) -> Result<ExecResult, SandboxError>;
-    /// A directory of the room by its place, for reading, writing and listing.
+    /// A directory of the room, for reading, writing and listing.
     fn directory(&self, place: &str) -> Option<&Tree>;
     /// Makes the sealed directories read-only.
     fn seal(&mut self) -> Result<(), SandboxError>;
     /// Kills every process. The directories stay readable.
     fn freeze(&mut self) -> Result<(), SandboxError>;
-    /// Whether the kernel killed a process for its memory.
+    /// Whether the kernel killed a process because memory ran out.
     fn out_of_memory(&self) -> bool;
-    /// Why nobody answers there any more, where a room can get lost; nothing while somebody does.
+    /// Why the room no longer answers, for kinds of room that can get lost; `None` while it answers.
     fn lost(&self) -> Option<SandboxError> {
         None
     }
-    /// A socket on the loopback that commands see, for a service that they may use although they have no network.
+    /// A listening socket on the commands' loopback, for a service that they may use although they have no network.
     fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError>;
-    /// Starts a resident: a command that goes on beside others, and stays when the room is wiped. It talks through the
-    /// socket that is its stdin; all that it prints goes to `output`.
+    /// Starts a resident: a command that runs beside others and survives when the room is wiped. It communicates
+    /// through the socket that is its stdin; everything it prints goes to `output`.
     fn settle(&mut self, command: &ExecSpec, socket: &OwnedFd, output: &OwnedFd) -> Result<(), SandboxError>;
-    /// Ends the resident and everything else that runs.
+    /// Ends the resident and all other processes.
     fn evict(&mut self) -> Result<(), SandboxError>;
-    /// What ends everything inside from another thread, also while a command runs.
+    /// A handle that ends everything inside from another thread, also while a command runs.
     fn stopper(&self) -> Option<Stopper>;
 }
 
-/// Ends a room from another thread. The room is of no use afterwards, but its directories stay readable.
+/// Ends a room from another thread. The room is unusable afterwards, but its directories stay readable.
 pub struct Stopper(Box<dyn Fn() + Send + Sync>);
 
 impl Stopper {
@@ -145,7 +136,7 @@ impl Stopper {
         Self(Box::new(stop))
     }
 
-    /// Kills every process. A room that has ended already stays as it is.
+    /// Kills every process. Does nothing if the room has already ended.
     pub fn stop(&self) {
         (self.0)();
     }
@@ -157,12 +148,10 @@ impl std::fmt::Debug for Stopper {
     }
 }
 
-/// Which stream a piece of output came from.
+/// The stream of a piece of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
-    /// Standard output.
     Stdout,
-    /// Standard error.
     Stderr,
 }
 
@@ -176,19 +165,19 @@ pub struct Room {
     places: Vec<String>,
     directories: Vec<Tree>,
     frozen: bool,
-    // After the child: the processes must be gone before their group is removed.
+    // Declared after the child: the processes must be gone before their group is removed.
     cgroup: Cgroup,
 }
 
-/// The program to re-execute as a shim: normally this one.
+/// The program to execute as the shim: normally this one.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Says which program is the shim, for callers that are not the program itself, such as tests and benchmarks.
+/// Sets the shim, for callers that are not the program itself, such as tests and benchmarks.
 pub fn use_shim(program: PathBuf) {
     PROGRAM.set(program).ok();
 }
 
-/// The program that stands for the inside of rooms.
+/// The program to execute as the shim.
 pub fn program() -> io::Result<PathBuf> {
     PROGRAM.get().cloned().map_or_else(std::env::current_exe, Ok)
 }
@@ -215,11 +204,11 @@ impl Room {
             storage_mb: spec.limits.storage_mb,
         };
         let held = Held {
-            // Held to as many cores, which the filter keeps a command from changing.
+            // The room is bound to this many cores, and the filter stops commands from changing that.
             cpus: Hold::Tree,
             memory: if cgroup.memory { Hold::Tree } else { Hold::Process },
             storage: Hold::Tree,
-            // Counted per user namespace, which as root is the host's.
+            // The kernel counts processes per user namespace; for root that is the whole host.
             pids: if cgroup.pids || !rustix::process::geteuid().is_root() {
                 Hold::Tree
             } else {
@@ -245,7 +234,7 @@ impl Room {
         Ok(Self { channel, shim, first, held, places, directories, frozen: false, cgroup })
     }
 
-    /// Starts a resident whose output is of no interest.
+    /// Starts a resident and discards its output.
     pub fn settle_silently(
         &mut self,
         argv: &[&str],
@@ -265,8 +254,8 @@ impl Room {
         }
     }
 
-    /// Kills everything inside but a resident and makes all directories empty again, as if newly opened. The
-    /// directories as they were come back, in the order of the specification, for reading.
+    /// Kills everything inside except a resident and empties all directories, as if the room were new. Returns the
+    /// old directories for reading, in the order of the specification.
     pub fn wipe(&mut self) -> Result<Vec<Tree>, SandboxError> {
         self.channel.send(&Request::Wipe, &[])?;
         let fresh = receive_directories(&self.channel)?;
@@ -285,7 +274,7 @@ fn start_shim(socket: OwnedFd) -> io::Result<Child> {
         .arg(SHIM_ARGUMENT)
         .env_clear()
         .current_dir("/")
-        // A signal that a terminal sends to our group is ours to answer.
+        // This program handles the signals that a terminal sends to its process group.
         .process_group(0)
         .stdin(Stdio::from(socket))
         .stdout(Stdio::null())
@@ -348,7 +337,7 @@ impl Sandbox for Room {
         self.channel.send(&request, &[stdin.as_fd(), out_writer.as_fd(), err_writer.as_fd()])?;
         drop((stdin, out_writer, err_writer));
         let exit = self.follow(&mut streams, started + command.deadline, watch)?;
-        // What is still in the pipes was printed before the end; what comes later was not this command.
+        // Bytes still in the pipes were printed before the end; later ones come from other processes.
         for stream in &mut streams {
             stream.drain(watch);
         }
@@ -371,7 +360,7 @@ impl Sandbox for Room {
 
     fn freeze(&mut self) -> Result<(), SandboxError> {
         if !self.frozen {
-            // The first process may have ended by itself; the shim ends when all of the room have.
+            // The first process may already have ended; the shim ends when all processes of the room have.
             rustix::process::pidfd_send_signal(&self.first, Signal::KILL).ok();
             self.shim.wait()?;
             self.frozen = true;
@@ -383,7 +372,7 @@ impl Sandbox for Room {
         self.cgroup.out_of_memory()
     }
 
-    /// Sockets stay in the network they were made in, so connections come from inside the room, and from nowhere else.
+    /// A socket stays in the network namespace in which it was made, so connections come only from inside the room.
     fn listen(&mut self) -> Result<std::net::TcpListener, SandboxError> {
         self.channel.send(&Request::Listen, &[])?;
         match receive(&self.channel)? {
@@ -425,8 +414,8 @@ impl Room {
         loop {
             let now = Instant::now();
             if now >= deadline && !killed {
-                // Its process group first, which leaves the room usable; a process that got away from its
-                // group ends with the room.
+                // Kill its process group first, which leaves the room usable; a process that left its group ends with
+                // the room.
                 self.channel.send(&Request::Kill, &[])?;
                 killed = true;
             }
@@ -439,7 +428,7 @@ impl Room {
                     waiting.push(PollFd::new(reader, PollFlags::IN));
                 }
             }
-            // After a kill the end is near; the limit is for a room that has stopped answering.
+            // After a kill the end comes soon; the limit is for a room that no longer answers.
             let patience = if killed { Duration::from_secs(10) } else { deadline - now };
             let patience = rustix::event::Timespec::try_from(patience).ok();
             let count = match poll(&mut waiting, patience.as_ref()) {
@@ -472,12 +461,12 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // Nothing can be done about a kill that fails: the kernel has already ended the processes then.
+        // If the kill fails, the kernel has already ended the processes.
         self.freeze().ok();
     }
 }
 
-/// A pipe with its content already in it, so that nobody has to feed it. Larger input goes through a file.
+/// A pipe that already contains its content, so that no writer is needed. Larger input goes through a file.
 pub(crate) fn filled_pipe(bytes: &[u8]) -> io::Result<OwnedFd> {
     use std::io::{Seek as _, Write as _};
     const PIPE: usize = 60 * 1024;
@@ -492,7 +481,7 @@ pub(crate) fn filled_pipe(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// A stream of a running command.
+/// One output stream of a running command.
 pub(crate) struct Pumped {
     reader: Option<io::PipeReader>,
     stream: Stream,
@@ -500,7 +489,7 @@ pub(crate) struct Pumped {
 }
 
 impl Pumped {
-    /// Both streams of a command, and the ends that it writes to.
+    /// Both output streams of a command, and the ends that it writes to.
     pub(crate) fn pair(command: &ExecSpec) -> io::Result<([Self; 2], io::PipeWriter, io::PipeWriter)> {
         let (out_reader, out_writer) = io::pipe()?;
         let (err_reader, err_writer) = io::pipe()?;
@@ -513,7 +502,7 @@ impl Pumped {
         Ok((streams, out_writer, err_writer))
     }
 
-    /// Adds a remark of our own.
+    /// Adds a remark that does not come from the command.
     pub(crate) fn say(&mut self, remark: &str) {
         self.capture.push(remark.as_bytes());
     }
@@ -522,7 +511,7 @@ impl Pumped {
         self.capture.finish()
     }
 
-    /// Reads what is there without waiting; whether there was anything.
+    /// Reads the available bytes without waiting; returns whether there were any.
     pub(crate) fn read_ready(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) -> bool {
         let Some(reader) = &self.reader else { return false };
         let nothing = rustix::event::Timespec::default();
@@ -548,9 +537,9 @@ impl Pumped {
         watch(self.stream, &buffer[..count]);
     }
 
-    /// Reads what is still in the pipe, without waiting for processes that keep it open.
+    /// Reads the bytes still in the pipe, without waiting for processes that keep it open.
     pub(crate) fn drain(&mut self, watch: &mut dyn FnMut(Stream, &[u8])) {
-        // A pipe holds at most this much; a writer that goes on is not listened to for ever.
+        // More than a pipe holds; a writer that never stops is cut off.
         const ROUNDS: usize = 256;
         for _ in 0..ROUNDS {
             if !self.read_ready(watch) {

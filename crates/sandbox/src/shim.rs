@@ -1,8 +1,8 @@
-//! The inside of a room: the process that becomes the room's first one, builds it and runs commands in it.
+//! The inside of a room: the shim becomes the room's first process, builds the room and runs commands in it.
 //!
-//! The program re-executes itself for this (`aec-bench __exec`), so that namespaces are made by a process with one
-//! thread. It forks once: the outer half only waits, so that its end means that every process of the room is
-//! gone; the inner half is process 1 of the room and lives until the opener hangs up or kills it.
+//! The program executes itself again for this (`aec-bench __exec`), because namespaces must be made by a process with
+//! one thread. The shim forks once. The outer half only waits; when it ends, every process of the room is gone. The
+//! inner half is process 1 of the room and lives until the opener closes the channel or kills it.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -18,7 +18,7 @@ use crate::mounts::{self, StepError};
 use crate::spec::{Enforce, ROOM_UID, Reply, Request, RoomSpec};
 use crate::sys::{self, Forked};
 
-/// The argument that makes the program a shim instead of a command line.
+/// The argument that makes the program a shim.
 pub const SHIM_ARGUMENT: &str = "__exec";
 
 /// Runs the shim; the channel is descriptor 0. Returns the exit code.
@@ -34,7 +34,7 @@ pub fn run() -> i32 {
 }
 
 fn serve(channel: &Channel) -> Result<(), StepError> {
-    // A hang-up before the first word is an opener that changed its mind.
+    // The opener closed the channel before its first request, because it no longer needs the room.
     let Ok((Request::Open { spec, enforce }, _)) = channel.receive() else { return Ok(()) };
     let privileged = rustix::process::geteuid().is_root();
     if !privileged {
@@ -49,7 +49,7 @@ fn serve(channel: &Channel) -> Result<(), StepError> {
         namespaces |= UnshareFlags::NEWNET;
     }
     sys::unshare(namespaces).map_err(fail("make namespaces"))?;
-    // The two halves share one line: the inner one must not speak before the outer one has.
+    // Both halves share one channel: the inner one must not send before the outer one has.
     let (mut announced, announce) = io::pipe().map_err(fail("make a pipe"))?;
     match sys::fork().map_err(fail("fork"))? {
         Forked::Parent(first) => {
@@ -81,11 +81,11 @@ fn wait_for(pid: Pid) {
     while let Err(rustix::io::Errno::INTR) = rustix::process::waitpid(Some(pid), WaitOptions::empty()) {}
 }
 
-/// A user namespace in which this user is the only one.
+/// Enters a user namespace that contains only this user.
 fn own_user_namespace() -> io::Result<()> {
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     sys::unshare(UnshareFlags::NEWUSER)?;
-    // Without this the kernel refuses a group map from an ordinary user.
+    // Otherwise the kernel does not let an ordinary user write the group map.
     std::fs::write("/proc/self/setgroups", "deny")?;
     std::fs::write("/proc/self/uid_map", format!("{ROOM_UID} {uid} 1\n"))?;
     std::fs::write("/proc/self/gid_map", format!("{ROOM_UID} {gid} 1\n"))
@@ -108,12 +108,12 @@ impl<'a> First<'a> {
         enforce: Enforce,
         privileged: bool,
     ) -> Result<Self, StepError> {
-        // If the outer half dies, nobody would know that this one is still there.
+        // If the outer half dies, the opener could not tell that this one still runs.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
             .map_err(|error| fail("tie the room to its opener")(error.into()))?;
         rustix::process::setsid().map_err(|error| fail("make a session")(error.into()))?;
         rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-        // The same in every room, so that nothing can depend on where it is.
+        // The same in every room, so that nothing depends on the host's name.
         rustix::system::sethostname(b"room").map_err(|error| fail("name the room")(error.into()))?;
         mounts::build(&spec, privileged)?;
         let starter = Starter::new(enforce, privileged)?;
@@ -129,7 +129,7 @@ impl<'a> First<'a> {
             }
             let (request, descriptors): (Request, Vec<OwnedFd>) = match self.channel.receive() {
                 Ok(received) => received,
-                // The opener is gone; the kernel ends every process of the room with this one.
+                // The opener is gone; when this process ends, the kernel ends all others of the room.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                 Err(error) => return Err(fail("listen")(error)),
             };
@@ -163,7 +163,7 @@ impl<'a> First<'a> {
                 }
                 Request::Kill => {
                     if let Some(pid) = self.running {
-                        // It may have ended by itself a moment ago.
+                        // It may already have ended.
                         rustix::process::kill_process_group(pid, Signal::KILL).ok();
                     }
                 }
@@ -177,7 +177,7 @@ impl<'a> First<'a> {
         }
     }
 
-    /// Whether the opener said something; wakes up from time to time to collect processes that lost their parents.
+    /// Whether the opener sent a request; also returns from time to time to collect orphaned processes.
     fn next_is_request(&self) -> Result<bool, StepError> {
         const PATIENCE: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         let handle = self
@@ -205,7 +205,7 @@ impl<'a> First<'a> {
         self.channel.send(&Reply::Ready, &borrowed).map_err(fail("answer"))
     }
 
-    /// Collects every process that has ended, and tells of the command if it is among them.
+    /// Collects every process that has ended, and reports the command if it is among them.
     fn reap(&mut self) -> Result<(), StepError> {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if self.running == Some(pid) {
@@ -216,9 +216,9 @@ impl<'a> First<'a> {
         Ok(())
     }
 
-    /// Ends every process but the resident, and waits for each end, so that nothing of the past is left.
+    /// Kills every process but the resident and waits until all have ended, so that no earlier process survives.
     fn kill_everything(&mut self) -> Result<(), StepError> {
-        // Whoever can outrun this many rounds has the room taken away instead.
+        // If processes multiply faster than this, the whole room is ended instead.
         const ROUNDS: usize = 1000;
         self.running = None;
         let Some(resident) = self.resident else {
@@ -228,7 +228,7 @@ impl<'a> First<'a> {
             }
             return Ok(());
         };
-        // One by one, since one stays.
+        // One by one, because the resident must survive.
         for _ in 0..ROUNDS {
             let others = other_processes(resident).map_err(fail("look at the processes"))?;
             while let Ok(Some((pid, _))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -240,7 +240,7 @@ impl<'a> First<'a> {
                 return Ok(());
             }
             for pid in others {
-                // It may have ended by itself a moment ago.
+                // It may already have ended.
                 rustix::process::kill_process(pid, Signal::KILL).ok();
             }
         }
@@ -248,7 +248,7 @@ impl<'a> First<'a> {
     }
 }
 
-/// Every process of the room but the first, the resident, and those that have ended already.
+/// All running processes of the room except the first and the resident.
 fn other_processes(resident: Pid) -> io::Result<Vec<Pid>> {
     let mut others = Vec::new();
     for entry in std::fs::read_dir("/proc")?.filter_map(Result::ok) {
@@ -261,7 +261,7 @@ fn other_processes(resident: Pid) -> io::Result<Vec<Pid>> {
         }
         let status = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let ended = status.rsplit(") ").next().is_none_or(|rest| rest.starts_with(['Z', 'X']));
-        // The dead are their parents' to bury; those of the resident it buries itself.
+        // Zombies do not count: their parents collect them, also the resident.
         if !ended {
             others.push(pid);
         }

@@ -1,32 +1,31 @@
-//! What a room is asked to be, what it turned out to be, and the messages between the two sides of it.
+//! What a room is asked to be, what it actually is, and the messages between opener and room.
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The user that commands run as when the host process is root: nobody's account, in no group.
+/// The user of commands if the host process is root: an id without an account or groups.
 pub const ROOM_UID: u32 = 64_999;
 
-/// A room to be opened.
+/// The specification of a room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RoomSpec {
-    /// Directories that exist in the room besides the system, all writable and empty at first.
+    /// Directories besides the system's, all writable and initially empty.
     pub writable: Vec<String>,
-    /// Directories that the opener fills and that are then read-only.
+    /// Directories that the opener fills and that then become read-only.
     pub sealed: Vec<String>,
-    /// Host directories shown read-only at the same place, such as the prefix of an interpreter.
+    /// Host directories shown read-only at the same path, such as the prefix of an interpreter.
     pub show: Vec<PathBuf>,
     /// Programs by name, linked into a directory at the front of the search path.
     pub programs: Vec<(String, PathBuf)>,
-    /// What the processes in the room may take.
     pub limits: Limits,
     /// Whether the host's network is visible.
     pub network: bool,
 }
 
 impl RoomSpec {
-    /// Offers this program under its own name, also where it is no part of the system. Containers have it anyway.
+    /// Offers this program by its name, even if it is not part of the system. Containers always have it.
     pub fn offer_ourselves(&mut self) -> std::io::Result<()> {
         let program = crate::program()?;
         self.show.push(program.clone());
@@ -39,7 +38,7 @@ impl RoomSpec {
         for name in ["python3", "python"] {
             self.programs.push((name.to_owned(), python.path.clone()));
         }
-        // What is not part of the system would not be there.
+        // Only the system's directories are shown by default.
         if !python.prefix.starts_with("/usr") {
             self.show.push(python.prefix.clone());
         }
@@ -49,7 +48,7 @@ impl RoomSpec {
 /// The name of this program in rooms.
 pub const OURSELVES: &str = "aec-bench";
 
-/// What all processes of a room together may take.
+/// What all processes of a room may use together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
     /// Processor cores.
@@ -62,7 +61,7 @@ pub struct Limits {
     pub pids: u32,
 }
 
-/// How well a limit holds.
+/// How a limit is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Hold {
@@ -74,7 +73,7 @@ pub enum Hold {
     No,
 }
 
-/// Which limits really hold, as recorded with every result.
+/// How each limit is actually enforced, as recorded with every result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Held {
     /// Processor cores.
@@ -88,23 +87,23 @@ pub struct Held {
 }
 
 impl Held {
-    /// Nothing holds.
+    /// No limit is enforced.
     pub const NOTHING: Self = Self { cpus: Hold::No, memory: Hold::No, storage: Hold::No, pids: Hold::No };
 }
 
-/// How commands are kept apart from the host.
+/// How commands are isolated from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Own namespaces, system calls filtered, no privileges.
     Namespaces,
-    /// The same in a container of the task's own image.
+    /// The same, in a container made from the task's image.
     Container,
     /// Not at all: commands run on the host.
     None,
 }
 
-/// From the opener to the room.
+/// Messages from the opener to the room.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Build the room. Answered by [`Reply::Ready`] with a descriptor for each directory.
@@ -113,8 +112,7 @@ pub(crate) enum Request {
     Seal,
     /// Run a command; the descriptors are its stdin, stdout and stderr. Answered by [`Reply::Exited`].
     Exec { argv: Vec<String>, env: Vec<(String, String)>, cwd: String },
-    /// Start a resident: a command that stays when the room is wiped. Its descriptors as above. Answered by
-    /// [`Reply::Done`].
+    /// Start a resident: a command that survives a wipe. Its descriptors as above. Answered by [`Reply::Done`].
     Settle { argv: Vec<String>, env: Vec<(String, String)>, cwd: String },
     /// End the resident and every other process. Answered by [`Reply::Done`].
     Evict,
@@ -122,24 +120,24 @@ pub(crate) enum Request {
     Listen,
     /// Kill the process group of the running command.
     Kill,
-    /// Kill every process but the resident, then make all directories empty again. Answered by [`Reply::Ready`].
+    /// Kill every process but the resident, then empty all directories. Answered by [`Reply::Ready`].
     Wipe,
 }
 
-/// The limits that the room itself must set, because no control group does.
+/// The limits that the room must set itself, because no control group does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enforce {
     /// Memory in MiB, of each process.
     pub memory_mb: Option<u32>,
     /// Processes and threads.
     pub pids: Option<u32>,
-    /// Cores to be held to.
+    /// Number of cores to bind commands to.
     pub cpus: Option<u32>,
     /// Size of a file in MiB.
     pub storage_mb: u32,
 }
 
-/// From the room to the opener.
+/// Messages from the room to the opener.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// The room's first process, as a descriptor.
@@ -152,7 +150,7 @@ pub(crate) enum Reply {
         code: Option<i32>,
         signal: Option<i32>,
     },
-    /// It did not work; the room is of no use.
+    /// The request failed; the room is unusable.
     Failed {
         step: String,
         error: String,

@@ -1,4 +1,4 @@
-//! The two system calls that Rust cannot call safe: `fork` and `exec`. Nothing else in the workspace is unsafe.
+//! The system calls that Rust cannot make safe, such as `fork` and `exec`. Nothing else in the workspace is unsafe.
 
 #![expect(unsafe_code, reason = "fork and exec have no safe form; the calls are single and explained")]
 
@@ -9,16 +9,15 @@ use std::io;
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
 
-/// Which side of a fork this is.
 pub(crate) enum Forked {
     Parent(Pid),
     Child,
 }
 
-/// Forks this process. It must have one thread only, so that the child has no lock that nobody will open.
+/// Forks this process. It must have only one thread, because a lock held by another would stay locked in the child.
 pub(crate) fn fork() -> io::Result<Forked> {
-    // SAFETY: only the shim calls this, and the shim never starts a thread, so parent and child both own
-    // everything they see and may go on as ordinary Rust programs.
+    // SAFETY: only the shim calls this, and the shim never starts a thread, so parent and child both own everything
+    // they see and may continue as ordinary Rust programs.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => Ok(Forked::Child),
@@ -26,14 +25,14 @@ pub(crate) fn fork() -> io::Result<Forked> {
     }
 }
 
-/// Leaves namespaces for new ones.
+/// Moves this process into new namespaces.
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
-    // SAFETY: the danger lies in unsharing the table of descriptors, which is never asked for here.
+    // SAFETY: only unsharing the table of descriptors is dangerous, and no caller asks for that.
     unsafe { rustix::thread::unshare_unsafe(flags) }.map_err(io::Error::from)
 }
 
-/// Becomes another program. Returns only if that fails.
+/// Executes another program. Returns only if that fails.
 pub(crate) fn exec(program: &CString, argv: &[CString], env: &[CString]) -> io::Result<Infallible> {
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
@@ -44,7 +43,7 @@ pub(crate) fn exec(program: &CString, argv: &[CString], env: &[CString]) -> io::
     Err(io::Error::last_os_error())
 }
 
-/// Ends the process at once, without running anything that a fork copied from its parent.
+/// Ends the process at once, without running any handlers or destructors copied from the parent.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: `_exit` takes any code and does not return.
     unsafe { libc::_exit(code) }
@@ -56,23 +55,23 @@ pub(crate) fn inherited(descriptor: i32) -> std::os::fd::OwnedFd {
     unsafe { std::os::fd::FromRawFd::from_raw_fd(descriptor) }
 }
 
-/// Points a descriptor number at another open file.
+/// Makes a descriptor number refer to another open file.
 pub(crate) fn duplicate_onto(from: std::os::fd::BorrowedFd<'_>, to: i32) -> io::Result<()> {
     use std::os::fd::AsRawFd as _;
     // SAFETY: called between fork and exec in the child, where no other code holds the target number.
     if unsafe { libc::dup2(from.as_raw_fd(), to) } == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Gives a signal back its usual meaning: this program ignores broken pipes, and what it starts must not.
+/// Restores the default action of SIGPIPE: this program ignores it, but the programs that it starts must not.
 pub(crate) fn stop_ignoring_broken_pipes() {
     // SAFETY: called between fork and exec in the child; the default needs no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 /// Kills every process that this one may signal, except itself: called by the first process of a room, whose
-/// namespace holds nothing but the room. The kernel does it in one sweep, so a process cannot outrun it by forking.
+/// namespace holds nothing but the room. The kernel does this in one step, so a process cannot outrun it by forking.
 pub(crate) fn kill_everyone() {
     debug_assert!(rustix::process::getpid() == Pid::INIT);
-    // SAFETY: plain numbers; the only failure is that there is nobody left.
+    // SAFETY: only numbers are passed; the only failure is that no other process is left.
     unsafe { libc::kill(-1, libc::SIGKILL) };
 }

@@ -1,7 +1,7 @@
-//! A directory held by a descriptor: reading, writing, listing and copying below it without ever leaving it.
+//! A directory held by a descriptor: reads, writes, lists and copies below it and never leaves it.
 //!
-//! Paths are resolved by the kernel with links refused, so what an agent plants there cannot lead anywhere else,
-//! and nothing can be swapped between a check and its use.
+//! The kernel resolves paths and refuses links, so nothing that an agent puts there can lead elsewhere, and nothing
+//! can be swapped between a check and its use.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -12,7 +12,6 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 
 use crate::spec::ROOM_UID;
 
-/// A directory of a room.
 #[derive(Debug)]
 pub struct Tree(Inner);
 
@@ -26,39 +25,36 @@ enum Inner {
 #[derive(Debug)]
 struct Here {
     directory: OwnedFd,
-    /// Whether what is written belongs to the user of rooms.
+    /// Whether written files belong to the rooms' user.
     in_room: bool,
 }
 
-/// A directory that this process cannot open itself, such as one in a container: somebody there does it by the rules
-/// of a [`Tree`].
+/// A directory that this process cannot open itself, such as one in a container: a process there follows the rules of
+/// a [`Tree`].
 pub trait Elsewhere: std::fmt::Debug + Send + Sync {
-    /// A copy of a regular file, to be read from its beginning.
+    /// A copy of a regular file, positioned at its beginning.
     fn open_file(&self, path: &Path) -> io::Result<File>;
-    /// Writes a file, with the directories above it.
+    /// Writes a file and creates its parent directories.
     fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()>;
-    /// Makes a directory, with those above it.
+    /// Makes a directory and its parents.
     fn make_directory(&self, path: &Path) -> io::Result<()>;
     /// Everything below, sorted by path.
     fn list(&self, limits: WalkLimits) -> io::Result<Vec<Listed>>;
 }
 
-/// What lies below a directory.
+/// An entry below a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Path below the directory.
     pub path: PathBuf,
     pub kind: Kind,
-    /// Size in bytes, of a file.
+    /// Size of a file in bytes.
     pub size: u64,
-    /// Names that the same file has.
+    /// Number of hard links.
     pub links: u64,
 }
 
-/// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A regular file.
     File,
     Directory,
     /// A symbolic link, which is never followed.
@@ -67,22 +63,22 @@ pub enum Kind {
     Special,
 }
 
-/// Bounds for walking a tree that somebody else filled.
+/// Limits for walking a tree that another process filled.
 #[derive(Clone, Copy, Debug)]
 pub struct WalkLimits {
-    /// Entries, of any kind.
+    /// Most entries of any kind.
     pub entries: usize,
-    /// Directories inside directories.
+    /// Deepest nesting of directories.
     pub depth: usize,
 }
 
 impl Tree {
-    /// Takes over a descriptor of a directory in a room.
+    /// Takes over the descriptor of a directory in a room.
     pub fn new(directory: OwnedFd) -> Self {
         Self(Inner::Here(Here { directory, in_room: true }))
     }
 
-    /// A directory that somebody else looks after.
+    /// A directory that another process accesses for this one.
     pub fn elsewhere(directory: impl Elsewhere + 'static) -> Self {
         Self(Inner::Elsewhere(Box::new(directory)))
     }
@@ -94,7 +90,7 @@ impl Tree {
         Ok(Self(Inner::Here(Here { directory, in_room: false })))
     }
 
-    /// Opens a regular file for reading. Never waits, never follows a link.
+    /// Opens a regular file for reading. Never blocks, never follows a link.
     pub fn open_file(&self, path: &Path) -> io::Result<File> {
         match &self.0 {
             Inner::Here(here) => here.open_file(path),
@@ -112,7 +108,7 @@ impl Tree {
         Ok(bytes)
     }
 
-    /// Writes a file, with the directories above it, for whoever works there.
+    /// Writes a file and creates its parent directories; the user of the room owns them.
     pub fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
         match &self.0 {
             Inner::Here(here) => here.write(path, bytes, executable),
@@ -120,7 +116,7 @@ impl Tree {
         }
     }
 
-    /// Makes a directory, with those above it.
+    /// Makes a directory and its parents.
     pub fn make_directory(&self, path: &Path) -> io::Result<()> {
         match &self.0 {
             Inner::Here(here) => here.make_parents(&path.join("x")),
@@ -147,7 +143,7 @@ impl Here {
 
     fn write(&self, path: &Path, bytes: &[u8], executable: bool) -> io::Result<()> {
         self.make_parents(path)?;
-        // Without waiting: a pipe in the file's place would hold up whoever writes for as long as nobody reads it.
+        // Non-blocking: a named pipe in the file's place would otherwise block the writer until a reader comes.
         let flags = OFlags::WRONLY
             | OFlags::CREATE
             | OFlags::TRUNC
@@ -183,7 +179,7 @@ impl Here {
     fn make_parents(&self, path: &Path) -> io::Result<()> {
         let mut above = PathBuf::new();
         let mut parent: Option<OwnedFd> = None;
-        // Links are refused by `resolve`, which then says that there is one.
+        // `resolve` refuses links with an error that says so.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parents = path.parent().into_iter().flat_map(Path::components);
         for component in parents {
@@ -191,7 +187,8 @@ impl Here {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "the path leaves the directory"));
             };
             above.push(name);
-            // In the directory above, which was opened without following a link: a path would be resolved with them.
+            // Created in its parent, which was opened without following links; resolving a whole path would follow
+            // them.
             let made = rustix::fs::mkdirat(
                 parent.as_ref().unwrap_or(&self.directory),
                 name,
@@ -214,7 +211,7 @@ impl Here {
         Ok(rustix::fs::openat2(&self.directory, path, flags, mode, rules)?)
     }
 
-    /// As root, what is put into a room belongs to the user that works there.
+    /// If this process is root, gives the file to the room's user.
     fn give_away(&self, file: impl std::os::fd::AsFd) -> io::Result<()> {
         if self.in_room && rustix::process::geteuid().is_root() {
             std::os::unix::fs::fchown(file, Some(ROOM_UID), Some(ROOM_UID))?;

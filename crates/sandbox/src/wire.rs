@@ -1,8 +1,8 @@
-//! What is said between an opener and a room that it shares no kernel descriptors with, such as a container: frames
-//! over two streams of bytes. Many conversations share them, each on a channel of its own.
+//! The protocol between an opener and a room that cannot exchange descriptors, such as a container: frames over two
+//! byte streams. Many conversations share the streams, each on its own channel.
 //!
-//! A frame is a length, a kind, a channel and a body. A side sends no more than [`WINDOW`] bytes of data on a channel
-//! before the other one has taken them, so nobody's slowness fills anybody's memory.
+//! A frame is a length, a kind, a channel and a body. A side sends at most [`WINDOW`] unacknowledged bytes of data on
+//! a channel, so that a slow receiver never fills the memory of the other side.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -14,116 +14,107 @@ use crate::tree::{Kind, Listed};
 
 /// The argument that makes the program the first process of a container.
 pub const CONTAINED_ARGUMENT: &str = "__contained";
-/// Where the image keeps what its `/workspace` held, because the directory itself is made anew for every room.
+/// The image's copy of its `/workspace`, because the directory itself is made anew for every room.
 pub const SEED: &str = "/.aec-bench/workspace";
-/// Bytes of data under way on a channel.
+/// Most unacknowledged bytes of data on a channel.
 pub const WINDOW: usize = 1024 * 1024;
-/// Bytes of data in a frame.
+/// Most bytes of data in a frame.
 pub const PIECE: usize = 32 * 1024;
-/// No frame is longer: lists of files are the longest.
+/// Longest frame; lists of files are the longest.
 const LONGEST: usize = 256 * 1024 * 1024;
 const HEADER: usize = 9;
 
-/// The stream of a conversation that goes both ways; what a command reads.
+/// The two-way stream of a conversation; the standard input of a command.
 pub const MAIN: u8 = 0;
-/// What a command prints.
+/// Standard output of a command.
 pub const STDOUT: u8 = 1;
-/// What it complains of.
+/// Standard error of a command.
 pub const STDERR: u8 = 2;
 
-/// A piece of a conversation.
+/// A message on a channel.
 #[derive(Debug, PartialEq)]
 pub struct Frame {
-    /// Which conversation. Those that the opener begins have even numbers.
+    /// The conversation. Channels that the opener begins have even numbers.
     pub channel: u32,
-    /// What is said.
     pub body: Body,
 }
 
-/// What is said.
 #[derive(Debug, PartialEq)]
 pub enum Body {
     /// Begins a conversation.
     Call(Call),
-    /// What came of it.
+    /// The result of a call.
     Answer(Answer),
     /// Bytes of a stream.
     Data(u8, Vec<u8>),
     /// The stream has ended.
     End(u8),
-    /// So many bytes were taken.
+    /// The receiver has taken this many bytes.
     Ack(u32),
 }
 
-/// What is asked for.
+/// Requests.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum Call {
-    /// Make the room. The first call of all.
+    /// Make the room. Must be the first call.
     Open {
-        /// Writable directories.
         writable: Vec<String>,
         /// Directories that commands cannot change.
         sealed: Vec<String>,
-        /// Whether `/workspace` begins with what the image has there.
+        /// Whether `/workspace` begins with the image's files.
         seeded: bool,
-        /// Limits that nobody else sets.
+        /// Limits that no control group sets.
         enforce: Enforce,
     },
-    /// Be beside a room instead, as the image makes it: commands are whoever the container's user is. The first call of
-    /// all.
+    /// Serve a container beside a room instead, as the image made it: commands run as the container's user. Must be
+    /// the first call.
     Beside,
-    /// Run a command; what it reads follows on [`MAIN`].
+    /// Run a command; its input follows on [`MAIN`].
     Exec(Command),
-    /// Kill the command of this channel, with its group.
+    /// Kill the command of this channel and its process group.
     Kill,
-    /// Start a resident, which talks on [`MAIN`] and prints on [`STDOUT`].
+    /// Start a resident, which communicates on [`MAIN`] and prints on [`STDOUT`].
     Settle(Command),
-    /// End every process.
     Evict,
-    /// End every process, and start no other.
+    /// End every process, and start no others.
     Freeze,
     /// Listen on this address of loopback.
     Listen(SocketAddrV4),
-    /// Somebody inside connected to this address; the bytes follow on [`MAIN`].
+    /// A process inside connected to this address; the bytes follow on [`MAIN`].
     Connected(SocketAddrV4),
-    /// Said by the room: whether what it holds in memory leaves next to nothing for the process that answers there.
+    /// From the room: whether the memory in use leaves almost nothing for the process that answers there.
     ShortOfMemory(bool),
     /// Connect to this port of loopback; the bytes follow on [`MAIN`].
     Connect(u16),
-    /// Whether somebody listens on this port.
+    /// Whether a process listens on this port.
     Listens(u16),
     /// Write a file whose content follows on [`MAIN`].
     Write {
-        /// The directory.
         place: String,
         /// Path below it.
         path: Spelled,
-        /// Whether it may be run.
         executable: bool,
     },
     /// Read a file; the content follows the answer on [`MAIN`].
     Read {
-        /// The directory.
         place: String,
         /// Path below it.
         path: Spelled,
     },
     MakeDirectory {
-        /// The directory.
         place: String,
         /// Path below it.
         path: Spelled,
     },
     /// List everything below a directory.
     List {
-        /// The directory.
         place: String,
-        /// Entries at most.
+        /// Most entries.
         entries: usize,
-        /// Levels at most.
+        /// Most levels.
         depth: usize,
     },
-    /// Whether the kernel killed a process for its memory.
+    /// Whether the kernel killed a process because memory ran out.
     OutOfMemory,
 }
 
@@ -131,41 +122,38 @@ pub enum Call {
 pub struct Command {
     /// Program and arguments.
     pub argv: Vec<String>,
-    /// Variables on top of the image's own.
+    /// Variables that are added to the image's.
     pub env: Vec<(String, String)>,
-    /// Working directory.
     pub cwd: String,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
     Done,
     /// A command ended.
     Exited {
-        /// By itself.
+        /// The exit code, if it exited by itself.
         code: Option<i32>,
         signal: Option<i32>,
     },
     /// A file that can be read.
     File {
-        /// Whether it may be run.
         executable: bool,
     },
-    /// What lies below a directory.
+    /// The entries below a directory.
     Listed(Vec<Entry>),
-    /// Yes or no.
     Is(bool),
-    /// It did not work.
+    /// The call failed.
     Failed(Failed),
 }
 
-/// Why something did not work, so that it can be told apart on the other side.
+/// Why a call failed, in a form that the other side can tell apart.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failed {
-    /// What the kernel said, as a number.
+    /// The kernel's error number.
     code: Option<i32>,
-    /// Whether a limit of ours was passed, and not one of the kernel's.
+    /// Whether one of our own limits was exceeded, not one of the kernel's.
     too_much: bool,
     message: String,
 }
@@ -190,7 +178,7 @@ impl From<Failed> for io::Error {
     }
 }
 
-/// A path as text, byte for byte, since names of files need not be text.
+/// A path as text, byte for byte, because file names need not be valid text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spelled(String);
 
@@ -202,7 +190,7 @@ impl From<&std::path::Path> for Spelled {
 }
 
 impl Spelled {
-    /// The path. Letters beyond a byte were never written by us.
+    /// Decodes the path. Characters above one byte are invalid, because we never write them.
     pub fn path(&self) -> io::Result<std::path::PathBuf> {
         let bytes: Result<Vec<u8>, _> = self.0.chars().map(u8::try_from).collect();
         let bytes = bytes.map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "an odd path"))?;
@@ -210,7 +198,6 @@ impl Spelled {
     }
 }
 
-/// An entry of a list.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     path: Spelled,
@@ -229,7 +216,7 @@ impl From<&Listed> for Entry {
 }
 
 impl Entry {
-    /// The entry as trees have it.
+    /// The entry as [`Tree`](crate::tree::Tree) lists it.
     pub fn listed(&self) -> io::Result<Listed> {
         let kind = KINDS.get(usize::from(self.kind)).copied().unwrap_or(Kind::Special);
         Ok(Listed { path: self.path.path()?, kind, size: self.size, links: self.links })
@@ -237,7 +224,6 @@ impl Entry {
 }
 
 impl Frame {
-    /// The frame as bytes.
     pub fn encode(&self) -> io::Result<Vec<u8>> {
         let (kind, body) = match &self.body {
             Body::Call(call) => (0, serde_json::to_vec(call)?),
@@ -262,7 +248,7 @@ impl Frame {
     }
 
     fn decode(kind: u8, channel: u32, body: &[u8]) -> io::Result<Self> {
-        let odd = || io::Error::new(io::ErrorKind::InvalidData, "a frame that nobody sends");
+        let odd = || io::Error::new(io::ErrorKind::InvalidData, "an invalid frame");
         let body = match (kind, body) {
             (0, body) => Body::Call(serde_json::from_slice(body)?),
             (1, body) => Body::Answer(serde_json::from_slice(body)?),
@@ -275,16 +261,15 @@ impl Frame {
     }
 }
 
-/// Puts frames together from pieces.
+/// Assembles frames from pieces.
 #[derive(Debug, Default)]
 pub struct Frames {
     buffer: Vec<u8>,
-    /// Where the next frame begins.
+    /// The offset of the next frame.
     at: usize,
 }
 
 impl Frames {
-    /// Adds what came.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.at > 0 {
             self.buffer.drain(..self.at);
@@ -300,7 +285,7 @@ impl Frames {
             |at: usize| header[at..].first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
         let (length, kind, channel) = (number(0) as usize, header[4], number(5));
         if length > LONGEST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame that nobody sends"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "an invalid frame"));
         }
         let Some(body) = rest.get(HEADER..HEADER + length) else { return Ok(None) };
         let frame = Frame::decode(kind, channel, body)?;

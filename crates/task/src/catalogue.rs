@@ -1,7 +1,7 @@
-//! All tasks below a root: finding them, loading them in parallel, and looking them up by what a person types.
+//! All tasks below a root: finds them, loads them in parallel, and looks them up by what the user types.
 //!
-//! A directory with a `task.toml` is a task. Symbolic links are not followed, so a task never comes from
-//! outside the root; a broken task is reported and the others are still there.
+//! A directory with a `task.toml` is a task. Symbolic links are not followed, so no task comes from outside the root.
+//! A broken task is reported, and the others still load.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,32 +14,30 @@ use aec_base::text;
 use crate::id::TaskId;
 use crate::task::{FAMILY, INSTRUCTION_FILE, TASK_FILE, Task};
 
-/// How many tasks a core takes at a time: reading one takes microseconds.
+/// Tasks that a core takes at a time: reading one takes microseconds.
 pub(crate) const SMALL_TASKS: usize = 32;
 
-/// Deeper trees are not catalogues.
+/// A deeper tree is not a catalogue.
 const MAX_DEPTH: usize = 16;
 
-/// A directory that holds a task.
 #[derive(Clone, Debug)]
 pub struct TaskDirectory {
     pub id: TaskId,
-    /// The directory.
     pub path: PathBuf,
-    /// Whether the prompt is there.
+    /// Whether it has a prompt.
     pub has_instruction: bool,
 }
 
-/// Every task directory below a root, and what stood in the way.
+/// Every task directory below a root, and the problems found on the way.
 #[derive(Debug, Default)]
 pub struct Discovery {
-    /// The directories, sorted by id.
+    /// Sorted by id.
     pub directories: Vec<TaskDirectory>,
     /// Unreadable directories, unusable names, links that were not followed.
     pub problems: Vec<Problem>,
 }
 
-/// Walks the tasks root. A root that does not exist holds no tasks.
+/// Walks the tasks root. A root that does not exist has no tasks.
 pub fn discover(root: &Path) -> Discovery {
     let mut discovery = Discovery::default();
     if root.symlink_metadata().is_ok() {
@@ -77,7 +75,7 @@ fn walk(root: &Path, relative: &Path, depth: usize, discovery: &mut Discovery) {
             discovery.problems.push(
                 Problem::warning("this link to a directory is not followed")
                     .id(FAMILY.number(60))
-                    .why("tasks must lie inside the tasks root, so that a hash of a task is a hash of its content")
+                    .why("tasks must be inside the tasks root, so that a hash of a task is a hash of its content")
                     .fix("move the tasks here, or set paths.tasks to the real directory")
                     .in_file(entry.path()),
             );
@@ -120,14 +118,13 @@ fn add_task(path: PathBuf, relative: &Path, has_instruction: bool, discovery: &m
 /// The tasks of a root.
 #[derive(Debug, Default)]
 pub struct Catalogue {
-    /// Every task that loads, sorted by id.
+    /// Every task that could be loaded, sorted by id.
     pub tasks: Vec<Task>,
-    /// What is wrong with the others.
+    /// The problems of the others.
     pub problems: Vec<Problem>,
 }
 
 impl Catalogue {
-    /// Finds and loads every task below `root`.
     pub fn load(root: &Path) -> Self {
         let Discovery { directories, mut problems } = discover(root);
         let loaded = parallel::map(&directories, SMALL_TASKS, |directory| {
@@ -146,14 +143,13 @@ impl Catalogue {
         Self { tasks, problems }
     }
 
-    /// The tasks that a person means: a task by its id in either form, every task below a directory id, or the
-    /// one task whose id begins like this.
+    /// The tasks that the user means: one task by its id in either form, all tasks below a directory id, or the only
+    /// task whose id begins with the query.
     pub fn find(&self, query: &str) -> Result<Vec<&Task>, Problem> {
         find(&self.tasks, |task| &task.id, query)
     }
 }
 
-/// The problem of a task without a prompt.
 pub fn missing_instruction(directory: &TaskDirectory) -> Problem {
     Problem::error(format!("there is no {INSTRUCTION_FILE}"))
         .id(FAMILY.number(10))
@@ -163,7 +159,7 @@ pub fn missing_instruction(directory: &TaskDirectory) -> Problem {
         .in_file(directory.path.join(INSTRUCTION_FILE))
 }
 
-/// [`Catalogue::find`] over anything that has a task id.
+/// [`Catalogue::find`] for any items with task ids.
 pub fn find<'a, T>(items: &'a [T], id: impl Fn(&T) -> &TaskId, query: &str) -> Result<Vec<&'a T>, Problem> {
     if let Some(item) = items.iter().find(|item| id(item).is(query)) {
         return Ok(vec![item]);
@@ -180,7 +176,7 @@ pub fn find<'a, T>(items: &'a [T], id: impl Fn(&T) -> &TaskId, query: &str) -> R
     match begins.as_slice() {
         [one] => Ok(vec![one]),
         [] => {
-            // Lists on a terminal show labels, and what they show can be typed.
+            // Lists on a terminal show labels, so users may type labels too.
             let labels = Labels::of(items.iter().map(|item| id(item).as_str()));
             if let Some(item) = items.iter().find(|item| labels.get(id(item).as_str()) == query) {
                 return Ok(vec![item]);

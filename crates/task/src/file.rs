@@ -1,13 +1,13 @@
 //! `task.toml`: the file format of a task's settings.
 //!
-//! Seed spellings come first; a few spellings of older tools are accepted and normalised by [`crate::task`].
+//! The spellings of the seeds are preferred; [`crate::task`] normalises a few spellings of older tools.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `task.toml`. Every key is optional; what an absent key means is said with each.
+/// `task.toml`. Every key is optional; each key's description says what its absence means.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskFile {
@@ -19,11 +19,11 @@ pub struct TaskFile {
     pub agent: AgentTable,
     /// Limits of the verifier.
     pub verifier: VerifierTable,
-    /// The room the agent works in.
+    /// The sandbox that the agent works in.
     pub environment: EnvironmentTable,
     /// Older spelling of `[[environment.tools]]`.
     pub tools: ToolsTable,
-    /// How a generated task came to be; written by the generator.
+    /// How a generated task was made; written by the generator.
     pub generation: Option<GenerationTable>,
     /// Read by another tool; has no effect here.
     pub canonical_refs: Option<BTreeMap<String, String>>,
@@ -39,7 +39,7 @@ pub struct MetadataTable {
     pub difficulty: Option<Difficulty>,
     /// Who may see the task; absent: unknown, which is never treated as public.
     pub visibility: Option<Visibility>,
-    /// Where the task is in its life; absent: active.
+    /// Stage of the task's life; absent: active.
     pub lifecycle: Option<Lifecycle>,
     /// Free word for the kind of work, such as `reasoning`.
     pub category: Option<String>,
@@ -119,7 +119,7 @@ pub struct ToolsTable {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerationTable {
-    /// What made it.
+    /// The program that made it.
     pub origin: Option<String>,
     /// Template name.
     pub template: Option<String>,
@@ -129,7 +129,7 @@ pub struct GenerationTable {
     pub seed: Option<i64>,
     /// Index of the draw.
     pub index: Option<i64>,
-    /// When it was made.
+    /// When the task was made.
     pub timestamp: Option<String>,
     /// Tier it was drawn from.
     pub difficulty: Option<String>,
@@ -139,7 +139,7 @@ pub struct GenerationTable {
     pub tool_mode: Option<String>,
     /// Archetype it was drawn from.
     pub archetype: Option<String>,
-    /// Site it is set at.
+    /// Site at which it takes place.
     pub site_context: Option<String>,
 }
 
@@ -155,11 +155,9 @@ pub struct RemediationTable {
     pub target_reward: Option<f64>,
 }
 
-/// The names of a closed set, as written in files and flags.
 macro_rules! named {
     ($type:ident, $($variant:ident => $name:literal),+) => {
         impl $type {
-            /// Every name.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
             /// The name as written in files and flags.
@@ -167,7 +165,6 @@ macro_rules! named {
                 match self { $(Self::$variant => $name),+ }
             }
 
-            /// The value of a name.
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)+ _ => None }
             }
@@ -201,7 +198,7 @@ pub enum Visibility {
 
 named!(Visibility, Public => "public", Holdout => "holdout");
 
-/// Where a task is in its life.
+/// Stage of a task's life.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -239,7 +236,6 @@ pub struct Seconds(f64);
 impl Seconds {
     const WEEK: f64 = 604_800.0;
 
-    /// The number of seconds.
     pub fn get(self) -> f64 {
         self.0
     }
@@ -270,7 +266,6 @@ impl From<Seconds> for f64 {
 pub struct Quantity(u32);
 
 impl Quantity {
-    /// The number.
     pub fn get(self) -> u32 {
         self.0
     }

@@ -9,21 +9,18 @@ use std::path::{Component, Path, PathBuf};
 use aec_base::name::{self, NameError};
 use serde::Serialize;
 
-/// The id of a task: names joined by slashes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct TaskId(String);
 
-/// Why a text is not a task id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskIdError {
     #[error("a task id cannot be empty")]
     Empty,
     #[error("`{segment}` cannot be part of a task id: it {error}")]
     Segment {
-        /// The segment, made printable.
+        /// The segment, made safe to print.
         segment: String,
-        /// What is wrong with it.
         error: NameError,
     },
     #[error("a task id must be plain text")]
@@ -32,11 +29,11 @@ pub enum TaskIdError {
     TooLong,
 }
 
-/// Longest id; paths below it must still fit what file systems take.
+/// Longest id; leaves space for file names below it within the limits of file systems.
 const MAX_ID: usize = 512;
 
 impl TaskId {
-    /// The id in its canonical form.
+    /// Parses an id in its canonical form.
     pub fn parse(text: &str) -> Result<Self, TaskIdError> {
         if text.is_empty() {
             return Err(TaskIdError::Empty);
@@ -66,17 +63,15 @@ impl TaskId {
         Self::parse(&segments.join("/"))
     }
 
-    /// The id as text, with slashes.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The dotted form that manifests may carry.
+    /// The dotted form that manifests may use.
     pub fn dotted(&self) -> String {
         self.0.replace('/', ".")
     }
 
-    /// The names it is made of.
     pub fn segments(&self) -> impl Iterator<Item = &str> {
         self.0.split('/')
     }
@@ -92,7 +87,7 @@ impl TaskId {
         self.0 == text || (!text.contains('/') && self.dotted() == text)
     }
 
-    /// Whether `text`, in either form, names a directory above this task.
+    /// Whether `text`, in either form, names a parent directory of this task.
     pub fn is_below(&self, text: &str) -> bool {
         let text = text.trim_end_matches('/');
         let below =

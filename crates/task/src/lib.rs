@@ -1,5 +1,5 @@
-//! Task directories: what a task is, where tasks are, which ones a selection takes, what is wrong with them,
-//! and how a new one begins.
+//! Task directories: what a task is, where tasks are, which tasks a selection contains, how tasks are checked, and
+//! how a new one begins.
 //!
 //! Nothing here runs a task or knows how trials run.
 

@@ -1,6 +1,6 @@
-//! Beginnings: the files of a new project and of a new task.
+//! The files of a new project and of a new task.
 //!
-//! Nothing that exists is overwritten unless asked, and never a `.env`, which may hold secrets. Every path is
+//! Existing files are overwritten only on request, and a `.env` never, because it may hold secrets. Every path is
 //! checked before the first file is written.
 
 use std::io;
@@ -16,7 +16,7 @@ use crate::id::TaskId;
 use crate::seed::Seed;
 use crate::task::{DISCIPLINES, TASK_FILE};
 
-/// The directories of a project, as they are below its root.
+/// The directories of a project, relative to its root.
 const DIRECTORIES: [&str; 9] = [
     "tasks",
     "templates",
@@ -32,7 +32,7 @@ const DIRECTORIES: [&str; 9] = [
 /// The example task of a new project.
 pub const EXAMPLE_TASK: &str = "electrical/voltage-drop";
 
-/// Where the JSON Schemas of a project's files lie, for editors.
+/// The directory of the JSON Schemas of a project's files, for editors.
 const SCHEMA_DIRECTORY: &str = ".aec-bench/schemas";
 
 type Files = [(&'static str, &'static str)];
@@ -61,30 +61,28 @@ const SKELETON: &Files = &[
     ("solution/solve.sh", include_str!("../scaffold/skeleton/solution/solve.sh")),
 ];
 
-/// What happened to one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// It was not there.
+    /// It did not exist.
     Created,
-    /// It was there and was replaced, as asked.
+    /// It existed and was replaced, as requested.
     Replaced,
-    /// It was there and lines were added at its end.
+    /// It existed, and lines were appended to it.
     Extended,
-    /// It was there and was left alone.
+    /// It existed and was not changed.
     Kept,
 }
 
 /// One path of a scaffold.
 #[derive(Clone, Debug, Serialize)]
 pub struct Written {
-    /// What happened.
     pub action: Action,
     /// Relative to the project root; directories end with a slash.
     pub path: String,
 }
 
-/// Why nothing, or not everything, was written.
+/// Why nothing, or only a part, was written.
 #[derive(Debug, thiserror::Error)]
 pub enum ScaffoldError {
     #[error("{0}")]
@@ -93,7 +91,7 @@ pub enum ScaffoldError {
     Io(#[from] io::Error),
 }
 
-/// What a new project gets.
+/// Options of a new project.
 #[derive(Debug)]
 pub struct ProjectScaffold<'a> {
     /// Replace files that exist.
@@ -127,7 +125,7 @@ pub fn new_project(root: &Path, scaffold: &ProjectScaffold<'_>) -> Result<Vec<Wr
             files.push((directory.join(path), text.replace("@SCHEMA@", &schema)));
         }
     }
-    // Last, because it makes the directory a project: after a crash `init` can simply be repeated.
+    // Last, because this file makes the directory a project: after a crash the user can simply repeat `init`.
     files.push((PROJECT_FILE.into(), fill(include_str!("../scaffold/project/aec-bench.toml"))));
 
     for directory in DIRECTORIES {
@@ -145,7 +143,7 @@ pub fn new_project(root: &Path, scaffold: &ProjectScaffold<'_>) -> Result<Vec<Wr
         fs_err::create_dir_all(&path)?;
         written.push(Written { action, path: format!("{directory}/") });
     }
-    // Secrets: never replaced, readable by the owner only.
+    // Secrets: never replaced, and readable only by the owner.
     let dotenv = write_file(root, Path::new(".env"), include_str!("../scaffold/project/env"), false)?;
     if dotenv.action == Action::Created {
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
@@ -159,7 +157,7 @@ pub fn new_project(root: &Path, scaffold: &ProjectScaffold<'_>) -> Result<Vec<Wr
     Ok(written)
 }
 
-/// Writes the skeleton of a new task below the tasks root; a seed gives it its text.
+/// Writes the skeleton of a new task below the tasks root; a seed provides its text.
 pub fn new_task(
     project_root: &Path,
     tasks_root: &Path,
@@ -177,7 +175,7 @@ pub fn new_task(
     for above in directory.ancestors().skip(1).take_while(|above| above.starts_with(tasks_root)) {
         if above.join(TASK_FILE).exists() {
             return Err(in_the_way(
-                Problem::error("a task cannot lie inside another task")
+                Problem::error("a task cannot be inside another task")
                     .fix("choose an id beside it, not below it")
                     .in_file(above),
             ));
@@ -197,7 +195,7 @@ pub fn new_task(
     let fill = |text: &str| {
         let text = text.replace("@DOMAIN@", domain).replace("@TITLE@", &capitalised(&title));
         if relative.is_absolute() {
-            // Outside the project there is no schema to point at.
+            // Outside a project there is no schema to refer to.
             text.replace("#:schema @SCHEMA@\n", "")
         } else {
             text.replace("@SCHEMA@", &schema)
@@ -214,7 +212,7 @@ pub fn new_task(
     Ok(written)
 }
 
-/// The instruction that a seed's note begins.
+/// The first version of the instruction, made from a seed's note.
 fn instruction_from(seed: &Seed) -> String {
     let mut text = format!("# {}\n\n{}\n", seed.title.trim(), seed.description.trim());
     if !seed.standards.is_empty() {
@@ -242,7 +240,7 @@ fn in_the_way(problem: Problem) -> ScaffoldError {
     ScaffoldError::InTheWay(Box::new(problem))
 }
 
-/// A name for a project, from its directory; the grammar of names decides what can stay.
+/// Derives a project's name from its directory; characters that names cannot have are replaced.
 fn project_name(root: &Path) -> String {
     let directory = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
     let directory = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -309,7 +307,7 @@ fn write_file(root: &Path, relative: &Path, text: &str, force: bool) -> Result<W
     Ok(Written { action, path: relative.display().to_string() })
 }
 
-/// A repository usually has a `.gitignore` already: missing lines are added, nothing is taken away.
+/// A repository usually has a `.gitignore`: adds the missing lines and removes none.
 fn extend_gitignore(root: &Path) -> Result<Written, ScaffoldError> {
     const LINES: &str = include_str!("../scaffold/project/gitignore");
     let path = root.join(".gitignore");

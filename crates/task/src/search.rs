@@ -1,4 +1,4 @@
-//! Searching tasks and templates by words, best match first.
+//! Searches tasks and templates by words, best match first.
 
 use std::path::PathBuf;
 
@@ -16,19 +16,16 @@ pub struct TemplateSummary {
     pub description: String,
     /// A paragraph.
     pub long_description: String,
-    /// Engineering discipline.
     pub discipline: String,
     /// Kind of calculation.
     pub category: String,
     /// Standards it follows.
     pub standards: Vec<String>,
-    /// Free words.
     pub tags: Vec<String>,
     /// The template's directory; empty for a built-in one.
     pub path: PathBuf,
 }
 
-/// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HitKind {
@@ -39,27 +36,24 @@ pub enum HitKind {
 /// One result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hit {
-    /// Task or template.
     pub kind: HitKind,
     /// Task id or template name.
     pub name: String,
-    /// Engineering discipline.
     pub domain: String,
-    /// First words of the text.
+    /// The first words of the text.
     pub summary: String,
-    /// Directory.
     pub path: PathBuf,
-    /// How well it matches; only the order means something.
+    /// How well it matches; only comparisons are meaningful.
     pub score: u32,
 }
 
-/// A field of text and how much a word in it counts.
+/// A text and the weight of a word in it.
 struct Field<'a> {
     text: &'a str,
     weight: u32,
 }
 
-/// Every task and template in which all words of the query occur. A word counts more in a name than in a text,
+/// Finds every task and template that contains all words of the query. A word counts more in a name than in a text,
 /// more as a whole word than as part of one, and the whole query in a row counts most.
 pub fn search(query: &str, tasks: &[Task], templates: &[TemplateSummary]) -> Vec<Hit> {
     let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
@@ -77,7 +71,7 @@ pub fn search(query: &str, tasks: &[Task], templates: &[TemplateSummary]) -> Vec
 }
 
 fn task_hit(task: &Task, words: &[String]) -> Option<Hit> {
-    // An unreadable prompt does not hide the task from a search by name.
+    // A task with an unreadable prompt can still be found by name.
     let instruction = task.instruction().unwrap_or_default();
     let tags = task.tags.join(" ");
     let fields = [
@@ -120,7 +114,7 @@ fn template_hit(template: &TemplateSummary, words: &[String]) -> Option<Hit> {
     })
 }
 
-/// The first line with words in it, without Markdown marks.
+/// The first line that has words, without Markdown marks.
 fn heading(markdown: &str) -> &str {
     markdown
         .lines()

@@ -1,6 +1,6 @@
-//! Seeds: notes on tasks that somebody proposes, in `paths.seeds`, one file each.
+//! Seeds: notes on proposed tasks, in `paths.seeds`, one file each.
 //!
-//! A note is Markdown, or JSON as another tool writes it (`source_task.json`).
+//! A note is Markdown, or JSON that another tool writes (`source_task.json`).
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::task::DISCIPLINES;
 
-/// Problems of seeds are `N…`.
+/// Ids of problems of seeds begin with `N`.
 pub const FAMILY: Family = Family('N');
 
 const NOTE_LIMIT: u64 = 256 * 1024;
@@ -21,27 +21,23 @@ const NOTE_LIMIT: u64 = 256 * 1024;
 /// A proposed task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// Short name.
     pub id: String,
     /// Engineering discipline.
     pub discipline: String,
-    /// Its name in words.
     pub title: String,
-    /// What it is about.
     pub description: String,
     /// Standards to follow.
     pub standards: Vec<String>,
-    /// What would be given.
+    /// What the task would give.
     pub inputs: Vec<String>,
-    /// What would be asked for.
+    /// What the task would ask for.
     pub outputs: Vec<String>,
     /// `low`, `medium` or `high`.
     pub complexity: Option<String>,
-    /// The file.
     pub path: PathBuf,
 }
 
-/// `source_task.json`. Written by a program, so unknown keys are fine.
+/// `source_task.json`. Written by a program, so unknown keys are allowed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct SeedFile {
@@ -61,7 +57,7 @@ struct SourceTable {
     complexity: Option<String>,
 }
 
-/// An input or output: a text, or a table with its name and unit.
+/// An input or output: a text, or a table with name and unit.
 #[derive(Debug)]
 struct Port(String);
 
@@ -97,7 +93,7 @@ impl<'de> Deserialize<'de> for Port {
     }
 }
 
-/// Every seed below a root, and what is wrong with the notes that are none.
+/// All seeds below a root, and the problems of files that are not valid notes.
 pub fn seeds(root: &Path) -> (Vec<Seed>, Vec<Problem>) {
     let mut paths = Vec::new();
     collect(root, 0, &mut paths);
@@ -112,7 +108,7 @@ pub fn seeds(root: &Path) -> (Vec<Seed>, Vec<Problem>) {
     (found, problems)
 }
 
-/// The seed that a person names: a path, or the name of a note below the root.
+/// The seed that the user names: by path, or by the name of a note below the root.
 pub fn find(root: &Path, name: &str) -> Result<Seed, Vec<Problem>> {
     let direct = Path::new(name);
     if direct.is_file() {
@@ -155,7 +151,6 @@ fn collect(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 }
 
 impl Seed {
-    /// Reads a note.
     pub fn read(path: &Path) -> Result<Self, Vec<Problem>> {
         let text = read_text(path, NOTE_LIMIT, Links::Follow)
             .map_err(|error| vec![unreadable(path, &error, FAMILY)])?;
@@ -199,8 +194,8 @@ impl Seed {
         })
     }
 
-    /// The first heading is the title; lists under headings that say so are inputs, outputs and standards; the rest
-    /// is the description. The discipline is a directory of the path, or a word of the text.
+    /// The first heading is the title; lists under headings such as "Inputs" are inputs, outputs and standards; the
+    /// rest is the description. The discipline is a directory of the path, or a word of the text.
     fn from_markdown(path: &Path, text: &str) -> Self {
         let id = stem(path);
         let mut seed = Self {
@@ -246,7 +241,7 @@ impl Seed {
 
 fn stem(path: &Path) -> String {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    // The other tool calls every note the same; its directory has the name.
+    // The other tool gives every note the same file name; the directory has the actual name.
     if stem == "source_task" {
         let parent = path.parent().and_then(Path::file_name);
         return parent.map(|name| name.to_string_lossy().into_owned()).unwrap_or(stem);

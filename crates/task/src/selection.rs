@@ -29,7 +29,7 @@ pub struct SelectionTable {
     pub domains: Vec<String>,
     /// Only these difficulties.
     pub difficulties: Vec<Difficulty>,
-    /// Only these stages of life; absent: active tasks.
+    /// Only tasks in these stages of life; absent: active tasks.
     pub lifecycle: Option<Vec<Lifecycle>>,
     /// Another spelling of `lifecycle`.
     pub lifecycle_filter: Option<Vec<Lifecycle>>,
@@ -39,7 +39,6 @@ pub struct SelectionTable {
     pub tags: Vec<String>,
 }
 
-/// A selection that is ready to be applied.
 #[derive(Debug, Default)]
 pub struct Selection {
     dataset: Option<HashSet<String>>,
@@ -53,7 +52,7 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Prepares a selection; a dataset is read from the datasets root.
+    /// Prepares a selection; reads the dataset from the datasets root.
     pub fn prepare(table: &SelectionTable, datasets_root: &Path) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let mut patterns = |texts: &[String]| -> Vec<Pattern> {
@@ -98,15 +97,14 @@ impl Selection {
         })
     }
 
-    /// Whether a task with this id may be selected, as far as the id tells. That is all there is of a task that
-    /// does not load.
+    /// Whether a task with this id may be selected, judging by the id alone: of a task that does not load, only the
+    /// id is known.
     pub fn may_take(&self, id: &TaskId) -> bool {
         self.dataset.as_ref().is_none_or(|ids| ids.contains(id.as_str()) || ids.contains(&id.dotted()))
             && (self.include.is_empty() || self.include.iter().any(|pattern| pattern.matches(id)))
             && !self.exclude.iter().any(|pattern| pattern.matches(id))
     }
 
-    /// Whether a task is selected.
     pub fn takes(&self, task: &Task) -> bool {
         let allows =
             |filter: &[String], value: &str| filter.is_empty() || filter.iter().any(|item| item == value);
@@ -120,7 +118,7 @@ impl Selection {
             && self.tags.iter().all(|tag| task.tags.contains(tag))
     }
 
-    /// The dataset's ids that no task of the catalogue has.
+    /// Ids of the dataset that are missing from the catalogue.
     pub fn missing_from<'a>(&'a self, tasks: &[Task]) -> Vec<&'a str> {
         let Some(ids) = &self.dataset else { return Vec::new() };
         let known: HashSet<String> =
@@ -144,7 +142,6 @@ enum Form {
 }
 
 impl Pattern {
-    /// Reads a pattern.
     pub fn parse(pattern: &str) -> Result<Self, Problem> {
         let wrong = |why: String| {
             Problem::error(format!("`{}` is not a pattern over task ids", text::printable(pattern)))
@@ -157,7 +154,7 @@ impl Pattern {
         if !pattern.contains(['*', '?', '[']) {
             return Ok(Self(Form::Id(pattern.to_owned())));
         }
-        // Braces mean themselves, as they do in the shell patterns that manifests are written with.
+        // Braces have no special meaning, as in the shell patterns that manifests use.
         let escaped = pattern.replace('{', "[{]").replace('}', "[}]");
         GlobBuilder::new(&escaped)
             .literal_separator(false)
@@ -167,7 +164,6 @@ impl Pattern {
             .map_err(|error| wrong(error.kind().to_string()))
     }
 
-    /// Whether a task has such an id.
     pub fn matches(&self, id: &TaskId) -> bool {
         match &self.0 {
             Form::Glob(glob) => glob.is_match(id.as_str()),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::file::Quantity;
 
-/// Problems of suites are `S…`.
+/// Ids of problems of suites begin with `S`.
 pub const FAMILY: Family = Family('S');
 
 /// `suite.toml`.
@@ -26,13 +26,13 @@ pub struct SuiteFile {
     pub coverage: CoverageTable,
     /// Which templates it draws from.
     pub templates: TemplatesTable,
-    /// How much of the givens the prompts show.
+    /// How many of the given values the prompts show.
     pub visibility: VisibilityMix,
     /// Whether a calculator tool comes with the task.
     pub tool_mode: ToolModeMix,
-    /// How many tasks.
+    /// How many tasks to generate.
     pub instances: InstancesTable,
-    /// Where they are written.
+    /// Where to write them.
     pub output: OutputTable,
 }
 
@@ -90,7 +90,7 @@ pub struct ToolModeMix {
 pub struct ToolMix {
     /// A calculator tool comes with the task.
     pub with_tool: Option<Share>,
-    /// It does not.
+    /// No calculator tool comes with the task.
     pub no_tool: Option<Share>,
 }
 
@@ -100,7 +100,7 @@ pub struct ToolMix {
 pub struct InstancesTable {
     /// Tasks from each template.
     pub per_task: Option<Quantity>,
-    /// Tasks in all, at most.
+    /// Most tasks in total.
     pub total_max: Option<Quantity>,
 }
 
@@ -119,7 +119,6 @@ pub struct OutputTable {
 pub struct Share(f64);
 
 impl Share {
-    /// The share.
     pub fn get(self) -> f64 {
         self.0
     }
@@ -143,7 +142,7 @@ impl From<Share> for f64 {
     }
 }
 
-/// Shares that are off by more than this do not add up to one.
+/// Shares may deviate from a sum of one by this much.
 const SHARE_SLACK: f64 = 0.01;
 
 impl SuiteFile {
@@ -162,7 +161,7 @@ impl SuiteFile {
         }
     }
 
-    /// What serde cannot say. A key that is faulty has its problem already.
+    /// Checks that serde cannot make. Faulty keys already have a problem.
     fn check(&self, document: &Document, faulty: impl Fn(&str) -> bool) -> Vec<Problem> {
         let mut problems = Vec::new();
         let sum = |shares: &[Option<Share>]| {

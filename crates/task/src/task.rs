@@ -10,22 +10,20 @@ use serde::Serialize;
 use crate::file::{Difficulty, GenerationTable, Lifecycle, NetworkMode, Seconds, TaskFile, Visibility};
 use crate::id::TaskId;
 
-/// Problems of tasks are `T…`.
+/// Ids of problems of tasks begin with `T`.
 pub const FAMILY: Family = Family('T');
 
-/// The settings of a task.
 pub const TASK_FILE: &str = "task.toml";
-/// The prompt.
 pub const INSTRUCTION_FILE: &str = "instruction.md";
 
-/// A prompt is text for a reader; larger material belongs into files.
+/// A prompt is text to be read; larger material belongs in files.
 pub const INSTRUCTION_LIMIT: u64 = 1024 * 1024;
 
 /// The engineering disciplines; the first segment of an id is usually one of them.
 pub const DISCIPLINES: [&str; 8] =
     ["civil", "electrical", "ground", "maritime", "mechanical", "structural", "architectural", "plumbing"];
 
-/// Where an agent leaves its answer when the prompt names no place.
+/// Where an agent writes its answer if the prompt names no path.
 const DEFAULT_OUTPUT: &str = "/workspace/output.jsonl";
 
 #[derive(Clone, Debug, Serialize)]
@@ -33,34 +31,27 @@ pub struct Task {
     /// Path below the tasks root.
     #[serde(rename = "task_id")]
     pub id: TaskId,
-    /// The task's directory.
     pub path: PathBuf,
-    /// Engineering discipline.
     pub domain: String,
-    /// Kind of work.
     pub category: Option<String>,
-    /// How hard it is; absent when unknown.
+    /// Absent if unknown.
     pub difficulty: Option<Difficulty>,
-    /// The template's name for the tier, when it is not one of the three difficulties.
+    /// The template's name for the tier, if it is not one of the three difficulties.
     pub generation_difficulty: Option<String>,
-    /// Who may see it; absent when unknown, which is not public.
+    /// Absent if unknown, which is not treated as public.
     pub visibility: Option<Visibility>,
-    /// Where it is in its life.
+    /// Stage of its life.
     pub lifecycle: Lifecycle,
-    /// Free words.
     pub tags: Vec<String>,
-    /// Standard or code of practice.
     pub standard: Option<String>,
-    /// Limits of the agent's phase.
     pub agent: AgentLimits,
     pub verifier: VerifierLimits,
-    /// The room the agent works in.
+    /// The sandbox that the agent works in.
     pub environment: Environment,
-    /// How a generated task came to be.
+    /// How a generated task was made.
     pub generation: Option<GenerationTable>,
 }
 
-/// Limits of the agent's phase.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentLimits {
     /// Seconds an agent may take.
@@ -75,7 +66,7 @@ pub struct VerifierLimits {
     pub timeout_sec: f64,
 }
 
-/// The room the agent works in.
+/// The sandbox that the agent works in.
 #[derive(Clone, Debug, Serialize)]
 pub struct Environment {
     /// Named image layers.
@@ -102,19 +93,19 @@ pub struct Tool {
     /// File below the task directory.
     pub source: String,
     pub description: String,
-    /// Whether its result is a picture.
+    /// Whether it returns a picture.
     pub returns_image: bool,
 }
 
 impl Tool {
-    /// Where its file lies below `/workspace`.
+    /// The path of its file below `/workspace`.
     pub fn place(&self) -> &str {
         let inside = self.source.strip_prefix("environment/").unwrap_or(&self.source);
         inside.strip_prefix("workspace/").unwrap_or(inside)
     }
 }
 
-/// A task with the file it came from, for whoever has more to say about it.
+/// A task with its file, for callers that report further problems.
 pub struct LoadedTask {
     pub task: Task,
     /// The file as written.
@@ -168,7 +159,7 @@ impl Task {
                 cpus: environment.cpus.map_or(2, crate::file::Quantity::get),
                 memory_mb: environment.memory_mb.map_or(4096, crate::file::Quantity::get),
                 storage_mb: environment.storage_mb.map_or(10240, crate::file::Quantity::get),
-                // A task that does not ask for the network does not get it.
+                // Only tasks that ask for the network get it.
                 allow_internet: environment.allow_internet.or(network_mode).unwrap_or(false),
                 tools: declared_tools(file, path),
             },
@@ -177,7 +168,6 @@ impl Task {
         }
     }
 
-    /// The prompt.
     pub fn instruction(&self) -> Result<String, ReadError> {
         read_text(&self.path.join(INSTRUCTION_FILE), INSTRUCTION_LIMIT, Links::Refuse)
     }
@@ -198,13 +188,13 @@ impl Task {
         names.iter().map(|name| tool_from_script(name, format!("tools/{name}"))).collect()
     }
 
-    /// The verifier's entry below the task directory: `tests/test.sh`, or `tests/verify.py` where that is all.
+    /// The verifier's entry point below the task directory: `tests/test.sh`, or else `tests/verify.py`.
     pub fn verifier_entry(&self) -> Option<&'static str> {
         ["tests/test.sh", "tests/verify.py"].into_iter().find(|entry| self.path.join(entry).is_file())
     }
 }
 
-/// What serde cannot say about a task file.
+/// Checks of a task file that serde cannot make.
 fn check_file(file: &TaskFile, document: &Document) -> Vec<Problem> {
     use aec_base::document::Shared;
     let mut problems = Vec::new();
@@ -257,7 +247,7 @@ fn check_file(file: &TaskFile, document: &Document) -> Vec<Problem> {
     problems
 }
 
-/// The first segment when it is a discipline, else what the file says, else the first tag that is one.
+/// The first segment if it is a discipline, else the file's value, else the first tag that is a discipline.
 fn domain(id: &TaskId, stated: Option<&str>, tags: &[String]) -> String {
     let first = id.segments().next().unwrap_or_default();
     if DISCIPLINES.contains(&first) {

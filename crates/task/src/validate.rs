@@ -1,6 +1,6 @@
-//! Everything that can be said about a task without running it. Each finding has a stable id, a place and a fix.
+//! All checks of a task that do not run it. Each finding has a stable id, a place and a fix.
 //!
-//! The ids are listed in `docs/tasks.md`; a test compares the two.
+//! `docs/tasks.md` lists the ids; a test compares it with this module.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,20 @@ use crate::id::TaskId;
 use crate::long_documents::files;
 use crate::task::{FAMILY, INSTRUCTION_FILE, INSTRUCTION_LIMIT, LoadedTask, TASK_FILE, Task};
 
-/// Image layers that tasks may ask for.
+/// Image layers that tasks may request.
 pub const EXTENSIONS: [&str; 3] = ["claude-cli", "multimodal", "ocr"];
 
-/// A task with more entries is a data dump.
+/// A task with more entries is a mistake.
 const MAX_ENTRIES: usize = 10_000;
 
-/// A shell script or verifier is read only to look at it.
+/// Scripts and verifiers are only scanned, so larger ones are not read.
 const SCRIPT_LIMIT: u64 = 1024 * 1024;
 
-/// What was checked and what was found.
 #[derive(Debug, Default)]
 pub struct Report {
     /// The tasks that were checked, with their findings.
     pub tasks: Vec<TaskReport>,
-    /// Findings that belong to no single task.
+    /// Findings that do not belong to a single task.
     pub problems: Vec<Problem>,
 }
 
@@ -39,9 +38,7 @@ pub struct Report {
 #[derive(Debug)]
 pub struct TaskReport {
     pub id: TaskId,
-    /// Its directory.
     pub path: PathBuf,
-    /// Its findings.
     pub problems: Vec<Problem>,
 }
 
@@ -146,7 +143,7 @@ impl Tree {
             } else if kind.is_file() {
                 if !prefix.is_empty() && entry.file_name() == TASK_FILE {
                     problems.push(
-                        finding(Problem::error, 61, "a task lies inside another task")
+                        finding(Problem::error, 61, "a task is inside another task")
                             .why("the inner one is not found, and its files would be shown to the outer one's agent")
                             .fix("move it beside the outer task")
                             .in_file(entry.path()),
@@ -278,7 +275,7 @@ fn check_tools(loaded: &LoadedTask, tree: &Tree, problems: &mut Vec<Problem>) {
         if !names.insert(&tool.name) {
             problems.push(
                 finding(Problem::error, 42, format!("two tools are called `{}`", tool.name))
-                    .fix("give each tool a name of its own")
+                    .fix("give each tool a different name")
                     .at(here()),
             );
         }
@@ -327,8 +324,8 @@ fn check_instruction(directory: &Path, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The first `{{ … }}` or `{% … %}` that looks like a template's, with its offset. Doubled braces after a letter
-/// or brace are typesetting, as in `\frac{{a}}{b}`.
+/// The first `{{ … }}` or `{% … %}` that looks like a template's, with its offset. Double braces after a letter or
+/// brace are typesetting, as in `\frac{{a}}{b}`.
 fn unrendered(instruction: &str) -> Option<(usize, &str)> {
     [("{{", "}}"), ("{%", "%}")]
         .into_iter()
@@ -416,7 +413,7 @@ fn check_extras(directory: &Path, tree: &Tree, problems: &mut Vec<Problem>) {
     }
 }
 
-/// The files for the harnesses `rlm` and `lambda_rlm`.
+/// Checks the files for the harnesses `rlm` and `lambda_rlm`.
 fn check_long_documents(directory: &Path, tree: &Tree, problems: &mut Vec<Problem>) {
     struct Files<'a>(&'a Path, &'a Tree);
     impl files::Texts for Files<'_> {
@@ -424,7 +421,7 @@ fn check_long_documents(directory: &Path, tree: &Tree, problems: &mut Vec<Proble
             if !self.1.has(path) {
                 return Ok(None);
             }
-            // Relative, as all files of this check are named.
+            // Relative, because this check names all files that way.
             read_text(&self.0.join(path), CONFIG_FILE_LIMIT, Links::Refuse)
                 .map(Some)
                 .map_err(|error| unreadable(Path::new(path), &error, FAMILY))
@@ -438,7 +435,7 @@ fn check_long_documents(directory: &Path, tree: &Tree, problems: &mut Vec<Proble
     }));
 }
 
-/// Ids that look the same in their dotted form cannot be told apart there.
+/// Ids that are equal in their dotted form are ambiguous there.
 fn ambiguous_ids(directories: &[TaskDirectory]) -> Vec<Problem> {
     let mut seen: std::collections::HashMap<String, &TaskDirectory> = std::collections::HashMap::new();
     let mut problems = Vec::new();

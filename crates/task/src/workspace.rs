@@ -1,4 +1,4 @@
-//! What an agent finds in `/workspace`: the task's environment files and tools.
+//! The content of `/workspace`: the task's environment files and tools.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use crate::compose::{COMPOSE_FILES, Compose};
 use crate::task::Task;
 
-/// Files that describe the room instead of lying in it.
+/// Files that describe the sandbox and are not copied into it.
 const NOT_STAGED: [&str; 2] = ["Dockerfile", ".dockerignore"];
 
-/// One file to be put into the workspace.
+/// One file to copy into the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagedFile {
     /// Path below `/workspace`.
     pub place: String,
-    /// The file of the task.
+    /// The task's file.
     pub source: PathBuf,
 }
 
 impl Task {
     /// The files of `environment/` (those of `environment/workspace/` without that prefix) that are not for other
-    /// containers, and the task's tools under `tools/`. Links are errors: a task's content must lie in the task.
+    /// containers, and the task's tools under `tools/`. Links are errors: all content must be inside the task.
     pub fn workspace_files(&self) -> io::Result<Vec<StagedFile>> {
         let mut staged = Vec::new();
         let environment = self.path.join("environment");
@@ -50,7 +50,7 @@ impl Task {
     }
 }
 
-/// What belongs to other containers: the state of a simulator is not for the agent to read.
+/// Files that belong to other containers: the agent must not read the state of a simulator, for example.
 fn side_files(environment: &Path) -> io::Result<BTreeSet<PathBuf>> {
     match Compose::read(environment) {
         Ok(compose) => Ok(compose.private()),

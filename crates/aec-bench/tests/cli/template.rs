@@ -449,7 +449,7 @@ fn an_engine_at_fault_leaves_nothing_behind() {
         (
             "        \"reaction_kn\":",
             "        \"more\": 1,\n        \"reaction_kn\":",
-            "`more`, which is no output",
+            "`more`, which is not an output",
         ),
         ("def compute(", "import nonsense\ndef compute(", "ModuleNotFoundError"),
         ("def compute(", "def calculate(", "no function `compute`"),
@@ -522,7 +522,7 @@ fn engines_may_have_modules_sources_and_fixtures_of_their_own() {
     assert_eq!(env.run(["verify", "--all"]).code, Some(0));
     change(&env, "engine.py", "\"data/load.csv\"", "\"../load.csv\"");
     let run = env.run(["--json", "generate", "task", "beam", "--seed", "1"]);
-    assert!(run.errors()[0].1.contains("`../load.csv`, which cannot be"), "{run:?}");
+    assert!(run.errors()[0].1.contains("`../load.csv`, which is not allowed"), "{run:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The tiers of a template. What is wrong with a tier keeps that tier from being used, not the others.
+//! Checks the tiers of a template. Problems of a tier make only that tier unusable.
 
 use aec_base::problem::Problem;
 use aec_base::text;
@@ -89,7 +89,7 @@ impl Check<'_> {
     fn tier_limit(&mut self, template: &Template, key: &str, param: &str, limit: &Json, tier: &mut Tier) {
         let at = format!("{key}.{param}");
         if *limit == Json::Bool(false) {
-            // The beginning of a name switches off every optional parameter that has it.
+            // A prefix of names switches off all optional parameters that begin with it.
             let off: Vec<&String> = template
                 .params
                 .iter()
@@ -114,7 +114,7 @@ impl Check<'_> {
         }
     }
 
-    /// How each hidden parameter is found, and which auxiliary quantities that needs.
+    /// Determines how each hidden parameter is derived, and which auxiliary quantities that needs.
     fn derivations(&mut self, template: &Template, key: &str, own: &TierTable, tier: &mut Tier) {
         let params: Vec<&str> = template.params.keys().map(String::as_str).collect();
         for name in own.derive.keys().chain(&own.hidden_params) {
@@ -123,7 +123,7 @@ impl Check<'_> {
                 self.unknown(&format!("{key}.{table}"), "parameter", name, &params);
             }
         }
-        // In the order of the parameters, so that the prompt does not depend on the order of the rules.
+        // In the order of the parameters, so that the order of the rules does not affect the prompt.
         for (name, quantity) in &template.params {
             let hidden = own.derive.contains_key(name) || own.hidden_params.contains(name);
             if !hidden {
@@ -306,14 +306,14 @@ impl Check<'_> {
             } else if factor.is_none() {
                 let own = quantity.unit.as_deref().unwrap_or("no unit");
                 let what = format!("`{}` cannot be brought into {own}", text::printable(unit));
-                self.find(23, &at, what, "use units of the same kind, without a zero of their own");
+                self.find(23, &at, what, "use units of the same kind, without an offset");
             } else if quantity.unit.as_deref() == Some(unit) {
                 self.useless(&at, "it is the quantity's own unit");
             }
         }
     }
 
-    /// Limits of archetype and tier together must leave something, also of what a table is looked up by.
+    /// Checks that the limits of archetype and tier together leave a value for every printed quantity.
     fn values_left(&mut self, key: &str, template: &Template, tier: &Tier) {
         for archetype in
             tier.archetypes.iter().filter_map(|name| Some((name, template.archetypes.get(name)?)))

@@ -1,19 +1,19 @@
-//! Whole numbers for shares: how many instances of which template, tier and level.
+//! Turns shares into whole numbers: how many instances of which template, tier and level.
 //!
-//! Mixes are met over the whole suite, not for each template: 34/33/33 of 20 is 7/7/6 even if every template gives
-//! one instance. Difficulty comes first, then what the prompts show.
+//! The mix applies to the whole suite, not to each template: 34/33/33 of 20 is 7/7/6 even if every template
+//! contributes one instance. Difficulty has priority over the level of given values.
 
-/// Moves that are tried together before an allocation is taken for the best.
+/// Most moves that are tried together before an allocation counts as the best.
 const MOST_TOGETHER: usize = 3;
 
-/// A tier that a template can give.
+/// A tier that a template offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) difficulty: usize,
     pub(super) level: usize,
 }
 
-/// How many instances of which choice.
+/// The number of instances of each choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allocation {
     /// For each template, one count for each of its choices.
@@ -22,7 +22,7 @@ pub(super) struct Allocation {
     pub(super) by_level: Vec<usize>,
 }
 
-/// Splits a total by shares, by largest remainders; the shares need not add up to one.
+/// Splits a total in proportion to the shares, by largest remainders; the shares need not add up to one.
 pub(super) fn apportion(total: usize, shares: &[f64]) -> Vec<usize> {
     let sum: f64 = shares.iter().sum();
     if sum <= 0.0 {
@@ -33,8 +33,8 @@ pub(super) fn apportion(total: usize, shares: &[f64]) -> Vec<usize> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shares are not negative")]
     let mut counts: Vec<usize> = exact.iter().map(|exact| (exact + 1e-9).floor() as usize).collect();
     let mut order: Vec<usize> = (0..shares.len()).filter(|at| shares[*at] > 0.0).collect();
-    // In billionths, so that remainders that differ by rounding only are equal; the sort is stable, so they go to
-    // the first.
+    // In billionths, so that remainders that differ only by rounding are equal; the sort is stable, so the first one
+    // wins.
     #[expect(clippy::cast_possible_truncation, reason = "a remainder is below one")]
     let remainder = |at: usize| ((exact[at] - (exact[at] + 1e-9).floor()) * 1e9).round() as i64;
     order.sort_by_key(|at| std::cmp::Reverse(remainder(*at)));
@@ -45,8 +45,8 @@ pub(super) fn apportion(total: usize, shares: &[f64]) -> Vec<usize> {
     counts
 }
 
-/// How many instances each template gives: as many as asked, or, when that is too many, what each discipline is sure
-/// of and an even part of the rest.
+/// How many instances each template contributes: as many as requested, or, if that exceeds the limit, the minimum of
+/// each discipline and an equal part of the rest.
 pub(super) fn shares_of_budget(
     disciplines: &[&str],
     per_template: usize,
@@ -92,7 +92,7 @@ pub(super) fn shares_of_budget(
         .collect()
 }
 
-/// Chooses a tier for every instance so that the totals are as near to the targets as the templates allow.
+/// Chooses a tier for every instance so that the totals are as close to the targets as the templates allow.
 pub(super) fn allocate(
     counts: &[usize],
     choices: &[Vec<Choice>],
@@ -110,7 +110,7 @@ pub(super) fn allocate(
     for (template, count) in counts.iter().enumerate() {
         for _ in 0..*count {
             placed += 1;
-            // The tier that is furthest behind its share of what has been placed so far.
+            // The tier that is furthest behind its share of the instances placed so far.
             let behind = |slot: &usize| {
                 let at = choices[template][*slot].difficulty;
                 let target = signed(difficulty_targets[at]);
@@ -142,7 +142,7 @@ fn signed(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// An allocation in progress and how far it is from its targets.
+/// An allocation in progress, and its distance from the targets.
 struct State<'a> {
     counts: Vec<Vec<usize>>,
     choices: &'a [Vec<Choice>],
@@ -150,7 +150,7 @@ struct State<'a> {
     off_level: Vec<i64>,
 }
 
-/// One instance of a template from one choice to another.
+/// Moves one instance of a template from one choice to another.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     template: usize,
@@ -172,13 +172,13 @@ impl State<'_> {
         self.add(step.template, step.to, 1);
     }
 
-    /// How far from the targets: difficulties first, then levels.
+    /// The distance from the targets: difficulties first, then levels.
     fn distance(&self) -> (i64, i64) {
         let sum = |off: &[i64]| off.iter().map(|off| off.abs()).sum();
         (sum(&self.off_difficulty), sum(&self.off_level))
     }
 
-    /// Moves instances between tiers, alone, in pairs or in threes, as long as that brings the totals nearer.
+    /// Moves instances between tiers, alone, in pairs or in threes, while that brings the totals closer.
     fn improve(&mut self) {
         while self.distance() != (0, 0) {
             let moves = self.moves();
@@ -191,8 +191,8 @@ impl State<'_> {
         }
     }
 
-    /// One move of each kind: what it does to the totals is all that matters, so of several the template that has
-    /// most of the tier gives.
+    /// One move of each kind: only its effect on the totals matters, so the template with the most instances of the
+    /// tier is used.
     fn moves(&self) -> Vec<Move> {
         let mut moves: Vec<(Choice, Choice, Move)> = Vec::new();
         for (template, choices) in self.choices.iter().enumerate() {
@@ -215,7 +215,7 @@ impl State<'_> {
         moves.into_iter().map(|(_, _, step)| step).collect()
     }
 
-    /// Some moves that together bring the totals nearer than they were.
+    /// Finds moves that together bring the totals closer.
     fn better(&mut self, before: (i64, i64), moves: &[Move], depth: usize) -> Option<Vec<Move>> {
         for (at, step) in moves.iter().enumerate() {
             if self.counts[step.template][step.from] == 0 {
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(many.iter().sum::<usize>(), 20);
     }
 
-    /// The smallest distance of all allocations.
+    /// The smallest distance of all possible allocations.
     fn brute_force(
         counts: &[usize],
         choices: &[Vec<Choice>],

@@ -1,7 +1,7 @@
-//! Many files as one: a tar archive (ustar) compressed with Zstandard. The same files give the same bytes on every
-//! machine, and an archive is read as if it came from an enemy.
+//! Many files in one tar archive (ustar) compressed with Zstandard. The same files give the same bytes on every
+//! machine, and the reader trusts nothing in an archive.
 //!
-//! What the members mean is for others to say.
+//! The callers decide what the members mean.
 
 pub mod paths;
 mod read;
@@ -12,7 +12,6 @@ use std::io;
 pub use read::{Content, CopyError, Limits, Member, unpack};
 pub use write::{Writer, fits};
 
-/// Why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     #[error("this is not a whole archive: {0}")]

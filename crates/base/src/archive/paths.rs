@@ -1,4 +1,4 @@
-//! Paths of files that mean the same on every machine.
+//! Relative file paths that are valid and distinct on every machine.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,6 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::text::printable;
 
-/// Why a path cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     #[error("it is absolute or has an empty part")]
@@ -30,7 +29,7 @@ pub enum PathError {
 const MAX_PART: usize = 255;
 const MAX_PATH: usize = 1024;
 
-/// Checks the form of a path with slashes.
+/// Checks the form of a path whose separators are slashes.
 pub fn check(path: &str) -> Result<(), PathError> {
     if path.len() > MAX_PATH {
         return Err(PathError::TooLong);
@@ -52,22 +51,22 @@ pub fn check(path: &str) -> Result<(), PathError> {
     Ok(())
 }
 
-/// A set of files in which no two could be taken for each other, whatever the file system.
+/// A set of files whose paths stay distinct on every file system, also on those that ignore case or Unicode form.
 #[derive(Debug, Default)]
 pub struct PathSet {
-    /// Every file and directory, by its folded spelling.
+    /// Every file and directory, keyed by its folded spelling.
     entries: HashMap<String, Entry>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// The spelling, when it is not the folded one.
+    /// The spelling; absent if it equals the folded one.
     spelling: Option<String>,
     is_file: bool,
 }
 
 impl PathSet {
-    /// Adds a file whose path [`check`] has passed.
+    /// Adds a file whose path has passed [`check`].
     pub fn add_file(&mut self, path: &str) -> Result<(), PathError> {
         for (at, _) in path.match_indices('/') {
             self.add(&path[..at], false)?;
@@ -99,7 +98,8 @@ impl PathSet {
     }
 }
 
-/// One spelling for all that differ in case or Unicode form. Upper case first, so that `ß` meets `SS`.
+/// Maps all spellings that differ in case or Unicode form to one. Converts to upper case first, because `ß` then
+/// becomes `SS`.
 fn fold(path: &str) -> String {
     if path.is_ascii() {
         return path.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Reading an archive that may be anything: every member is checked before it is handed on, and no more is unpacked
+//! Reads archives that may be hostile: every member is checked before the caller gets it, and no more is unpacked
 //! than the limits allow, whatever sizes the archive claims.
 
 use std::cell::Cell;
@@ -14,25 +14,23 @@ use crate::text::printable;
 /// How much an archive may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of the whole, unpacked.
+    /// Most bytes of the whole archive, unpacked.
     pub total: u64,
-    /// Bytes of one file.
+    /// Most bytes of one file.
     pub file: u64,
 }
 
-/// A member that was let in: a plain file or directory with a plain name.
+/// A member that passed the checks: a plain file or directory with a plain name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its name, without the slash of a directory.
     pub name: String,
     pub is_directory: bool,
-    /// Whether it may be run.
     pub executable: bool,
-    /// Its length.
     pub size: u64,
 }
 
-/// What a member holds.
+/// The bytes of a member.
 pub struct Content<'a> {
     from: &'a mut dyn Read,
     size: u64,
@@ -40,7 +38,6 @@ pub struct Content<'a> {
     total: u64,
 }
 
-/// Why a content could not be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     #[error(transparent)]
@@ -50,7 +47,7 @@ pub enum CopyError {
 }
 
 impl Content<'_> {
-    /// Hands every piece on; the digest of all of it.
+    /// Hands every piece to `piece` and returns the digest of the whole content.
     pub fn copy(&mut self, mut piece: impl FnMut(&[u8]) -> io::Result<()>) -> Result<Digest, CopyError> {
         let mut unwritten = None;
         let copied = digest::copy(&mut self.from, self.size, |some| {
@@ -68,7 +65,7 @@ impl Content<'_> {
         }
     }
 
-    /// All of it in memory.
+    /// Reads the whole content into memory.
     pub fn bytes(&mut self) -> Result<Vec<u8>, ArchiveError> {
         let mut bytes = Vec::new();
         let keep = |piece: &[u8]| {
@@ -87,7 +84,7 @@ impl Content<'_> {
     }
 }
 
-/// What reading ended with: too much, or not what it claims to be.
+/// The archive is too large if the limit was exceeded; otherwise it is broken.
 fn broken(exceeded: &Cell<bool>, total: u64, error: io::Error) -> ArchiveError {
     if exceeded.get() {
         ArchiveError::TooLarge(format!("the archive unpacks to more than {total} bytes"))
@@ -96,7 +93,7 @@ fn broken(exceeded: &Cell<bool>, total: u64, error: io::Error) -> ArchiveError {
     }
 }
 
-/// Reads an archive from beginning to end, handing on each member, and gives back what it was read from.
+/// Reads an archive from beginning to end, passes each member to `visit`, and returns the reader.
 pub fn unpack<R: Read, E: From<ArchiveError>>(
     from: R,
     limits: Limits,
@@ -105,11 +102,11 @@ pub fn unpack<R: Read, E: From<ArchiveError>>(
     let exceeded = Rc::new(Cell::new(false));
     let broken = |error| broken(&exceeded, limits.total, error);
     let mut decoder = zstd::Decoder::new(from).map_err(broken)?.single_frame();
-    // More than any archive of ours needs; a frame may ask for gigabytes.
+    // No archive of ours needs a larger window; a hostile frame may ask for gigabytes.
     decoder.window_log_max(27).map_err(broken)?;
     let mut tar =
         tar::Archive::new(Capped { from: decoder, left: limits.total, exceeded: Rc::clone(&exceeded) });
-    // Raw entries: names and sizes are those of the headers, and nothing can change them from outside.
+    // Raw entries: names and sizes come from the headers alone, so no extension record can change them.
     for entry in tar.entries().map_err(broken)?.raw(true) {
         let mut entry = entry.map_err(broken)?;
         let member = admit(entry.header(), limits.file)?;
@@ -121,7 +118,7 @@ pub fn unpack<R: Read, E: From<ArchiveError>>(
         return Err(trailing().into());
     }
     let Capped { from: mut decoder, .. } = rest;
-    // The checksum stands behind the last byte of the frame.
+    // The checksum follows the last byte of the frame.
     decoder.finish_frame().map_err(broken)?;
     let mut behind: BufReader<R> = decoder.finish();
     match behind.read(&mut [0]) {
@@ -130,7 +127,7 @@ pub fn unpack<R: Read, E: From<ArchiveError>>(
     }
 }
 
-/// A reader of so many bytes and no more.
+/// A reader that fails after a given number of bytes.
 struct Capped<R> {
     from: R,
     left: u64,
@@ -151,7 +148,7 @@ impl<R: Read> Read for Capped<R> {
     }
 }
 
-/// Checks a header; only plain files and directories with plain names come in.
+/// Checks a header; admits only plain files and directories with plain names.
 fn admit(header: &Header, longest: u64) -> Result<Member, ArchiveError> {
     let bytes = header.as_bytes();
     let (name_field, prefix_field) = (&bytes[..100], &bytes[345..500]);
@@ -170,7 +167,7 @@ fn admit(header: &Header, longest: u64) -> Result<Member, ArchiveError> {
         return Err(not_a_file("is a file with the target of a link".into()));
     }
     let refuse = |why: String| ArchiveError::BadName(format!("`{shown}` is not a name for a file: {why}"));
-    // What follows a NUL is not part of the name, so it must be nothing.
+    // The name ends at the first NUL; the rest of the field must be empty.
     for field in [name_field, prefix_field] {
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
         if field[end..].iter().any(|byte| *byte != 0) {
@@ -196,10 +193,10 @@ fn admit(header: &Header, longest: u64) -> Result<Member, ArchiveError> {
 }
 
 fn trailing() -> ArchiveError {
-    ArchiveError::Form("there is something behind the end of the archive".into())
+    ArchiveError::Form("there is data after the end of the archive".into())
 }
 
-/// Whether there is nothing behind the last member but a little padding.
+/// Whether only a little padding follows the last member.
 fn ends_here(rest: &mut impl Read) -> io::Result<bool> {
     const MOST: u64 = 1024 * 1024;
     let mut length = 0;

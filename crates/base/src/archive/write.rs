@@ -6,7 +6,7 @@ use tar::{EntryType, Header};
 
 use crate::digest::{self, Digest};
 
-/// The level of compression: higher ones take much longer and gain little on text that repeats.
+/// Higher compression levels take much longer and gain little on repetitive text.
 const LEVEL: i32 = 6;
 
 const BLOCK: u64 = 512;
@@ -16,22 +16,21 @@ pub fn fits(name: &str) -> bool {
     name.len() <= 100 || Header::new_ustar().set_path(name).is_ok()
 }
 
-/// An archive being written. One thread compresses, so the bytes do not depend on the machine.
+/// Writes an archive. Only one thread compresses, so the bytes do not depend on the machine.
 pub struct Writer<W: Write> {
     encoder: zstd::Encoder<'static, W>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins an archive.
     pub fn new(to: W) -> io::Result<Self> {
         let mut encoder = zstd::Encoder::new(to, LEVEL)?;
         encoder.include_checksum(true)?;
         Ok(Self { encoder })
     }
 
-    /// Adds a file of `size` bytes; the digest of what was added. Content of another length is an error.
+    /// Adds a file of `size` bytes and returns the digest of its content. Content of another length is an error.
     ///
-    /// Everything in a header that is not the name, the size and the executable bit is always the same.
+    /// Only the name, the size and the executable bit vary between headers; all other fields are constant.
     pub fn append(
         &mut self,
         name: &str,
@@ -57,7 +56,6 @@ impl<W: Write> Writer<W> {
         Ok(digest)
     }
 
-    /// Ends the archive.
     pub fn finish(mut self) -> io::Result<W> {
         self.pad(2 * BLOCK)?;
         let mut to = self.encoder.finish()?;
@@ -74,7 +72,7 @@ impl<W: Write> Writer<W> {
 mod tests {
     use super::*;
 
-    /// A reader that gives little at a time.
+    /// A reader that returns only a few bytes at a time.
     struct Trickle<'a>(&'a [u8], usize);
 
     impl Read for Trickle<'_> {

@@ -1,7 +1,7 @@
-//! Filling a serde type from a [`Node`] tree, with every mistake reported.
+//! Fills a serde type from a [`Node`] tree and reports every mistake.
 //!
-//! Serde gives one error per attempt. So the offending node is noted, cut out, and the rest is tried again,
-//! until the remainder fits. That asks of a format's type only that its fields have defaults.
+//! Serde gives one error per attempt. So this module notes the offending node, cuts it out and tries the rest again
+//! until it fits. The fields of a format's type therefore need defaults.
 
 use std::fmt;
 
@@ -18,12 +18,11 @@ use crate::text;
 /// A file with more mistakes than this is not the file its author thinks it is.
 const MOST_PROBLEMS: usize = 50;
 
-/// The result of decoding: as much as was right, and everything that was not.
+/// The parts that could be decoded, and every mistake.
 #[derive(Debug)]
 pub struct Decoded<T> {
     /// The value without its faulty parts; absent when the document is not even a table.
     pub value: Option<T>,
-    /// Every problem found.
     pub problems: Vec<Problem>,
     /// The dotted keys that were cut out because of a problem.
     faulty: Vec<String>,
@@ -46,7 +45,6 @@ impl Document {
 }
 
 impl Part<'_> {
-    /// Fills a `T` from this part.
     pub fn decode<T: DeserializeOwned>(&self) -> Decoded<T> {
         let mut decoded = Decoded { value: None, problems: Vec::new(), faulty: Vec::new() };
         let mut pruned: Option<Node> = None;
@@ -58,7 +56,7 @@ impl Part<'_> {
                 }
                 Err(error) => error,
             };
-            // A required key that was cut out because of its own fault is not missing.
+            // A required key that was cut out because its value was wrong is not missing.
             if !error.missing_key().is_some_and(|key| decoded.is_faulty(&key)) {
                 decoded.problems.push(self.describe(&error));
             }
@@ -150,7 +148,7 @@ enum Step {
     Index(usize),
 }
 
-/// The dotted key of a path below the part of this name.
+/// The dotted key of a path; `name` is the dotted key of the part that the path starts from.
 fn dotted(name: &str, path: &[Step]) -> String {
     let mut text = name.to_owned();
     for step in path {
@@ -170,7 +168,7 @@ fn dotted(name: &str, path: &[Step]) -> String {
     text
 }
 
-/// One reason why a value does not fit, with the way to it.
+/// One reason why a value does not fit, with the path to it.
 #[derive(Debug)]
 pub(super) struct DecodeError {
     kind: Kind,
@@ -192,14 +190,14 @@ impl DecodeError {
         Self { kind, path: Vec::new(), offset: None }
     }
 
-    /// The dotted key that is not there, when that is the error.
+    /// The dotted key that is missing, if that is the error.
     fn missing_key(&self) -> Option<String> {
         let Kind::Missing(field) = self.kind else { return None };
         let table = dotted("", &self.path);
         Some(if table.is_empty() { field.to_owned() } else { format!("{table}.{field}") })
     }
 
-    /// Called on the way out of each level, so the path grows from its end.
+    /// Called while the decoder returns from each level, so the path grows from its end.
     fn below(mut self, step: Step, offset: usize) -> Self {
         self.path.insert(0, step);
         self.offset.get_or_insert(offset);
@@ -263,7 +261,7 @@ fn describe_found(found: &Unexpected<'_>) -> String {
     }
 }
 
-/// Serde names Rust types; people write files.
+/// Serde names Rust types; authors of files do not know them.
 fn describe_expected(expected: &dyn Expected) -> String {
     let name = expected.to_string();
     match name.as_str() {
@@ -313,7 +311,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         visitor.visit_newtype_struct(self)
     }
 
-    /// Serde would also fill a struct from a list, by position; no file means that.
+    /// Serde would also fill a struct from a list, by position; no format allows that.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -326,7 +324,7 @@ impl<'de> Deserializer<'de> for &'de Node {
         }
     }
 
-    /// The only enums in files are names out of a set.
+    /// Enums in files are always names from a fixed set.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,

@@ -1,8 +1,8 @@
-//! JSON text to a [`Node`] tree.
+//! Parses JSON text into a [`Node`] tree.
 //!
-//! `serde_json` keeps no positions, but its raw values are slices of the source, so their offsets are known.
-//! Each level is scanned once more than the one above it, which is fine for files of this size, and its depth
-//! limit bounds the recursion here too.
+//! `serde_json` keeps no positions, but its raw values are slices of the source, so their offsets are known. A value
+//! is scanned once for each level of nesting above it, which is fast enough for files of this size. The parser's
+//! depth limit bounds the recursion here too.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -70,7 +70,7 @@ fn convert(source: &str, raw: &str) -> Result<Node, SyntaxError> {
     Ok(Node { value, offset })
 }
 
-/// Where a slice of `source` begins in it.
+/// The byte offset of a slice of `source`.
 fn offset_in(source: &str, part: &str) -> usize {
     (part.as_ptr() as usize).saturating_sub(source.as_ptr() as usize)
 }

@@ -1,8 +1,8 @@
 //! Documents that people write (TOML, YAML, JSON) as one tree with positions.
 //!
-//! Serde stops at the first mistake and forgets where values came from. Here a file becomes a [`Node`] tree
-//! first; [`Document::decode`] then fills a serde type from it and reports *every* unknown key, wrong type and
-//! bad value with its line and column. The same types give the JSON Schemas, so file, code and schema agree.
+//! Serde stops at the first mistake and does not keep the positions of values. So a file becomes a [`Node`] tree
+//! first; [`Document::decode`] then fills a serde type from it and reports *every* unknown key, wrong type and bad
+//! value with its line and column. The same types give the JSON Schemas, so file, code and schema agree.
 
 mod decode;
 mod json;
@@ -25,32 +25,31 @@ pub const CONFIG_FILE_LIMIT: u64 = 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family(pub char);
 
-/// The problems every format shares; their numbers are the same in every family.
+/// The problems that all formats share; their numbers are the same in every family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shared {
     /// 001: the file cannot be read.
     Unreadable = 1,
     /// 002: the file is not valid TOML, YAML or JSON.
     Syntax = 2,
-    /// 003: a key nobody knows.
+    /// 003: an unknown key.
     UnknownKey = 3,
     /// 004: a value of the wrong type.
     WrongType = 4,
     /// 005: a value that is not allowed.
     BadValue = 5,
-    /// 006: a key that must be there.
+    /// 006: a required key is missing.
     MissingKey = 6,
-    /// 007: two keys that say the same thing or contradict each other.
+    /// 007: two keys that mean the same or contradict each other.
     Conflict = 7,
 }
 
 impl Family {
-    /// The id of a shared problem in this family.
     pub fn id(self, shared: Shared) -> String {
         self.number(shared as u32)
     }
 
-    /// The id of a problem of this family's own.
+    /// The id of a problem that only this family has.
     pub fn number(self, number: u32) -> String {
         format!("{}{number:03}", self.0)
     }
@@ -76,7 +75,7 @@ impl Syntax {
     }
 }
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 struct Node {
     value: Value,
@@ -87,22 +86,18 @@ struct Node {
 /// The kinds of value that all three notations share. A TOML date is its text.
 #[derive(Clone, Debug, PartialEq)]
 enum Value {
-    /// Nothing (YAML and JSON only).
+    /// Null (YAML and JSON only).
     Null,
-    /// True or false.
     Bool(bool),
-    /// A whole number.
     Integer(i64),
     /// A number with a fraction or exponent.
     Float(f64),
-    /// Text.
     String(String),
     List(Vec<Node>),
     /// A table, in source order, without duplicate keys.
     Table(Vec<Entry>),
 }
 
-/// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     key: String,
@@ -121,7 +116,7 @@ impl Node {
 }
 
 impl Value {
-    /// In words, for a sentence that says what it is not.
+    /// Describes the value for the end of a sentence such as "must be a table, not …".
     fn describe(&self) -> String {
         match self {
             Self::Null => "empty".to_owned(),
@@ -144,14 +139,14 @@ pub struct Document {
     family: Family,
 }
 
-/// What a notation's parser says went wrong, before it becomes a [`Problem`].
+/// An error of a parser, before it becomes a [`Problem`].
 struct SyntaxError {
     message: String,
     offset: Option<usize>,
 }
 
 impl Document {
-    /// Reads and parses a configuration file that may be reached through a link.
+    /// Reads and parses a configuration file; `path` may be a symbolic link.
     pub fn read(path: &Path, syntax: Syntax, family: Family) -> Result<Self, Vec<Problem>> {
         Self::read_with(path, syntax, family, Links::Follow)
     }
@@ -196,7 +191,7 @@ impl Document {
         }
     }
 
-    /// Where the value of a dotted key stands; the nearest existing parent when it is absent.
+    /// The position of a dotted key's value, or of its nearest existing parent.
     pub fn place(&self, key: &str) -> Place {
         let mut offset = 0;
         let mut node = &self.root;
@@ -208,7 +203,7 @@ impl Document {
         place(&self.path, &self.text, offset)
     }
 
-    /// Where element `index` of a list stands.
+    /// The position of element `index` of a list.
     pub fn place_in_list(&self, key: &str, index: usize) -> Place {
         let mut node = &self.root;
         for part in key.split('.') {

@@ -1,28 +1,28 @@
-//! Parts of a document that are read by themselves: one table of a list, a table without some of its keys, one value of
-//! a list as if it stood under its key. Each knows its place, and its mistakes are reported like those of the whole.
+//! Parts of a document that are decoded separately: one table of a list, a table without some of its keys, one
+//! element of a list as the value of a key. Each part knows its position, so its mistakes are reported like those of
+//! the whole document.
 
 use std::borrow::Cow;
 
 use super::{Document, Entry, Node, Shared, Value, place};
 use crate::problem::{Place, Problem};
 
-/// A part of a document.
 #[derive(Clone, Debug)]
 pub struct Part<'a> {
     pub(super) document: &'a Document,
     pub(super) node: Cow<'a, Node>,
     /// Its dotted key, as messages name it.
     pub(super) name: String,
-    /// Whether `node` is a table that was made around the value that `name` names.
+    /// Whether [`Part::under`] made `node` as a table around the value that `name` names.
     pub(super) is_wrapped: bool,
-    /// Whether problems keep to themselves what texts say.
+    /// Whether problems omit the texts they complain about.
     pub(super) is_discreet: bool,
-    /// Further keys that are known here, because they are read by themselves.
+    /// Keys that are valid here although the decoded type lacks them: they are decoded separately.
     pub(super) further: &'static [&'static str],
 }
 
 impl Document {
-    /// All of it.
+    /// The whole document as a part.
     pub fn whole(&self) -> Part<'_> {
         Part::new(self, Cow::Borrowed(&self.root), String::new())
     }
@@ -33,35 +33,33 @@ impl<'a> Part<'a> {
         Self { document, node, name, is_wrapped: false, is_discreet: false, further: &[] }
     }
 
-    /// The same part, whose problems do not repeat texts: one may be a secret in the wrong place.
+    /// The same part, but its problems do not repeat texts, because a text may be a misplaced secret.
     #[must_use]
     pub fn discreet(self) -> Self {
         Self { is_discreet: true, ..self }
     }
 
-    /// Its dotted key.
+    /// The dotted key of this part.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Where it stands.
     pub fn place(&self) -> Place {
         place(&self.document.path, &self.document.text, self.node.offset)
     }
 
-    /// Where one of its keys stands; the part itself when it has no such key.
+    /// The position of one of its keys, or of the part itself if the key is absent.
     pub fn place_of_key(&self, key: &str) -> Place {
         let offset = self.node.get(key).map_or(self.node.offset, |entry| entry.offset);
         place(&self.document.path, &self.document.text, offset)
     }
 
-    /// The keys and values of a table, in their order; nothing if it is none.
+    /// The keys and values in their order; `None` unless this is a table.
     pub fn entries(&self) -> Option<Vec<(String, Self)>> {
         let Value::Table(entries) = &self.node.value else { return None };
         Some(entries.iter().map(|entry| (entry.key.clone(), self.below(entry))).collect())
     }
 
-    /// The value of a key.
     pub fn get(&self, key: &str) -> Option<Self> {
         self.node.get(key).map(|entry| self.below(entry))
     }
@@ -75,7 +73,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The values of a list; nothing if it is none.
+    /// The elements; `None` unless this is a list.
     pub fn items(&self) -> Option<Vec<Self>> {
         let Value::List(items) = &self.node.value else { return None };
         let item = |(index, node): (usize, &Node)| {
@@ -85,13 +83,12 @@ impl<'a> Part<'a> {
         Some(items.iter().enumerate().map(item).collect())
     }
 
-    /// One of the values of a list or table.
+    /// The element or value at `index` of a list or table.
     pub fn nth(&self, index: usize) -> Option<Self> {
         let values = self.entries().map(|entries| entries.into_iter().map(|(_, value)| value).collect());
         self.items().or(values)?.into_iter().nth(index)
     }
 
-    /// The table without some of its keys.
     #[must_use]
     pub fn without(mut self, keys: &[&str]) -> Self {
         if let Value::Table(entries) = &mut self.node.to_mut().value {
@@ -100,13 +97,13 @@ impl<'a> Part<'a> {
         self
     }
 
-    /// The same part, whose problems name further keys among those that are known.
+    /// The same part, but its problems also list `further` among the known keys.
     #[must_use]
     pub fn knowing(self, further: &'static [&'static str]) -> Self {
         Self { further, ..self }
     }
 
-    /// A table in which the value stands alone under a key.
+    /// A table that has this value under `key` and nothing else.
     #[must_use]
     pub fn under(self, key: &str) -> Self {
         let offset = self.node.offset;
@@ -115,7 +112,7 @@ impl<'a> Part<'a> {
         Self { node: Cow::Owned(node), is_wrapped: true, ..self }
     }
 
-    /// The problem of a value of another kind.
+    /// The problem of a value that is not of the expected type.
     pub fn wrong_type(&self, expected: &str) -> Problem {
         let found = self.node.value.describe();
         Problem::error(format!("`{}` must be {expected}, not {found}", self.name))

@@ -1,11 +1,11 @@
-//! TOML text to a [`Node`] tree.
+//! Parses TOML text into a [`Node`] tree.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Entry, Node, SyntaxError, Value};
 
-/// A broken file gives a cascade of follow-up errors; the first few tell the story.
+/// A broken file gives a cascade of follow-up errors; the first few are enough.
 const MOST_SYNTAX_ERRORS: usize = 5;
 
 pub(super) fn parse(text: &str) -> Result<Node, Vec<SyntaxError>> {
@@ -30,7 +30,7 @@ fn convert_table(table: DeTable<'_>, offset: usize) -> Result<Node, SyntaxError>
         let offset = key.span().start;
         entries.push(Entry { key: key.into_inner().into_owned(), offset, value: convert(value)? });
     }
-    // The parser sorts keys; whoever wrote them had an order in mind.
+    // The parser sorts keys; restore the author's order.
     entries.sort_by_key(|entry| entry.offset);
     Ok(Node { value: Value::Table(entries), offset })
 }

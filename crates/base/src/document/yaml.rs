@@ -1,8 +1,8 @@
-//! YAML text to a [`Node`] tree.
+//! Parses YAML text into a [`Node`] tree.
 //!
-//! Manifests are plain data. Tags are refused, aliases and nesting are bounded, duplicate keys and non-finite
-//! numbers are errors, and only `true` and `false` are booleans: `yes`, `on` and `no` stay text, so a country
-//! code or an answer is never turned into a truth value behind its author's back.
+//! Manifests are plain data. Tags are refused, aliases and nesting are bounded, duplicate keys and non-finite numbers
+//! are errors, and only `true` and `false` are booleans: `yes`, `on` and `no` stay text, so that a country code or an
+//! answer never silently becomes a boolean.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde_saphyr::{DuplicateKeyPolicy, NonFiniteFloatPolicy, Options, Spanned};
 
 use super::{Entry, Node, SyntaxError, Value};
 
-/// More nodes than any manifest has; an alias bomb reaches it at once.
+/// No manifest has this many nodes; an alias bomb reaches the limit at once.
 const NODE_BUDGET: usize = 50_000;
 
 pub(super) fn parse(text: &str) -> Result<Node, SyntaxError> {
@@ -44,7 +44,7 @@ fn options() -> Options {
     options
 }
 
-/// `error: line 2 column 1: duplicate mapping key` without the position, which is reported apart.
+/// `error: line 2 column 1: duplicate mapping key` without the position, which is reported separately.
 fn first_line(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
@@ -68,7 +68,7 @@ fn byte_offset(text: &str, location: &serde_saphyr::Location) -> usize {
     }
 }
 
-/// What the parser hands over: values with the parser's own locations.
+/// The values as the parser delivers them, with its locations.
 enum Tree {
     Null,
     Bool(bool),

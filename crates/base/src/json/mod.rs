@@ -1,7 +1,7 @@
-//! JSON where the usual reader and writer are not enough: objects without doubled keys, what Python writes that is not
-//! JSON, and text written straight into bytes.
+//! JSON beyond what `serde_json` offers: objects without duplicate keys, Python's extensions of JSON, and text
+//! written straight into bytes.
 //!
-//! Documents that people write are read by [`crate::document`], which knows positions.
+//! Documents that people write are read by [`crate::document`], which keeps positions.
 
 mod python;
 mod write;
@@ -14,8 +14,8 @@ use serde_json::{Map, Number, Value};
 pub use python::{Repaired, float_text, repaired};
 pub use write::{push_ascii, push_line, push_text};
 
-/// A value none of whose objects has a key twice: two readers of such an object could see different things. Numbers are
-/// finite, and the depth is limited by the parser.
+/// A value whose objects have no duplicate keys: two readers of such an object could see different values. Numbers
+/// are finite, and the parser limits the depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Strict(pub Value);
 
@@ -83,13 +83,13 @@ impl<'de> Visitor<'de> for StrictVisitor {
     }
 }
 
-/// Where an error of the parser is: a byte offset that splits the text between characters.
+/// The byte offset of a parser error, moved to a character boundary.
 pub fn error_offset(text: &str, error: &serde_json::Error) -> usize {
     let start: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     text.floor_char_boundary(start + error.column().saturating_sub(1))
 }
 
-/// What the parser says, without the place.
+/// The parser's message without the position.
 pub fn error_text(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()

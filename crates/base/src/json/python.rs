@@ -1,20 +1,20 @@
-//! JSON as Python writes it: floats in its own spelling, and `NaN`, `Infinity` and halves of surrogate pairs, which JSON
+//! JSON as Python writes it: floats in Python's spelling, and `NaN`, `Infinity` and unpaired surrogates, which JSON
 //! does not have.
 
 use std::borrow::Cow;
 
-/// A text with everything replaced that is not JSON, and how much that was.
+/// A text in which everything that is not JSON was replaced, and the number of replacements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired<'a> {
-    /// The text; borrowed when there was nothing to replace.
+    /// The text; borrowed if nothing was replaced.
     pub text: Cow<'a, str>,
-    /// Numbers that are none, which became null.
+    /// `NaN` and infinities, which became null.
     pub numbers: usize,
-    /// Halves of surrogate pairs, which became U+FFFD.
+    /// Unpaired surrogates, which became U+FFFD.
     pub surrogates: usize,
 }
 
-/// Replaces `NaN` and its like by null, and halves of surrogate pairs by U+FFFD.
+/// Replaces `NaN` and infinities by null, and unpaired surrogates by U+FFFD.
 pub fn repaired(text: &str) -> Repaired<'_> {
     let bytes = text.as_bytes();
     let (mut json, mut numbers, mut surrogates) = (String::new(), 0, 0);
@@ -41,13 +41,13 @@ pub fn repaired(text: &str) -> Repaired<'_> {
     Repaired { text, numbers, surrogates }
 }
 
-/// How long an escape is, and what stands for it when it is half of a pair.
+/// The length of an escape, and its replacement if it is an unpaired surrogate.
 fn escape(bytes: &[u8]) -> (usize, Option<&'static str>) {
     match (unit(bytes), bytes.get(6..).and_then(unit)) {
         (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, None),
         (Some(0xd800..=0xdfff), _) => (6, Some("\\ufffd")),
-        // Two bytes are passed, the second of which may be a quotation mark. A character after a backslash may be
-        // longer, but its other bytes are no marks.
+        // Skips two bytes, the second of which may be a quotation mark. The character after the backslash may be
+        // longer, but its further bytes are never quotation marks.
         _ => (2, None),
     }
 }
@@ -144,7 +144,7 @@ mod tests {
             };
             let python = format!("[{}]", numbers.iter().map(spelled).collect::<Vec<_>>().join(", "));
             let read: Value = serde_json::from_str(&repaired(&python).text).unwrap();
-            // A number that JSON lacks is null for serde too.
+            // serde writes a number that JSON lacks as null too.
             prop_assert_eq!(read, Value::from(numbers));
         }
     }

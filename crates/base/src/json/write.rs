@@ -1,6 +1,6 @@
-//! JSON written straight into bytes, for rows that never become a tree of values.
+//! Writes JSON straight into bytes, for rows that never become a tree of values.
 
-/// How a byte of text is escaped: 0 for not at all, `u` for `\u00XX`, else the letter after the backslash.
+/// How a byte of text is escaped: 0 for no escape, `u` for `\u00XX`, else the letter after the backslash.
 const fn escapes() -> [u8; 256] {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -22,15 +22,15 @@ static ESCAPES: [u8; 256] = escapes();
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Text is looked at in blocks of so many bytes: most need no escape, and a processor sees that in one step.
+/// Bytes that are checked together: most blocks need no escape, and the processor sees that in one step.
 const BLOCK: usize = 32;
 
-/// A JSON string.
+/// Appends a JSON string.
 pub fn push_text(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
     out.push(b'"');
     for block in text.as_bytes().chunks(BLOCK) {
-        // Numbers instead of truth values, so that no byte waits for the one before.
+        // Integers instead of booleans, so that the check of one byte does not depend on the one before.
         let escapes = block.iter().fold(0, |found, byte| {
             found | u8::from(*byte < 0x20) | u8::from(*byte == b'"') | u8::from(*byte == b'\\')
         });
@@ -53,7 +53,7 @@ fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     }
 }
 
-/// A JSON string in ASCII, as Python writes it by default.
+/// Appends a JSON string in ASCII, as Python writes it by default.
 pub fn push_ascii(out: &mut Vec<u8>, text: &str) {
     if text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
         return push_text(out, text);
@@ -75,7 +75,7 @@ fn push_unit(out: &mut Vec<u8>, unit: u16) {
     }
 }
 
-/// JSON on one line. A line break in JSON stands between two tokens, so that a blank says the same.
+/// Appends JSON as one line. Line breaks in JSON occur only between tokens, so blanks can replace them.
 pub fn push_line(out: &mut Vec<u8>, json: &str) {
     let begin = out.len();
     out.extend_from_slice(json.as_bytes());

@@ -1,9 +1,8 @@
-//! A golden answer taken apart: the JSON object in it and the text around it, so that it can be put together again
-//! with one thing changed.
+//! Splits a golden answer into its JSON object and the text around it, so that variants with one change can be made.
 
 use serde_json::{Map, Value};
 
-/// An answer that is a JSON object, alone or inside other text.
+/// A JSON object, alone or inside other text.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     before: String,
@@ -12,7 +11,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// Finds the object: the whole text, or the last one that stands in it.
+    /// Finds the object: the whole text, or the last object in it.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         if let Ok(Value::Object(object)) = serde_json::from_str(text) {
@@ -24,29 +23,30 @@ impl Answer {
             .map(|(answer, _)| answer)
     }
 
-    /// The answer with this object instead.
+    /// The answer with another object.
     pub(crate) fn with(&self, object: &Map<String, Value>) -> Vec<u8> {
         self.with_text(&serde_json::to_string_pretty(object).unwrap_or_default())
     }
 
-    /// The answer with this text in place of the object.
+    /// The answer with a text in place of the object.
     pub(crate) fn with_text(&self, object: &str) -> Vec<u8> {
         format!("{}{object}{}", self.before, self.after).into_bytes()
     }
 
-    /// Whether the object stands inside other text.
+    /// Whether the object is inside other text.
     pub(crate) fn is_embedded(&self) -> bool {
         !self.before.trim().is_empty()
     }
 }
 
-/// The object that begins here and where it ends; objects inside an earlier one end no later than it does.
+/// The object that begins at `start`, and its end; an object inside an earlier one ends no later than the earlier
+/// one.
 fn parse_at(text: &str, start: usize) -> Option<(Answer, (usize, usize))> {
     let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Map<String, Value>>();
     let object = stream.next()?.ok()?;
     let end = start + stream.byte_offset();
     let answer = Answer { before: text[..start].to_owned(), object, after: text[end..].to_owned() };
-    // The last one wins; of those that end together, the outermost.
+    // The last object wins; of objects with the same end, the outermost.
     Some((answer, (end, usize::MAX - start)))
 }
 

@@ -1,4 +1,4 @@
-//! Whether what the agent is given already contains what it is asked for.
+//! Checks whether the agent's files already contain the answer.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use serde_json::{Map, Value};
 use super::answer::Answer;
 use crate::golden::{Expectation, golden_outputs};
 
-/// Workspace files beyond this are data, not prose; a number in them proves nothing.
+/// Larger workspace files are data, not prose; a number in them proves nothing.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
-/// Among so many numbers one has to know which.
+/// A text with this many numbers does not reveal which one is the answer.
 const HAYSTACK: usize = 20;
-/// Shorter numbers turn up by chance.
+/// Numbers with fewer digits occur by chance.
 const SIGNIFICANT_DIGITS: usize = 4;
 
-/// Expected values, golden answers and parts of the verifier in the instruction and the workspace.
+/// Searches the instruction and the workspace for expected values, golden answers and parts of the verifier.
 pub(crate) fn leaks(task: &Task, golden: &Map<String, Value>, instruction: &str) -> io::Result<Vec<Problem>> {
     let mut problems = Vec::new();
     let mut texts = vec![("instruction.md".to_owned(), instruction.to_owned())];
@@ -37,7 +37,7 @@ pub(crate) fn leaks(task: &Task, golden: &Map<String, Value>, instruction: &str)
                         "the expected value of `{key}` is one of {haystack} numbers in {place}"
                     ))
                     .id("A052")
-                    .why("finding out which is the work")
+                    .why("an agent must still find out which one it is")
                     .fix("nothing, if the file is data to be evaluated"),
                 );
             } else {
@@ -70,7 +70,7 @@ pub(crate) fn leaks(task: &Task, golden: &Map<String, Value>, instruction: &str)
     Ok(problems)
 }
 
-/// The expected values of a task that no text has by chance and that its own prompt does not tell.
+/// Expected values of a task that do not occur in a text by chance and are not in its own prompt.
 pub fn telling_answers(task: &Task) -> Vec<String> {
     let instruction = task.instruction().unwrap_or_default();
     let golden = golden_outputs(task, Expectation::Full).unwrap_or_default();
@@ -85,8 +85,8 @@ pub fn telling_answers(task: &Task) -> Vec<String> {
     values
 }
 
-/// How many of a task's expected values stand in a text, if they are enough not to be there by chance: two, or the
-/// only one.
+/// How many expected values of a task occur in a text; `None` if so few that it may be chance: at least two are
+/// needed, or the only one.
 pub fn answers_in(answers: &[String], text: &str) -> Option<usize> {
     let found = answers.iter().filter(|number| contains_number(text, number)).count();
     (found >= 2 || found == 1 && answers.len() == 1).then_some(found)
@@ -108,20 +108,20 @@ fn collect_numbers(prefix: &str, object: &Map<String, Value>, numbers: &mut Vec<
     }
 }
 
-/// How many numbers of a text are as telling as an expected value would be.
+/// How many numbers of a text have as many significant digits as an expected value.
 fn telling_numbers(text: &str) -> usize {
     text.split(|c: char| !(c.is_ascii_digit() || c == '.'))
         .filter(|word| significant_digits(word) >= SIGNIFICANT_DIGITS)
         .count()
 }
 
-/// How many digits of a number say something: 1000 is as round as 1.
+/// The number of significant digits: 1000 has as many as 1.
 fn significant_digits(number: &str) -> usize {
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();
     digits.trim_matches('0').len()
 }
 
-/// Whether a number stands in a text by itself, not as part of a longer one.
+/// Whether a text contains a number by itself, not as part of a longer one.
 fn contains_number(text: &str, number: &str) -> bool {
     text.match_indices(number).any(|(at, _)| {
         let before = text[..at].chars().next_back();

@@ -1,7 +1,7 @@
-//! Can the verdict be trusted? A model-free audit of a task's verifier.
+//! Can the verdict be trusted? An audit of a task's verifier without a model.
 //!
-//! Wrong answers made from the golden one must lose, equal ones must not, agents that do no engineering must earn
-//! next to nothing, the surroundings must not matter, and the answer must not be lying about.
+//! Wrong variants of the golden answer must lose, equivalent ones must not, agents that do no engineering must earn
+//! almost nothing, the environment must not matter, and the agent's files must not contain the answer.
 
 mod answer;
 mod leaks;
@@ -28,47 +28,45 @@ use crate::verifier::VerifierFiles;
 use answer::Answer;
 use variants::Variant;
 
-/// More than this for doing nothing is a finding.
+/// A higher reward for doing nothing is a finding.
 const HIGH_FLOOR: f64 = 0.2;
 
-/// What an audit found out about one task.
+/// The result of the audit of one task.
 #[derive(Debug, Serialize)]
 pub struct Audit {
     pub task_id: String,
-    /// Wrong answers that lost, and all that were tried.
+    /// Wrong answers that lost, out of all tried.
     pub mutants: Tally,
-    /// Equal answers that kept the full reward, and all that were tried.
+    /// Equivalent answers that kept the full reward, out of all tried.
     pub equivalents: Tally,
-    /// The most that an agent earns without doing the work; absent when it could not be found out.
+    /// The highest reward without doing the work; absent if it could not be determined.
     pub floor: Option<f64>,
-    /// Which agent earned that.
+    /// The agent that earned it.
     pub floor_agent: Option<String>,
-    /// Whether locale, time zone and hash seed left the reward alone.
+    /// Whether the reward was independent of locale, time zone and hash seed.
     pub deterministic: Option<bool>,
-    /// Cheaters that earned no more than the floor, and all that were tried.
+    /// Cheaters that earned no more than the floor, out of all tried.
     pub cheaters: Tally,
     /// Findings: errors are high, warnings are medium, notes are low.
     #[serde(skip)]
     pub findings: Vec<Problem>,
 }
 
-/// How many of how many.
+/// A count of good cases, out of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// As they should be.
     pub good: usize,
     pub all: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditOptions<'a> {
-    /// Whether cheaters are let loose as well.
+    /// Whether to run the cheaters too.
     pub cheat: bool,
-    /// Tasks of the same kind, whose answers an agent might have seen.
+    /// Tasks of the same kind, whose answers an agent may have seen.
     pub siblings: &'a [&'a Task],
 }
 
-/// Audits a task's verifier.
 pub fn audit(
     judge: &Judge,
     task: &Task,
@@ -133,7 +131,7 @@ pub fn audit(
     Ok(audit.about(task))
 }
 
-/// The golden answers of similar tasks, as far as they can be read.
+/// The golden answers of similar tasks that can be parsed.
 fn golden_of(tasks: &[&Task]) -> Vec<Answer> {
     tasks
         .iter()
@@ -142,8 +140,8 @@ fn golden_of(tasks: &[&Task]) -> Vec<Answer> {
         .collect()
 }
 
-/// What the medians of the others earn on average over a family that the standard scorer judges; nothing if it does
-/// not judge all of it.
+/// The average reward of guessing the median of the other tasks' answers, over a family; `None` unless the standard
+/// scorer judges the whole family.
 fn medians_earn(family: &[&Task]) -> Option<f64> {
     let answers: Vec<Answers> = family
         .iter()
@@ -167,7 +165,7 @@ fn medians_earn(family: &[&Task]) -> Option<f64> {
     Some(sum / count)
 }
 
-/// Where variants are judged.
+/// Judges variants of one task's answer.
 struct VariantJudge<'a> {
     judge: &'a Judge,
     task: &'a Task,
@@ -179,7 +177,7 @@ impl VariantJudge<'_> {
         Ok(self.judge.verdict(self.task, &submission_with_output(self.task, output, self.store)?))
     }
 
-    /// The reward of each variant, on all cores.
+    /// The verdicts on all variants, on all cores.
     fn rewards(&self, variants: &[Variant]) -> Result<Vec<Verdict>, FreezeError> {
         parallel::map(variants, 1, |variant| self.verdict(&variant.output)).into_iter().collect()
     }
@@ -246,7 +244,7 @@ impl Audit {
                 Some(reward) if reward >= 1.0 => self.find(
                     Problem::error(format!("a wrong answer earns everything: {}", mutant.name))
                         .id("A010")
-                        .why("whoever makes this mistake is paid for it")
+                        .why("an agent that makes this mistake gets the full reward")
                         .fix("make the verifier check this field, with a sound tolerance"),
                 ),
                 Some(_) => self.mutants.good += 1,
@@ -310,7 +308,7 @@ impl Audit {
             bench.rewards(&nulls)?.into_iter().map(|verdict| verdict.reward).collect();
         let others = golden_of(siblings);
         if let Some(medians) = variants::medians(golden, &others.iter().collect::<Vec<_>>()) {
-            // One task of a family may lie near the middle; what counts is what the guess earns over all of them.
+            // One task's answer may be close to the median; the average over the family counts.
             let family: Vec<&Task> = std::iter::once(bench.task).chain(siblings.iter().copied()).collect();
             rewards.push(match medians_earn(&family) {
                 Some(average) => Some(average),

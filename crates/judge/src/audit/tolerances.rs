@@ -1,4 +1,4 @@
-//! The edges of the tolerances that a standard answers file states.
+//! Answers at the edges of the tolerances in a standard answers file.
 
 use serde_json::{Value, json};
 

@@ -1,10 +1,9 @@
-//! Changed answers: wrong ones, which must lose, and equal ones, which must not.
+//! Variants of an answer: wrong ones, which must lose, and equivalent ones, which must not.
 
 use serde_json::{Map, Number, Value, json};
 
 use super::answer::Answer;
 
-/// A changed answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Variant {
     pub(crate) name: String,
@@ -81,7 +80,7 @@ fn wrong_values(value: &Value) -> Vec<(&'static str, Value)> {
     }
 }
 
-/// Two numbers in each other's place, where that makes a difference.
+/// Answers with two numbers swapped, if that makes a difference.
 fn swapped(golden: &Answer) -> Vec<Variant> {
     let numbers: Vec<(&String, f64)> =
         golden.object.iter().filter_map(|(key, value)| Some((key, value.as_f64()?))).collect();
@@ -112,7 +111,7 @@ pub(crate) fn replaced(object: &Map<String, Value>, key: &str, value: Value) -> 
     changed
 }
 
-/// Answers that say the same in other letters. `generous` adds those that only the standard contract promises.
+/// Answers with the same meaning in other spellings. `generous` adds those that only the standard contract accepts.
 pub(crate) fn equivalents(golden: &Answer, generous: bool) -> Vec<Variant> {
     let object = &golden.object;
     let reversed: Map<String, Value> =
@@ -173,7 +172,7 @@ fn trailing_zeros(object: &Map<String, Value>) -> String {
     format!("{{{}}}", fields.join(", "))
 }
 
-/// What agents that do no engineering would write. `siblings` are golden answers of tasks of the same kind.
+/// Answers of agents that do no engineering.
 pub(crate) fn null_answers(golden: &Answer, instruction: &str) -> Vec<Variant> {
     let all = |value: &Value| -> Map<String, Value> {
         golden.object.keys().map(|key| (key.clone(), value.clone())).collect()
@@ -198,7 +197,7 @@ pub(crate) fn null_answers(golden: &Answer, instruction: &str) -> Vec<Variant> {
     nulls
 }
 
-/// For each number, what it usually is; nothing with fewer than three similar tasks.
+/// The median of each number over similar tasks; `None` with fewer than three tasks.
 pub(crate) fn medians(golden: &Answer, siblings: &[&Answer]) -> Option<Variant> {
     const FEWEST: usize = 3;
     if siblings.len() < FEWEST {
@@ -214,7 +213,7 @@ pub(crate) fn medians(golden: &Answer, siblings: &[&Answer]) -> Option<Variant> 
     Some(variant("the medians of similar tasks", golden.with(&usual)))
 }
 
-/// The numbers of the instruction and what a change of unit prefix makes of them.
+/// The numbers of the instruction, also with other unit prefixes.
 fn echoed_numbers(instruction: &str) -> Vec<f64> {
     const MOST: usize = 40;
     let mut numbers: Vec<f64> = Vec::new();

@@ -1,4 +1,4 @@
-//! The answers file: parsing, checking, and the helpers that the checks share.
+//! The answers file: parsing, checks, and helpers of the checks.
 //!
 //! Every check, its order and its text are those of `Sheet` in `python/verify.py`.
 
@@ -12,7 +12,7 @@ use super::text::compact;
 /// Types of a field, in the order that messages list them.
 const KINDS: [&str; 7] = ["number", "integer", "boolean", "choice", "text", "list", "table"];
 
-/// Why an answers file cannot be used. This is the task's fault: nobody is scored by it.
+/// Why an answers file cannot be used. This is the task's fault, so no submission is scored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct AnswersError(String);
@@ -28,7 +28,7 @@ impl AnswersError {
 pub struct Answers {
     output: String,
     pub(super) fields: Vec<Field>,
-    /// Folded names and the position of their field, sorted.
+    /// Folded names and the positions of their fields, sorted.
     names: Vec<(String, usize)>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Field {
     pub(super) shape: Shape,
 }
 
-/// What a field holds.
+/// The structure of a field's value.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     One { scalar: Scalar, want: Want },
@@ -59,7 +59,6 @@ pub(super) struct Column {
 }
 
 impl Answers {
-    /// Reads and checks an answers file.
     pub fn parse(bytes: &[u8]) -> Result<Self, AnswersError> {
         let text = std::str::from_utf8(bytes).map_err(|_| AnswersError::at("answers", "not UTF-8"))?;
         let characters: Vec<char> = text.chars().collect();
@@ -102,7 +101,7 @@ impl Answers {
         &self.output
     }
 
-    /// The position of the field that a key of a submission names.
+    /// The position of the field that a submission's key names.
     pub(super) fn position(&self, key: &str) -> Option<usize> {
         let folded = compact(key);
         let found = self.names.binary_search_by(|(known, _)| known.as_str().cmp(&folded)).ok()?;
@@ -110,7 +109,7 @@ impl Answers {
     }
 }
 
-/// The one object that is the whole file.
+/// The object that makes up the whole file.
 fn root(parser: &mut Parser<'_>) -> Option<Value> {
     parser.space().ok()?;
     if parser.peek() != Some('{') {
@@ -261,7 +260,7 @@ pub(super) fn flag(pairs: &[(String, Value)], key: &str, place: &str) -> Result<
     }
 }
 
-/// A list of texts that stay distinct when folded.
+/// A list of texts that are distinct even when folded.
 pub(super) fn texts<'v>(
     pairs: &'v [(String, Value)],
     key: &str,

@@ -1,9 +1,9 @@
-//! What the agent is told about its answer; every generated instruction carries it.
+//! The description of the answer for the agent; every generated instruction contains it.
 
 use super::answers::{Answers, Shape};
 use super::spec::{Kind, Scalar};
 
-/// The paragraph and the table of keys that a generated instruction ends with. Says nothing about expected values.
+/// The paragraph and the table of keys at the end of a generated instruction. Reveals no expected values.
 pub fn contract(answers: &Answers) -> String {
     let mut text = format!(
         "Write your answer to `/workspace/{}`: one JSON object with the keys below. Give each value once. A number\n\
@@ -63,7 +63,7 @@ fn one(scalar: &Scalar) -> String {
     }
 }
 
-/// Text that cannot break out of its cell.
+/// Text that cannot break out of its table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! What a field and a whole submission are worth.
+//! Grades fields and whole submissions.
 
 use super::answers::{Answers, Column, Field, Shape};
 use super::reading::{Content, Reading, agree, matches_want, read};
@@ -19,7 +19,7 @@ pub fn score(answers: &Answers, submission: &[u8]) -> Score {
     }
 }
 
-/// Scores a submission that there are no bytes of.
+/// Scores a submission that could not be read.
 pub fn score_unreadable(answers: &Answers, why: Unreadable) -> Score {
     unscored(answers, &Unread { problem: why.problem(), status: Status::Missing })
 }
@@ -37,7 +37,7 @@ fn total(answers: &Answers, fields: Vec<FieldScore>, problem: Option<String>) ->
         weights += field.weight;
     }
     let perfect = fields.iter().all(|result| result.status == Status::Correct);
-    // Rounded, but never up to 1: that is kept for a flawless answer.
+    // Rounded, but never up to 1, which only a flawless answer gets.
     let reward =
         if perfect { 1.0 } else { ((sum / weights * 1e6_f64 + 0.5).floor() / 1e6).clamp(0.0, 0.999_999) };
     Score { reward, fields, problem }
@@ -64,7 +64,7 @@ fn grade(field: &Field, values: &[Value]) -> FieldScore {
         return result(field, 0.0, Status::Missing, None, "no value");
     };
     let got = Some(shorten(value.show()));
-    // Two accepted texts are one answer in two words.
+    // Two accepted texts are the same answer in other words.
     let both_accepted = |other: &Content| match &field.shape {
         Shape::One { want: want @ Want::Texts(_), .. } => {
             matches_want(want, &first.content) && matches_want(want, other)
@@ -122,7 +122,7 @@ fn grade_list(wants: &[Want], ordered: bool, contents: &[Content]) -> (f64, Stat
     share(right, wants.len().max(contents.len()))
 }
 
-/// The most expected items that can each have a given item of their own (Kuhn's augmenting paths).
+/// The largest number of expected items that can be matched with distinct given items (Kuhn's augmenting paths).
 struct Matching<'a> {
     edges: &'a [Vec<usize>],
     owner: Vec<Option<usize>>,
@@ -133,7 +133,7 @@ impl Matching<'_> {
     fn size(mut self) -> usize {
         let mut count = 0;
         for item in 0..self.edges.len() {
-            // What a search that failed has seen leads nowhere until another one succeeds.
+            // Items that a failed search has seen lead nowhere until another search succeeds.
             if self.place(item) {
                 count += 1;
                 self.seen.fill(false);
@@ -179,7 +179,7 @@ fn grade_table(columns: &[Column], wants: &[Vec<Want>], contents: &[Content]) ->
     let mut right = 0;
     for want in wants {
         let found: Vec<&&[Content]> = kept.iter().filter(|row| matches_want(&want[0], &row[0])).collect();
-        // Rows under two accepted spellings of a key must say the same, like rows under one.
+        // Rows under two accepted spellings of a key must agree, like rows under one spelling.
         let sound = |row: &&&[Content]| !torn.contains(&&row[0]) && all_agree(&found[0][1..], &row[1..]);
         if !found.is_empty() && found.iter().all(sound) {
             right += want

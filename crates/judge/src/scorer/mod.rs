@@ -1,9 +1,8 @@
 //! The standard scorer: typed answers against a submission.
 //!
-//! A generated task carries `tests/answers.json` and `python/verify.py` as its verifier. This is the same scorer in
-//! Rust: the same decisions in the same order, down to the bytes of `details.json`, for when a task's `verify.py` is
-//! exactly the standard one. `tests/differential.rs` holds the two against each other. `docs/answers.md` is the
-//! contract.
+//! A generated task contains `tests/answers.json` and `python/verify.py` as its verifier. This is the same scorer in
+//! Rust: the same decisions in the same order, down to the bytes of `details.json`, used if a task's `verify.py` is
+//! exactly the standard one. `tests/differential.rs` compares the two. `docs/answers.md` is the contract.
 //!
 //! | file | subject |
 //! |---|---|
@@ -13,10 +12,10 @@
 //! | `units` | units and conversions |
 //! | `spec`, `answers` | the answers file |
 //! | `submission` | from bytes to the values given for each field |
-//! | `reading` | what one given value says |
-//! | `grading` | what a field is worth |
+//! | `reading` | the meaning of one given value |
+//! | `grading` | the score of a field |
 //! | `report` | the result and its JSON |
-//! | `contract` | what the agent is told |
+//! | `contract` | the description for the agent |
 
 mod answers;
 mod contract;
@@ -36,7 +35,7 @@ pub use grading::{score, score_unreadable};
 pub use report::{FieldScore, Score, Status, Unreadable};
 pub use units::conversion;
 
-/// The verifier script that this module is the twin of.
+/// The verifier script of which this module is the twin.
 pub const STANDARD_VERIFY_PY: &str = include_str!("../../../../python/verify.py");
 
 /// Most bytes of a submission.

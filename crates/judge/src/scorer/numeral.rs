@@ -1,7 +1,7 @@
-//! Numbers as engineers write them: grouped digits, powers of ten in several spellings, a unit behind them.
+//! Numbers as engineers write them: grouped digits, powers of ten in several spellings, a unit after the number.
 //!
-//! Only the grammar is decided here, by hand; what it accepts is then read by the standard library, which rounds
-//! exactly as Python does.
+//! This module implements only the grammar; the standard library converts what it accepts, with the same rounding as
+//! Python.
 
 use aec_base::decimal::Decimal;
 
@@ -9,7 +9,7 @@ use super::MAX_NUMERAL;
 use super::relaxed::trim;
 use super::text::{is_minus, is_space};
 
-/// A decimal number without leading zeros, and what stands behind it.
+/// A decimal number without leading zeros, and the text after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Numeral {
     pub(super) negative: bool,
@@ -19,19 +19,19 @@ pub(super) struct Numeral {
 }
 
 impl Numeral {
-    /// The number as a float; infinite if it is too large for one.
+    /// The number as a float; infinite if it is too large.
     pub(super) fn real(&self) -> f64 {
         let size = self.decimal().absolute().to_f64();
         if self.negative { -size } else { size }
     }
 
-    /// The number in its one form.
+    /// The number in canonical form.
     pub(super) fn decimal(&self) -> Decimal {
         Decimal::new(self.negative, &self.digits, self.exponent)
     }
 }
 
-/// Where the run of ASCII digits that begins at `i` ends.
+/// The end of the run of ASCII digits that begins at `i`.
 pub(super) fn digits_end(text: &[char], mut i: usize) -> usize {
     while text.get(i).is_some_and(char::is_ascii_digit) {
         i += 1;
@@ -62,7 +62,7 @@ pub(super) fn numeral(text: &str) -> Option<Numeral> {
     i = digits_end(text, start);
     let mut digits: String = text[start..i].iter().collect();
     let mark = text.get(i).copied();
-    // A group that begins with 0 is a decimal comma, not thousands.
+    // A group that begins with 0 follows a decimal comma, not a thousands separator.
     if (1..=3).contains(&digits.len())
         && !digits.starts_with('0')
         && matches!(mark, Some(',' | ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}' | '\u{2007}'))
@@ -88,7 +88,7 @@ pub(super) fn numeral(text: &str) -> Option<Numeral> {
     Some(Numeral { negative, digits: digits.trim_start_matches('0').to_owned(), exponent, rest })
 }
 
-/// What stands behind a number, if it cannot be part of a second one.
+/// The text after a number, unless it may be part of a second number.
 fn rest_of(mut rest: &[char]) -> Option<&[char]> {
     let digit = |at: usize| rest.get(at).is_some_and(char::is_ascii_digit);
     let one_over = rest.starts_with(&['1', '/']);
@@ -113,8 +113,8 @@ fn rest_of(mut rest: &[char]) -> Option<&[char]> {
     (!range_end.is_some_and(|c| c.is_ascii_digit() || *c == '.')).then_some(rest)
 }
 
-/// The exponent of `e3`, `x10^3` and their kin at `i`, and where it ends; 0 if there is none, nothing if it is
-/// absurd.
+/// The exponent of `e3`, `x10^3` and similar forms at `i`, and its end; 0 if there is none, `None` if it is absurdly
+/// large.
 fn power_of_ten(text: &[char], i: usize) -> (Option<i64>, usize) {
     let signed = |at: usize| text.get(at).is_some_and(|c| is_minus(*c) || *c == '+');
     if matches!(text.get(i), Some('e' | 'E')) {
@@ -166,7 +166,7 @@ fn power_of_ten(text: &[char], i: usize) -> (Option<i64>, usize) {
     (whole(text[k..start].first(), &text[start..end]), end + usize::from(close.is_some()))
 }
 
-/// A raised digit or sign as a plain one.
+/// Converts a superscript digit or sign to a plain one.
 pub(super) fn lowered(c: char) -> Option<char> {
     Some(match c {
         '⁰' => '0',
@@ -185,7 +185,7 @@ pub(super) fn lowered(c: char) -> Option<char> {
     })
 }
 
-/// The small whole number, nothing if it is not small.
+/// A small whole number; `None` if it is not small.
 fn whole(sign: Option<&char>, digits: &[char]) -> Option<i64> {
     let digits: String = digits.iter().skip_while(|c| **c == '0').collect();
     if digits.len() > 5 {

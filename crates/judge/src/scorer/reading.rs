@@ -1,4 +1,4 @@
-//! What one given value says, before it is compared with the expected one.
+//! Reads one given value before it is compared with the expected one.
 
 use aec_base::decimal::Decimal;
 
@@ -10,7 +10,7 @@ use super::spec::{Kind, Scalar, Want, named};
 use super::text::{compact, is_space, squeeze};
 use super::units::convert;
 
-/// What a value says. What cannot be read matches nothing and agrees only with itself.
+/// The meaning of a value. An unreadable value matches nothing and agrees only with itself.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Content {
     Unread(String),
@@ -26,7 +26,7 @@ pub(super) enum Content {
 /// A content, or why there is none.
 pub(super) struct Reading {
     pub(super) content: Content,
-    /// Status and message of what cannot be read.
+    /// Status and message for an unreadable value.
     pub(super) fault: Option<(Status, &'static str)>,
 }
 
@@ -40,7 +40,7 @@ impl Reading {
     }
 }
 
-/// Reads a value as what the field holds.
+/// Reads a value according to the field's type.
 pub(super) fn read(field: &Field, value: &Value) -> Reading {
     match &field.shape {
         Shape::One { scalar, .. } => read_one(scalar, value),
@@ -142,7 +142,7 @@ fn read_number(scalar: &Scalar, value: &Value, inner: &str, unit: &str) -> Readi
     Reading::of(Content::Number(y))
 }
 
-/// Stuffing: so many that reading them all is not worth the time.
+/// Stuffing: too many items to be worth reading.
 fn too_many(given: usize, expected: usize) -> bool {
     given > 4 * expected + 16
 }
@@ -171,7 +171,7 @@ fn read_table(columns: &[Column], expected: usize, value: &Value) -> Reading {
             .iter()
             .map(|row| if let Value::Object(cells) = row { Some((None, cells.as_slice())) } else { None })
             .collect(),
-        // Rows as an object of objects, under their keys.
+        // Rows as an object of objects, keyed by the first column.
         Value::Object(rows) => rows
             .iter()
             .map(|(key, row)| {
@@ -191,7 +191,7 @@ fn read_table(columns: &[Column], expected: usize, value: &Value) -> Reading {
     Reading::of(Content::List(rows.into_iter().map(|row| read_row(columns, row)).collect()))
 }
 
-/// The contents of one row's cells in the order of the columns.
+/// The contents of a row's cells in the order of the columns.
 fn read_row(columns: &[Column], (key, cells): Row<'_>) -> Content {
     let mut given: Vec<Vec<Content>> = vec![Vec::new(); columns.len()];
     if let (Some(key), Some(column)) = (key, columns.first()) {
@@ -228,7 +228,7 @@ pub(super) fn agree(one: &Content, other: &Content) -> bool {
 /// Whether a content is the expected value.
 pub(super) fn matches_want(want: &Want, content: &Content) -> bool {
     match (want, content) {
-        // The slack lets 0.4 be within 0.1 of 0.3 although binary fractions disagree.
+        // The slack accepts 0.4 as within 0.1 of 0.3, despite the rounding of binary fractions.
         (Want::Number { value, bound }, Content::Number(x)) => {
             (x - value).abs() <= bound * 1.000_000_001 + value.abs() * 1e-12
         }

@@ -1,7 +1,8 @@
-//! JSON and its common slips, read by hand: the grammar of `Parser` in `python/verify.py`, function by function.
+//! A hand-written parser for JSON and common mistakes in it: the grammar of `Parser` in `python/verify.py`, function
+//! by function.
 //!
-//! Slips that are read: single quotes, trailing commas, comments, unquoted keys, `True`, `None`, `NaN`, numbers with
-//! a unit behind them, `NumPy` scalars. A strict parser reads none of them.
+//! Accepted mistakes: single quotes, trailing commas, comments, unquoted keys, `True`, `None`, `NaN`, numbers with a
+//! unit, `NumPy` scalars. A strict parser accepts none of them.
 
 use super::MAX_DEPTH;
 use super::numeral::digits_end;
@@ -27,7 +28,7 @@ impl Value {
         }
     }
 
-    /// Nothing was given: `null`, `None` or an empty text.
+    /// Whether nothing was given: `null`, `None` or an empty text.
     pub(super) fn is_blank(&self) -> bool {
         match self {
             Self::Bare(text) if text.eq_ignore_ascii_case("null") || text.eq_ignore_ascii_case("none") => {
@@ -70,16 +71,16 @@ impl Value {
     }
 }
 
-/// Not an object at this place; the parser's `at` says where reading stopped.
+/// There is no object here; the parser's `at` is where it stopped.
 #[derive(Debug)]
 pub(super) struct Fail;
 
-/// A reader over characters. `at` stands where reading stopped, also after a failure: the caller pays for failed
-/// attempts by the distance.
+/// A parser over characters. `at` is where it stopped, also after a failure: the caller limits the total distance of
+/// failed attempts.
 pub(super) struct Parser<'a> {
     text: &'a [char],
     strict: bool,
-    /// Where reading goes on.
+    /// The position of the next character.
     pub(super) at: usize,
 }
 
@@ -141,7 +142,7 @@ impl<'a> Parser<'a> {
         c == '"' || (c == '\'' && !self.strict)
     }
 
-    /// The object at `at`, which is an opening brace.
+    /// Parses the object at `at`, which is an opening brace.
     pub(super) fn object(&mut self, depth: usize) -> Result<Value, Fail> {
         if depth > MAX_DEPTH {
             return Err(Fail);
@@ -179,7 +180,7 @@ impl<'a> Parser<'a> {
         Ok(Value::List(items))
     }
 
-    /// A comma, or nothing before the closing bracket.
+    /// Expects a comma, or the closing bracket.
     fn separator(&mut self, close: char) -> Result<(), Fail> {
         self.space()?;
         if self.peek() == Some(close) {
@@ -206,7 +207,7 @@ impl<'a> Parser<'a> {
         if self.at == start { Err(Fail) } else { Ok(self.text[start..self.at].iter().collect()) }
     }
 
-    /// The string at `at`, which is its opening quote.
+    /// Parses the string at `at`, which is its opening quote.
     pub(super) fn string(&mut self, quote: char) -> Result<String, Fail> {
         let mut read = String::new();
         let mut i = self.at + 1;
@@ -234,7 +235,7 @@ impl<'a> Parser<'a> {
         Ok(read)
     }
 
-    /// Adds what the escape at `slash` stands for; where to read on, unless it is none in strict JSON.
+    /// Decodes the escape at `slash` and returns the next position; `None` if it is invalid in strict JSON.
     fn escape(&self, slash: usize, read: &mut String) -> Option<usize> {
         let c = self.text.get(slash + 1).copied().unwrap_or('\0');
         let plain = match c {
@@ -271,7 +272,7 @@ impl<'a> Parser<'a> {
                 return Some(end + 6);
             }
         }
-        // Half of a surrogate pair is no character.
+        // An unpaired surrogate is not a character.
         read.push(char::from_u32(code).unwrap_or('\u{fffd}'));
         Some(end)
     }
@@ -304,7 +305,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// A literal or number of JSON itself.
+/// A literal or number of standard JSON.
 fn strict_token(token: &[char]) -> Option<&[char]> {
     let is = |word: &str| token.iter().copied().eq(word.chars());
     if is("true") || is("false") || is("null") {
@@ -367,7 +368,7 @@ fn trim_start(mut token: &[char]) -> &[char] {
     token
 }
 
-/// Without white space at both ends.
+/// Removes white space at both ends.
 pub(super) fn trim(token: &[char]) -> &[char] {
     let mut token = trim_start(token);
     while let [rest @ .., c] = token

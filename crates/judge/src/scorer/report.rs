@@ -4,14 +4,13 @@ use std::fmt;
 
 use aec_base::json::{float_text, push_text};
 
-/// How a field came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
-    /// Right in full.
+    /// Fully right.
     Correct,
-    /// A list or table that is right in part.
+    /// A list or table that is partly right.
     Partial,
-    /// Readable, and not what was expected.
+    /// Readable, but not as expected.
     Wrong,
     /// No value was given.
     Missing,
@@ -44,7 +43,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Why there are no bytes to score. This is the agent's doing: the reward is 0.
+/// Why there are no bytes to score. This is the agent's fault: the reward is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// No such file.
@@ -73,13 +72,12 @@ pub struct FieldScore {
     pub name: String,
     /// From 0 to 1.
     pub score: f64,
-    /// How it came out.
     pub status: Status,
     /// The expected value, for people.
     pub expected: String,
     /// The given value as written, shortened.
     pub got: Option<String>,
-    /// Why, if it is not correct.
+    /// The reason, if it is not correct.
     pub message: String,
 }
 
@@ -119,7 +117,7 @@ impl Score {
         json.extend_from_slice(b"}, \"problem\": ");
         push_text_or_null(&mut json, self.problem.as_deref());
         json.extend_from_slice(b"}\n");
-        // Nothing but texts went into it.
+        // Only valid text was written.
         String::from_utf8(json).unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! What is expected of one value: its type, unit, tolerance and words, and the expected value itself.
+//! The specification of one value: its type, unit, tolerance and words, and the expected value.
 
 use aec_base::decimal::Decimal;
 
@@ -11,7 +11,7 @@ use super::units::{PLAIN, Unit, temperature, unit_of};
 /// Types of a single value, in the order that messages list them.
 pub(super) const SCALARS: [&str; 5] = ["number", "integer", "boolean", "choice", "text"];
 
-/// What one value may look like.
+/// The accepted forms of one value.
 #[derive(Clone, Debug)]
 pub(super) struct Scalar {
     pub(super) kind: Kind,
@@ -26,9 +26,9 @@ pub(super) struct Scalar {
 pub(super) enum Kind {
     Number(Tolerance),
     Integer,
-    /// Folded words and what they mean.
+    /// Folded words and their meanings.
     Boolean(Vec<(String, bool)>),
-    /// Folded spellings and the option they name; `options` are those a reader is told.
+    /// Folded spellings and the options they name; `options` are those shown to readers.
     Choice {
         spellings: Vec<(String, String)>,
         options: Vec<String>,
@@ -36,13 +36,13 @@ pub(super) enum Kind {
     Text,
 }
 
-/// How far a number may be off.
+/// How far a number may deviate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tolerance {
     pub(super) relative: Option<f64>,
     pub(super) absolute: Option<f64>,
     pub(super) significant: Option<i64>,
-    /// A difference of temperatures, which has no zero.
+    /// A temperature difference, which is converted without an offset.
     pub(super) difference: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn kind_of<'v>(
     Ok((kind, pairs))
 }
 
-/// Keys that belong to a type, besides those that every value or field may have.
+/// Keys of a type, besides those that every value or field may have.
 pub(super) fn own_keys(kind: &str) -> &'static [&'static str] {
     match kind {
         "number" => &["unit", "unit_words", "rel_tol", "abs_tol", "sig", "difference"],
@@ -185,13 +185,13 @@ fn choice(pairs: &Pairs, place: &str) -> Result<Kind, AnswersError> {
     Ok(Kind::Choice { spellings, options: options.into_iter().map(str::to_owned).collect() })
 }
 
-/// What a folded word names in a short list.
+/// Looks up a folded word in a short list.
 pub(super) fn named<'a, T>(list: &'a [(String, T)], word: &str) -> Option<&'a T> {
     list.iter().find(|(known, _)| known == word).map(|(_, meaning)| meaning)
 }
 
 impl Scalar {
-    /// An expected value, and its text for the details.
+    /// The expected value, and its text for the details.
     pub(super) fn wanted(&self, value: &Value, place: &str) -> Result<(Want, String), AnswersError> {
         let with_unit =
             |shown: String| format!("{shown} {}", self.unit_text).trim_end_matches(' ').to_owned();
@@ -247,13 +247,14 @@ impl Scalar {
 }
 
 impl Tolerance {
-    /// How far a number may be from the expected one, written as `text`.
+    /// How far a number may be from the expected one; `text` is the expected number as written.
     fn bound(&self, value: f64, text: &str) -> f64 {
         let mut bound = self.absolute.unwrap_or(0.0).max(self.relative.unwrap_or(0.0) * value.abs());
         if let (Some(figures), Some(read)) = (self.significant, numeral(text))
             && !read.digits.is_empty()
         {
-            // Half a unit in the last figure, from the decimal text: logarithms differ between libraries.
+            // Half a unit of the last figure, computed from the decimal text, because logarithms differ between
+            // libraries.
             let places = i64::try_from(read.digits.len()).unwrap_or_default();
             bound = bound.max(Decimal::new(false, "5", read.exponent + places - figures - 1).to_f64());
         }

@@ -1,4 +1,4 @@
-//! From the bytes of a submission to the values it gives for each field.
+//! Extracts the values for each field from the bytes of a submission.
 
 use super::answers::Answers;
 use super::relaxed::{Parser, Value};
@@ -6,11 +6,11 @@ use super::report::Status;
 use super::text::is_space;
 use super::{MAX_BLOCKS, MAX_SUBMISSION};
 
-/// The submission as a whole cannot be scored.
+/// Why the submission as a whole cannot be scored.
 #[derive(Debug)]
 pub(super) struct Unread {
     pub(super) problem: &'static str,
-    /// What its fields get.
+    /// The status of its fields.
     pub(super) status: Status,
 }
 
@@ -20,7 +20,7 @@ impl Unread {
     }
 }
 
-/// UTF-8, UTF-16 with its mark, else Latin-1: no byte is an error.
+/// UTF-8, UTF-16 with a byte-order mark, else Latin-1: no byte is an error.
 fn decode(bytes: &[u8]) -> Vec<char> {
     let wide = |little: bool| -> Option<Vec<char>> {
         let pairs = bytes[2..].chunks(2);
@@ -44,7 +44,7 @@ fn decode(bytes: &[u8]) -> Vec<char> {
     }
 }
 
-/// The values given for each field, by its position, from every object of the submission.
+/// The values for each field, by position, from all objects of the submission.
 pub(super) fn claims_of(answers: &Answers, bytes: &[u8]) -> Result<Vec<Vec<Value>>, Unread> {
     if bytes.len() > MAX_SUBMISSION {
         return Err(Unread::missing("the submission is larger than 1 MiB"));
@@ -54,7 +54,7 @@ pub(super) fn claims_of(answers: &Answers, bytes: &[u8]) -> Result<Vec<Vec<Value
         return Err(Unread::missing("the submission is empty"));
     }
     if !text.contains(&'"') {
-        // A word processor was at work.
+        // Word processors replace plain quotation marks.
         for c in &mut text {
             if matches!(c, '\u{201c}' | '\u{201d}') {
                 *c = '"';
@@ -74,8 +74,8 @@ pub(super) fn claims_of(answers: &Answers, bytes: &[u8]) -> Result<Vec<Vec<Value
                 count += collect(answers, object, &mut claims);
                 at = parser.at;
             }
-            // An attempt may fail late and the next begins right behind its brace: the sum of what failed attempts
-            // read is bounded, so the time is linear.
+            // A failed attempt may read far, and the next one begins right after its brace: the sum of characters
+            // read by failed attempts is bounded, so the time is linear.
             Err(_) => {
                 spent += parser.at - at;
                 at += 1;
@@ -95,7 +95,7 @@ pub(super) fn claims_of(answers: &Answers, bytes: &[u8]) -> Result<Vec<Vec<Value
     Ok(claims)
 }
 
-/// The content of a file that is nothing but one JSON string.
+/// The content of a file that consists of one JSON string.
 fn unquoted(text: &[char]) -> Option<Vec<char>> {
     let mut parser = Parser::relaxed(text);
     parser.space().ok()?;
@@ -107,7 +107,8 @@ fn unquoted(text: &[char]) -> Option<Vec<char>> {
     parser.peek().is_none().then(|| inner.chars().collect())
 }
 
-/// Adds what an object says about fields; one that says nothing is looked through. Returns how many spoke.
+/// Collects the fields of an object; searches the values of an object that has none. Returns the number of objects
+/// with fields.
 fn collect(answers: &Answers, value: Value, claims: &mut [Vec<Value>]) -> usize {
     match value {
         Value::List(items) => items.into_iter().map(|item| collect(answers, item, claims)).sum(),

@@ -1,15 +1,15 @@
-//! Text as the scorer compares it: folding that does not depend on a Unicode version, and canonical floats.
+//! How the scorer compares text: folding that does not depend on a Unicode version, and canonical floats.
 
 /// Longest text of a value in the details, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// White space, listed so that it is the same in every language and version.
+/// White space, listed explicitly so that it is the same in every language and version.
 pub(super) fn is_space(c: char) -> bool {
     matches!(c, '\t'..='\r' | ' ' | '\u{85}' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{2028}'
         | '\u{2029}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
 }
 
-/// Signs that mean minus.
+/// Characters that mean minus.
 pub(super) fn is_minus(c: char) -> bool {
     matches!(c, '-' | '\u{2212}' | '\u{2013}' | '\u{2011}')
 }
@@ -18,7 +18,8 @@ fn is_punctuation(c: char) -> bool {
     " .,;:!?'\"`*()[]{}".contains(c)
 }
 
-/// Lower case for Latin, Greek and Cyrillic, one kind of quote, dash and space, nothing invisible.
+/// Converts Latin, Greek and Cyrillic to lower case, unifies quotes, dashes and spaces, and drops invisible
+/// characters.
 fn fold_into(c: char, folded: &mut String) {
     let code = u32::from(c);
     let moved = match code {
@@ -44,7 +45,7 @@ fn fold_into(c: char, folded: &mut String) {
     folded.push(char::from_u32(moved).unwrap_or(c));
 }
 
-/// Text for comparing texts: folded, single spaces, no punctuation around it; the point of `.5` stays.
+/// Normalises a text for comparison: folded, single spaces, no punctuation around it; the point of `.5` stays.
 pub(super) fn squeeze(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars() {
@@ -63,11 +64,11 @@ pub(super) fn squeeze(text: &str) -> String {
     format!("{}{}", if point { "." } else { "" }, bare.trim_end_matches(is_punctuation))
 }
 
-/// Text for comparing keys and choices: squeezed, then without spaces, hyphens and underscores. A leading hyphen
-/// stays and so does a gap between digits: -5 is not 5 and 1-2 is not 12.
+/// Normalises keys and choices for comparison: squeezed, then without spaces, hyphens and underscores. A leading
+/// hyphen stays and so does a gap between digits: -5 is not 5 and 1-2 is not 12.
 pub(super) fn compact(text: &str) -> String {
     if text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') {
-        // Most keys; the general way gives the same.
+        // A fast path for most keys, with the same result.
         return text.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();
     }
     let squeezed = squeeze(text);
@@ -83,7 +84,7 @@ pub(super) fn compact(text: &str) -> String {
     joined
 }
 
-/// Text for the details, cut to a bearable length.
+/// Shortens text for the details.
 pub(super) fn shorten(text: String) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),

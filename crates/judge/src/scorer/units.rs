@@ -1,4 +1,4 @@
-//! Units: one table shared with `python/verify.py`, and the reader of what is composed from it.
+//! Units: one table shared with `python/verify.py`, and the parser of compound units.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::numeral::{digits_end, lowered};
 use super::text::{compact, is_space};
 
-/// Flag, factor to SI, dimension (@ offset), names; `verify.py` carries the same text and explains it.
+/// Flag, factor to SI, dimension (@ offset), names; `verify.py` contains the same text and explains it.
 pub(super) const TABLE: &str = include_str!("units.txt");
 
 /// Length, mass, time, current, temperature, angle, luminous flux, decibel, apparent and reactive power.
@@ -20,7 +20,7 @@ const MAX_UNIT: usize = 40;
 
 type Dimension = [i32; 10];
 
-/// What one of a unit is in SI: `(x + offset) * factor`.
+/// Conversion to SI: `(x + offset) * factor`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Unit {
     pub(super) factor: f64,
@@ -28,7 +28,7 @@ pub(super) struct Unit {
     pub(super) offset: f64,
 }
 
-/// The unit of a bare number.
+/// The unit of a number without one.
 pub(super) const PLAIN: Unit = Unit { factor: 1.0, dimension: [0; 10], offset: 0.0 };
 
 struct Tables {
@@ -65,7 +65,7 @@ fn tables() -> &'static Tables {
     })
 }
 
-/// `L1M1T-2` as one exponent per dimension.
+/// Parses `L1M1T-2` into one exponent per dimension.
 fn powers(text: &str) -> Dimension {
     let mut found = [0; 10];
     for (at, c) in text.char_indices() {
@@ -82,8 +82,7 @@ pub(super) fn temperature() -> Dimension {
     powers("K1")
 }
 
-/// How many of the second unit one of the first is; none if they are of different kind, unknown, or have a zero of
-/// their own.
+/// The factor from one unit to another; `None` if they are of different kinds, unknown, or have an offset.
 pub fn conversion(from: &str, to: &str) -> Option<f64> {
     let (from, to) = (unit_of(from, false)?, unit_of(to, false)?);
     let plain = from.dimension == to.dimension && from.offset == 0.0 && to.offset == 0.0;
@@ -107,7 +106,7 @@ fn prefix(c: char) -> Option<f64> {
     })
 }
 
-/// One spelling for signs that look alike, single spaces.
+/// Unifies characters that look alike, and spaces.
 fn normal(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
     for c in text.chars() {
@@ -129,7 +128,7 @@ fn normal(text: &str) -> String {
     parts.join(" ")
 }
 
-/// The unit a text names. `again` prefers second readings: `lb` is then a force and `F` a temperature.
+/// Parses a unit. `again` prefers second readings: `lb` is then a force and `F` a temperature.
 pub(super) fn unit_of(text: &str, again: bool) -> Option<Unit> {
     let spelled = normal(text);
     let mut text = spelled.as_str();
@@ -166,7 +165,7 @@ fn atom(name: &str, again: bool) -> Option<Unit> {
     tables.first.get(name.to_ascii_lowercase().as_str()).copied()
 }
 
-/// Products, quotients and powers; everything behind a slash divides, as engineers write kJ/kg.K.
+/// Products, quotients and powers; everything after a slash divides, as engineers write kJ/kg.K.
 fn compound(text: &str, again: bool) -> Option<Unit> {
     let text: Vec<char> = ungrouped(text)?.chars().collect();
     let mut found = PLAIN;
@@ -214,7 +213,7 @@ fn spaces(text: &[char], mut i: usize) -> usize {
     i
 }
 
-/// Without the brackets of `a/(b.c)` or `(a.b)/c`; nothing if there are any others.
+/// Removes the brackets of `a/(b.c)` or `(a.b)/c`; `None` if there are others.
 fn ungrouped(text: &str) -> Option<String> {
     if !text.contains(['(', ')']) {
         return Some(text.to_owned());
@@ -229,7 +228,7 @@ fn ungrouped(text: &str) -> Option<String> {
     (behind || before).then(|| format!("{}{inner}{}", &text[..start], &text[end + 1..]))
 }
 
-/// The power that stands behind an atom and where it ends; 1 if there is none, nothing if it is unreadable.
+/// The exponent after an atom and its end; 1 if there is none, `None` if it is unreadable.
 fn exponent(text: &[char], i: usize) -> Option<(i32, usize)> {
     let k = if text.get(i..i + 2) == Some(&['*', '*']) {
         i + 2
@@ -246,8 +245,8 @@ fn exponent(text: &[char], i: usize) -> Option<(i32, usize)> {
     }
 }
 
-/// `x`, given in the unit `text`, in the `expected` unit, or why there is no way. The `words` also mean the expected
-/// unit. A `difference` of temperatures has no zero to convert.
+/// Converts `x` from the unit `text` to the `expected` unit, or returns why that is impossible. The `words` also mean
+/// the expected unit. A temperature `difference` is converted without an offset.
 pub(super) fn convert(
     x: f64,
     text: &str,
@@ -258,7 +257,7 @@ pub(super) fn convert(
     if text.is_empty() || (!words.is_empty() && words.contains(&compact(text))) {
         return Ok(x);
     }
-    // The second way to read it is tried only where the first does not fit.
+    // The second reading is tried only if the first does not fit.
     let fits = |unit: &Unit| unit.dimension == expected.dimension;
     let first = unit_of(text, false);
     let unit = match first {
@@ -307,7 +306,7 @@ mod tests {
 
     #[test]
     fn known_conversions() {
-        // Figures from conversion tables, not from the factors above.
+        // Figures from published conversion tables, not computed from the factors above.
         for (x, from, to, y) in [
             (1.0, "in", "mm", 25.4),
             (100.0, "ft2", "m2", 9.290_304),

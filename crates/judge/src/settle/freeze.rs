@@ -1,4 +1,4 @@
-//! From what an agent left to a frozen submission with the answer in its place.
+//! Turns the files that an agent left into a frozen submission with the answer in its place.
 
 use std::io;
 use std::path::Path;
@@ -12,19 +12,17 @@ use super::order::{AnswerOrder, Files, Handed, InMemory, Source, Submitted};
 use super::outcome::RoomFault;
 use crate::submission::{FreezeError, Submission, SubmissionLimits};
 
-/// What an agent did that took more memory than its room has.
+/// The fault of an agent that used more memory than its room has.
 pub const TOO_MUCH_MEMORY: &str = "the agent's commands took more memory than the room has";
 
-/// A submission, and where its answer came from.
+/// A submission and the source of its answer.
 #[derive(Debug)]
 pub struct Frozen {
-    /// What is judged.
     pub submission: Submission,
-    /// Where the answer came from; absent when there is none.
+    /// Absent if there is no answer.
     pub source: Option<Source>,
 }
 
-/// Why nothing was frozen.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfrozen {
     #[error("{0}")]
@@ -54,36 +52,34 @@ impl From<SandboxError> for Unfrozen {
     }
 }
 
-/// A file that the agent was given.
+/// A file that the agent got with the task.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
-    /// Its path below the workspace.
     pub path: &'a str,
     pub content: &'a [u8],
 }
 
-/// What freezing must know of a task and of this machine.
+/// The parts of a task and of this machine that freezing depends on.
 #[derive(Clone, Copy)]
 pub struct Freezer<'a> {
     /// Which of several answers counts.
     pub order: AnswerOrder,
-    /// Where the answer belongs, below the workspace.
+    /// The path of the answer below the workspace.
     pub place: &'a str,
-    /// Files that make up a submission; all when empty.
+    /// Files that make up a submission; all if empty.
     pub outputs: &'a [String],
-    /// Files that the agent was given.
+    /// Files that the agent got with the task.
     pub given: &'a [Given<'a>],
-    /// Where contents are kept.
     pub contents: &'a ContentStore,
     /// Knows the secrets of this machine.
     pub redactor: &'a Redactor,
 }
 
 impl Freezer<'_> {
-    /// Ends everything in a room and freezes what is below `root` there.
+    /// Ends everything in a room and freezes the files below `root`.
     pub fn room(&self, room: &mut dyn Sandbox, root: &str, handed: &Handed) -> Result<Frozen, Unfrozen> {
-        // Whoever brings a room down with its own memory has nothing left to be judged. It is not an accident to be
-        // tried again.
+        // An agent that brings down its room by using up its memory leaves nothing to judge. This is not an accident,
+        // so the trial is not repeated.
         if room.out_of_memory() && room.lost().is_some() {
             let what = format!("{TOO_MUCH_MEMORY}, and its room with everything in it was ended");
             return Err(Unfrozen::Unfit(what));
@@ -98,7 +94,7 @@ impl Freezer<'_> {
         })
     }
 
-    /// Freezes a directory that nobody changes meanwhile. Files called `ours` were written there by this program.
+    /// Freezes a directory that no process changes meanwhile. This program wrote the files called `ours`.
     pub fn tree(&self, tree: &Tree, ours: &[&str], handed: &Handed) -> Result<Frozen, Unfrozen> {
         let limits = SubmissionLimits::default();
         let written = self.is_written(tree);
@@ -115,14 +111,14 @@ impl Freezer<'_> {
                     Err(error) => submission.withhold(self.place, path, &error.to_string()),
                 }
             }
-            // Not through the workspace, which the agent may have filled to the brim.
+            // Not through the workspace, which the agent may have filled completely.
             (Some(Source::FinalText), _, Some(text)) => submission.put(self.place, text.as_bytes())?,
             _ => {}
         }
         self.checked(Frozen { submission, source })
     }
 
-    /// Freezes files that lie in memory.
+    /// Freezes files that are in memory.
     pub fn files(&self, mut files: Files, handed: &Handed) -> Result<Frozen, Unfrozen> {
         SubmissionLimits::default().check(&files, self.outputs)?;
         let given = self.given.iter().find(|given| given.path == self.place).map(|given| given.content);
@@ -133,16 +129,16 @@ impl Freezer<'_> {
         self.checked(Frozen { submission, source })
     }
 
-    /// The files that the agent was given, in memory.
+    /// The files that the agent got with the task, in memory.
     pub fn given_files(&self) -> Files {
         self.given.iter().map(|given| (given.path.to_owned(), given.content.into())).collect()
     }
 
-    /// Whether the agent wrote the task's output: a file that is there and is not one that it was given.
+    /// Whether the agent wrote the task's output: the file exists and differs from the one that the agent got.
     fn is_written(&self, tree: &Tree) -> bool {
         let mut file = match tree.open_file(Path::new(self.place)) {
             Ok(file) => file,
-            // A link or a directory in its place is what the agent left; it will be refused by name.
+            // The agent left a link or a directory in its place; it will be refused later, with its name.
             Err(error) => return error.kind() != io::ErrorKind::NotFound,
         };
         let Some(given) = self.given.iter().find(|given| given.path == self.place) else { return true };
@@ -151,7 +147,8 @@ impl Freezer<'_> {
         found.map_or(true, |(digest, _)| digest != Digest::of(given.content))
     }
 
-    /// Refuses a submission that holds a secret. An agent is never told one, but what one got hold of must not be kept.
+    /// Refuses a submission that contains a secret. Agents never get secrets, but one that an agent found anyway must
+    /// not be kept.
     fn checked(&self, frozen: Frozen) -> Result<Frozen, Unfrozen> {
         let is_given = |digest: Digest, size: u64| {
             let alike = |given: &&Given<'_>| given.content.len() as u64 == size;
@@ -173,11 +170,11 @@ impl Freezer<'_> {
                     if !search.found() {
                         continue;
                     }
-                    // All of them go, also when one is reason enough.
+                    // Remove all files with secrets, although one is enough to refuse.
                     fs_err::remove_file(&kept).or_else(gone_is_fine)?;
                 }
-                // It was frozen a moment ago. Only another trial that left the same, and was refused for it, takes it
-                // away.
+                // It was frozen a moment ago. Only another trial that was refused for the same content could have
+                // removed it.
                 Err(error) => gone_is_fine(error)?,
             }
             refused.get_or_insert(path);
@@ -193,7 +190,7 @@ fn gone_is_fine(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
-/// Why a submission with a secret in it is not taken.
+/// Why a submission that contains a secret is refused.
 pub fn secret_in(path: &str) -> Unfrozen {
     Unfrozen::Unfit(format!("the file `{path}` holds the value of a secret of this machine"))
 }

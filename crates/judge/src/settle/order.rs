@@ -1,4 +1,4 @@
-//! Which of the things that an agent left is its answer.
+//! Decides which of the things that an agent left is its answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::submission::is_output;
 
-/// Which of several answers counts. Plans, records and packages say which order they were made with.
+/// Which of several answers counts. Plans, records and packages name the order they were made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AnswerOrder {
-    /// The written file, else what was submitted, else the last message: plans and records that name no order.
+    /// The written file, else the submitted answer, else the last message: for plans and records that name no order.
     FileFirst,
-    /// What was submitted, else the written file, else the last message.
+    /// The submitted answer, else the written file, else the last message.
     SubmittedFirst,
 }
 
 impl AnswerOrder {
-    /// The order of everything that is made now.
+    /// The order for all new plans, records and packages.
     pub const PRESENT: Self = Self::SubmittedFirst;
 
     /// The order of plans and records that name none.
@@ -40,12 +40,11 @@ impl AnswerOrder {
         }
     }
 
-    /// The order of this name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::FileFirst, Self::SubmittedFirst].into_iter().find(|order| order.name() == name)
     }
 
-    /// Where the answer is, of the places in which there is one.
+    /// The source of the answer, given which ones exist.
     pub fn choose(self, submitted: bool, written: bool, said: bool) -> Option<Source> {
         let submitted = submitted.then_some(Source::Submitted);
         let written = written.then_some(Source::File);
@@ -57,7 +56,7 @@ impl AnswerOrder {
     }
 }
 
-/// Where an answer came from.
+/// The source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -65,7 +64,7 @@ pub enum Source {
     File,
     /// The agent submitted it.
     Submitted,
-    /// It is the last thing that the agent said.
+    /// It is the agent's last message.
     FinalText,
 }
 
@@ -79,7 +78,7 @@ impl Source {
         }
     }
 
-    /// The word for it in rows of evaluations and in packages.
+    /// Its name in rows of evaluations and in packages.
     pub fn word(source: Option<Self>) -> &'static str {
         match source {
             Some(Self::Submitted) => "submission",
@@ -93,28 +92,28 @@ impl Source {
 /// An answer that an agent submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// This content, whatever became of files since. A blank one is an answer too.
+    /// This content, whatever happens to files later. An empty content is an answer too.
     Content(Vec<u8>),
-    /// The file at this path below the workspace, as it is when the work has ended.
+    /// The file at this path below the workspace, as it is when the work ends.
     File(String),
 }
 
-/// What an agent handed over beside the files of its workspace.
+/// What an agent delivered besides the files of its workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Handed {
-    /// What it submitted last.
+    /// Its latest submission.
     pub submitted: Option<Submitted>,
-    /// Its last word, by [`last_word`].
+    /// Its last message, if [`last_word`] accepts it.
     pub said: Option<String>,
 }
 
-/// What an agent said last, if that may be its answer: the text of its last reply, when that calls no tool and is not
-/// blank. What is said beside a call of a tool is said on the way.
+/// The agent's last message, if it may be the answer: the text of its last reply, if that calls no tool and is not
+/// blank. Text beside a tool call is not an answer.
 pub fn last_word(text: &str, calls_tools: bool) -> Option<&str> {
     (!calls_tools && !text.trim().is_empty()).then_some(text)
 }
 
-/// Files of a workspace that lie in memory, by path.
+/// Files of a workspace in memory, by path.
 pub type Files = BTreeMap<String, Arc<[u8]>>;
 
 /// Whether there are files below a path.
@@ -123,21 +122,21 @@ pub fn is_directory(files: &Files, place: &str) -> bool {
     files.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below))
 }
 
-/// What settles an answer whose files lie in memory.
+/// Settles the answer of an agent whose files are in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct InMemory<'a> {
     /// Which of several answers counts.
     pub order: AnswerOrder,
-    /// Where the answer belongs, below the workspace.
+    /// The path of the answer below the workspace.
     pub place: &'a str,
-    /// Files that make up a submission; all when empty.
+    /// Files that make up a submission; all if empty.
     pub outputs: &'a [String],
-    /// What the agent was given in the answer's place.
+    /// The file that the agent got at the answer's path, if any.
     pub given: Option<&'a [u8]>,
 }
 
 impl InMemory<'_> {
-    /// Leaves in `files` what is judged, with the answer in its place, and says where the answer came from.
+    /// Reduces `files` to those that are judged, puts the answer in its place, and returns the answer's source.
     pub fn settle(&self, files: &mut Files, handed: &Handed) -> Option<Source> {
         let written = self.is_written(files);
         let source = self.order.choose(handed.submitted.is_some(), written, handed.said.is_some());
@@ -157,7 +156,7 @@ impl InMemory<'_> {
         source
     }
 
-    /// Whether the agent left something in the answer's place that it was not given there.
+    /// Whether the agent left something at the answer's path that it did not get with the task.
     fn is_written(&self, files: &Files) -> bool {
         match files.get(self.place) {
             Some(content) => self.given != Some(content),
@@ -169,8 +168,8 @@ impl InMemory<'_> {
     }
 }
 
-/// Whether a file cannot be there when the answer lies in its place: it is that file, or one of the two would have to be
-/// a directory.
+/// Whether a file must make way for the answer: it is the same file, or one of the two paths would have to be a
+/// directory.
 pub(crate) fn in_the_way(path: &str, place: &str) -> bool {
     let below = |path: &str, above: &str| path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
     path == place || below(path, place) || below(place, path)

@@ -1,4 +1,4 @@
-//! What became of a trial: one table from how the agent's work ended, what could be frozen and what the judge said.
+//! The outcome of a trial: one table that combines how the agent's work ended, what could be frozen and the verdict.
 
 use aec_sandbox::SandboxError;
 use schemars::JsonSchema;
@@ -7,49 +7,49 @@ use serde::{Deserialize, Serialize};
 use super::freeze::Unfrozen;
 use crate::verdict::{OUT_OF_MEMORY, Outcome, Verdict};
 
-/// The kind of fault of an agent that failed by itself, say a program that crashed.
+/// The kind of fault of an agent that failed by itself, such as a program that crashed.
 pub const AGENT_ERROR: &str = "agent_error";
 
-/// What went wrong, on whose side, and whether another attempt may go better.
+/// What went wrong, on which side, and whether another attempt may succeed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Fault {
-    /// On whose side.
+    /// The responsible side.
     pub boundary: Boundary,
-    /// The kind, where the boundary has kinds: a model failure or a limit that was reached.
+    /// The kind, if the boundary has kinds: a model failure, or the limit that was reached.
     pub kind: Option<String>,
-    /// In one line.
+    /// One line.
     pub message: String,
-    /// Whether another attempt may go better.
+    /// Whether another attempt may succeed.
     pub retryable: bool,
 }
 
 impl Fault {
-    /// A fault that another attempt does not heal.
+    /// A fault that would occur again in another attempt.
     pub fn lasting(boundary: Boundary, kind: Option<&str>, message: impl Into<String>) -> Self {
         Self { boundary, kind: kind.map(str::to_owned), message: message.into(), retryable: false }
     }
 
-    /// A fault that another attempt may not meet.
+    /// A fault that may not occur again in another attempt.
     pub fn passing(boundary: Boundary, kind: Option<&str>, message: impl Into<String>) -> Self {
         Self { retryable: true, ..Self::lasting(boundary, kind, message) }
     }
 }
 
-/// On whose side a fault lies. Every fault has exactly one.
+/// The side that is responsible for a fault. Every fault has exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Boundary {
     /// The provider of a model.
     Provider,
-    /// The agent: its harness, its limits or what it left.
+    /// The agent: its harness, its limits or its files.
     Harness,
-    /// The room in which it worked.
+    /// The sandbox in which it worked.
     Sandbox,
     /// The task's own files.
     Task,
     /// The verifier.
     Verifier,
-    /// Somebody stopped it.
+    /// The user stopped it.
     Cancelled,
     /// This program or this machine.
     Internal,
@@ -74,9 +74,9 @@ impl Boundary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentStatus {
-    /// It was done.
+    /// It completed.
     Completed,
-    /// A limit ended it; what it left until then counts.
+    /// A limit ended it; what the agent left until then counts.
     Partial,
     /// It failed.
     Failed,
@@ -87,11 +87,10 @@ pub enum AgentStatus {
 /// Why a room failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomFault {
-    /// The kind, where whatever keeps rooms tells kinds apart.
+    /// The kind, if the provider of rooms reports one.
     pub kind: Option<&'static str>,
-    /// What happened.
     pub message: String,
-    /// Whether another attempt may go better.
+    /// Whether another attempt may succeed.
     pub may_pass: bool,
 }
 
@@ -118,12 +117,12 @@ impl From<RoomFault> for Fault {
     }
 }
 
-/// How an agent's work ended, whoever carried it out.
+/// How an agent's work ended, for all ways of running an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The agent had its chance: what it left counts, whatever ended its work.
     Judgeable(Option<Fault>),
-    /// It had none.
+    /// The agent did not have its chance.
     Lost(Outcome, Fault),
 }
 
@@ -140,14 +139,11 @@ impl Ending {
     }
 }
 
-/// What became of a trial.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// In one word.
     pub outcome: Outcome,
-    /// What went wrong, if something did.
     pub fault: Option<Fault>,
-    /// How the agent's work ended.
     pub status: AgentStatus,
 }
 
@@ -158,12 +154,12 @@ impl Settled {
         Self { outcome, fault: Some(fault), status }
     }
 
-    /// Somebody stopped the run.
+    /// The user stopped the run.
     pub fn stopped() -> Self {
         Self::lost(Outcome::Cancelled, Fault::passing(Boundary::Cancelled, None, "the run was stopped"))
     }
 
-    /// What the agent left could not be frozen.
+    /// The agent's files could not be frozen.
     pub fn unfrozen(error: &Unfrozen) -> Self {
         match error {
             Unfrozen::Unfit(reason) => {
@@ -174,12 +170,12 @@ impl Settled {
         }
     }
 
-    /// What the agent left was frozen; `own` is what ended its work. Without a verdict nobody asked for one.
+    /// The agent's files were frozen; `own` is what ended its work. `verdict` is absent if none was requested.
     pub fn judged(own: Option<Fault>, has_answer: bool, verdict: Option<&Verdict>) -> Self {
         let kind = own.as_ref().map(|fault| fault.kind.as_deref());
         let status = match kind {
             Some(Some(AGENT_ERROR)) => AgentStatus::Failed,
-            // Commands that were killed for their memory did not end the work.
+            // Commands that were killed because memory ran out did not end the work.
             None | Some(Some(OUT_OF_MEMORY)) if has_answer => AgentStatus::Completed,
             None | Some(Some(OUT_OF_MEMORY)) => AgentStatus::Empty,
             Some(_) => AgentStatus::Partial,

@@ -1,4 +1,4 @@
-//! The table of answers, which `check_core.py` feeds to the Python twin.
+//! The table of answers, which `check_core.py` also runs against the Python twin.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::order::{AnswerOrder, Handed, Source, Submitted, last_word};
 use super::outcome::{AgentStatus, Boundary, Ending, Fault, Settled};
 use crate::verdict::{OUT_OF_MEMORY, Outcome};
 
-/// What an agent left, and what is made of it.
+/// What an agent left, and the expected result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -22,7 +22,7 @@ struct Case {
     place: String,
     outputs: Vec<String>,
     given: BTreeMap<String, String>,
-    /// The workspace in the end; absent when there was none.
+    /// The workspace at the end; absent if there was none.
     files: Option<BTreeMap<String, String>>,
     links: BTreeMap<String, String>,
     submitted: Option<Handing>,
@@ -78,7 +78,7 @@ impl Case {
         Ok(frozen)
     }
 
-    /// Whether the workspace is one that memory can hold.
+    /// Whether the case can be represented in memory.
     fn fits_in_memory(&self) -> bool {
         self.links.is_empty()
     }

@@ -30,7 +30,7 @@ impl Random {
         usize::try_from(self.next() % u64::try_from(end.max(1)).unwrap()).unwrap()
     }
 
-    /// True once in `n` times.
+    /// True once in `n` times on average.
     pub(crate) fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -52,7 +52,7 @@ impl Random {
     }
 }
 
-/// An answers file with what the generator knows about it.
+/// An answers file and what the generator knows about it.
 pub(crate) struct Answers {
     pub(crate) text: String,
     pub(crate) fields: Vec<(String, Json)>,
@@ -65,11 +65,11 @@ pub(crate) enum Known {
     Right,
     /// Must not be correct.
     Wrong,
-    /// Left to the scorers, which must agree.
+    /// Undetermined, but the scorers must agree.
     Open,
 }
 
-/// A submission with what is known about each field.
+/// A submission, with what is known about each field.
 pub(crate) struct Submission {
     pub(crate) bytes: Vec<u8>,
     pub(crate) known: Vec<Known>,

@@ -1,4 +1,4 @@
-//! Submissions from values: one object or several, every syntax that is accepted, and damage.
+//! Makes submissions from values: one object or several, in every accepted syntax, and damaged ones.
 
 use super::texts::{spelled, value};
 use super::{Answers, Known, Random, Submission};
@@ -71,7 +71,7 @@ pub(crate) fn submission(random: &mut Random, answers: &Answers) -> Submission {
         _ if random.one_in(4) => (object.replace('"', "”"), known),
         _ => (object, known),
     };
-    // Values that the relaxed grammar cannot read take the whole object with them.
+    // The relaxed grammar cannot read these values, which makes the whole object unreadable.
     let readable = !pairs.iter().any(|(_, value)| {
         ["yes", "Decimal(2)", "np.array(3)", "12 # note"].iter().any(|bad| value.contains(bad))
     });
@@ -170,7 +170,7 @@ fn garbage(random: &mut Random, pairs: &[(String, String)]) -> String {
     text
 }
 
-/// Small versions of what should exhaust a scorer.
+/// Small versions of attacks that should exhaust a scorer.
 fn attack(random: &mut Random, pairs: &[(String, String)]) -> String {
     let (name, value) = random.item(pairs).clone();
     let pair = format!("\"{name}\": {value}");

@@ -5,13 +5,13 @@ use serde_json::{Value as Json, json};
 use super::values::{OPTIONS, UNITS};
 use super::{Known, Random};
 
-/// Units of no kind in the answers files, and texts that are no unit.
+/// Units that do not fit any field of the answers files, and texts that are not units.
 const STRANGE_UNITS: [&str; 16] = [
     "cd", "kW/kVA.s", "or 13", "furlongs", "kN/kN/m7", "m12", "dB", "Hz2", "±1", "/", "(m", "per m", "mol",
     "m::n", "x10^", "K.A",
 ];
 
-/// The text of a value for a field as it stands behind the key, and whether it must be right or wrong.
+/// The text of a value as written after the key, and whether it must be right or wrong.
 pub(crate) fn value(random: &mut Random, spec: &Json) -> (String, Known) {
     match spec["type"].as_str().unwrap() {
         "list" => list_value(random, spec),
@@ -33,7 +33,7 @@ fn list_value(random: &mut Random, spec: &Json) -> (String, Known) {
         } else {
             right(random, &spec["item"], expected)
         };
-        // Wrong for its own item may be right for another.
+        // A value that is wrong for its own item may be right for another.
         known = if one == Known::Right { known } else { Known::Open };
         items.push(text);
     }
@@ -143,7 +143,7 @@ fn cell(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
     }
 }
 
-/// Values of the wrong kind and edges of grammars.
+/// Values of wrong types and edge cases of the grammars.
 fn strange(random: &mut Random) -> String {
     let texts = [
         "null",
@@ -232,7 +232,7 @@ fn strange(random: &mut Random) -> String {
     }
 }
 
-/// A unit or something that nearly is one.
+/// A unit, or something similar to one.
 fn unit(random: &mut Random) -> String {
     let atoms = [
         "m", "mm", "kN", "N", "s", "K", "°C", "lb", "F", "g", "%", "°", "Pa", "kt", "metres", "Metres", "µm",
@@ -251,7 +251,7 @@ fn unit(random: &mut Random) -> String {
     text
 }
 
-/// A text of the expected value.
+/// A text with the expected value.
 fn right(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
     let text = match spec["type"].as_str().unwrap() {
         "number" => return number(random, spec, expected.as_f64().unwrap()),
@@ -379,7 +379,7 @@ fn integer(random: &mut Random, spec: &Json, expected: &Json) -> String {
     }
 }
 
-/// A text of another value than the expected one.
+/// A text with another value than the expected one.
 fn wrong(random: &mut Random, spec: &Json, expected: &Json) -> (String, Known) {
     let text = match spec["type"].as_str().unwrap() {
         "number" => {

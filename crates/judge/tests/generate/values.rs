@@ -21,7 +21,7 @@ const NAMES: [&str; 14] = [
     "utilisation",
 ];
 
-/// An expected unit, and how its quantities may be given: text and factor to multiply with.
+/// An expected unit and other ways of giving its quantities: text and factor.
 pub(super) type Unit = (&'static str, &'static [(&'static str, f64)]);
 
 pub(super) const UNITS: &[Unit] = &[
@@ -216,7 +216,7 @@ fn table(random: &mut Random) -> Json {
     json!({"type": "table", "key": "beam", "columns": columns, "rows": rows})
 }
 
-/// Makes one random change somewhere below a value: another value, a key less, a key more.
+/// Makes one random change below a value: another value, one key less, one key more.
 pub(crate) fn change(random: &mut Random, json: &mut Json) {
     let odd = || {
         [

@@ -1,25 +1,25 @@
-//! The memory of a room that is a container, as its first process sees it. Files of the room are memory, too.
+//! Memory use of a room that is a container, as its first process sees it. The room's files count as memory too.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::time::{Duration, Instant};
 
-/// From one look to the next, where the kernel has no news.
+/// Time between two checks if the kernel reports nothing.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How often processes were killed for want of memory.
+/// Files that count the processes killed for lack of memory.
 const EVENTS: [&str; 2] = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
-/// What memory is used for, and how much there may be.
+/// Files with the kinds of memory use, and with the limit.
 const USES: [(&str, &str); 2] = [
     ("/sys/fs/cgroup/memory.stat", "/sys/fs/cgroup/memory.max"),
     ("/sys/fs/cgroup/memory/memory.stat", "/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 ];
-/// Uses that nobody gives back: caches of files are no burden. Some kernels have other names for them.
+/// Memory that the kernel cannot reclaim, unlike caches of files. The names differ between kernels.
 const LASTING: [&str; 5] = ["anon ", "rss ", "shmem ", "slab_unreclaimable ", "pagetables "];
 
-/// Looks after the memory while the room is open.
+/// Watches the memory while the room is open.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// Where the kernel tells of processes that it killed, as it happens.
+    /// The file through which the kernel reports killed processes at once.
     events: Option<File>,
     looked: Instant,
     short: bool,
@@ -32,12 +32,12 @@ impl Watch {
         watch
     }
 
-    /// What is to be waited for.
+    /// The file to poll.
     pub(super) fn events(&self) -> Option<&File> {
         self.events.as_ref()
     }
 
-    /// Whether memory is short now, if that is news.
+    /// Whether memory is short now; `None` if that has not changed.
     pub(super) fn look(&mut self, news: bool) -> Option<bool> {
         if !news && self.looked.elapsed() < PAUSE {
             return None;
@@ -50,7 +50,7 @@ impl Watch {
         (std::mem::replace(&mut self.short, short) != short).then_some(short)
     }
 
-    /// Reads the news: only then does the kernel tell of the next.
+    /// Reads the events; the kernel reports the next one only afterwards.
     fn hear(&mut self) {
         if let Some(events) = &mut self.events {
             events.rewind().ok();
@@ -59,7 +59,7 @@ impl Watch {
     }
 }
 
-/// Whether a process was killed for want of memory.
+/// Whether the kernel killed a process for lack of memory.
 pub(super) fn ran_out() -> bool {
     EVENTS.iter().filter_map(|path| std::fs::read_to_string(path).ok()).any(|text| {
         text.lines()
@@ -68,7 +68,7 @@ pub(super) fn ran_out() -> bool {
     })
 }
 
-/// Whether what is used leaves less than an eighth.
+/// Whether less than an eighth of the memory is left.
 fn is_short() -> bool {
     USES.iter().any(|(uses, most)| {
         let (Ok(uses), Ok(most)) = (std::fs::read_to_string(uses), std::fs::read_to_string(most)) else {

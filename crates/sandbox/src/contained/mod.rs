@@ -1,8 +1,9 @@
-//! The first process of a container that is a room: it makes the room's directories, runs commands as nobody, reads and
-//! writes files for the opener, and carries bytes between both. It has one thread, and lives until its opener hangs up.
+//! The first process of a container that is a room: it makes the room's directories, runs commands as an unprivileged
+//! user, reads and writes files for the opener, and carries bytes between both. It has one thread and lives until the
+//! opener closes the connection.
 //!
-//! What surrounds it — namespaces, limits, a root that cannot be written to — is the container engine's work. Commands
-//! are another user than this process, so they can neither stop it nor look into it.
+//! The container engine provides the namespaces, the limits and a read-only root. Commands run as another user than
+//! this process, so they can neither stop nor inspect it.
 
 mod memory;
 mod places;
@@ -33,13 +34,13 @@ use crate::wire::{
     WINDOW,
 };
 
-/// How long it waits before it looks for processes that lost their parents.
+/// Longest wait before it collects processes that lost their parents.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Pieces that are read of a command's output after its end; more than a pipe can hold.
+/// Reads of a command's output after its end; together they exceed the capacity of a pipe.
 const LAST_PIECES: usize = 256;
-/// Connections at once. Each takes threads and descriptors of the opener.
+/// Most connections at once. Each uses threads and descriptors of the opener.
 const MOST_CONNECTIONS: usize = 256;
-/// Directories that every room has for its commands.
+/// Writable directories that every room has.
 const OWN_PLACES: [&str; 2] = ["/tmp", "/home/agent"];
 
 /// Serves the opener over stdin and stdout. Returns the exit code.
@@ -60,7 +61,7 @@ pub fn run() -> i32 {
     sys::exit_now(code)
 }
 
-/// The two streams.
+/// The connection to the opener: its two streams.
 struct Line {
     input: OwnedFd,
     output: File,
@@ -68,8 +69,8 @@ struct Line {
 }
 
 impl Line {
-    /// Takes both streams away from where others of the same user would find them: what a service writes to them would
-    /// be taken for words of this process.
+    /// Moves both streams away from descriptors 0 and 1, where another process of the same user, such as a service,
+    /// could write to them and pose as this process.
     fn take() -> io::Result<Self> {
         rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         let away = |descriptor: BorrowedFd<'_>| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
@@ -92,7 +93,7 @@ impl Line {
         self.say(channel, Body::Answer(answer))
     }
 
-    /// Reads once. False when the opener hung up.
+    /// Reads once. False if the opener closed the stream.
     fn read(&mut self) -> io::Result<bool> {
         let mut buffer = vec![0; 64 * 1024];
         let count = rustix::io::retry_on_intr(|| rustix::io::read(&self.input, &mut *buffer))?;
@@ -101,12 +102,11 @@ impl Line {
     }
 }
 
-/// Waits for the first call and makes the room.
 fn open(line: &mut Line) -> Result<Option<Inside>, StepError> {
     let frame = loop {
         match line.frames.next_frame().map_err(fail("understand the opener"))? {
             Some(frame) => break frame,
-            // A hang-up before the first word is an opener that changed its mind.
+            // The opener closed the stream before its first call, because it no longer needs the room.
             None => {
                 if !line.read().map_err(fail("listen"))? {
                     return Ok(None);
@@ -125,41 +125,41 @@ fn open(line: &mut Line) -> Result<Option<Inside>, StepError> {
     Ok(Some(inside))
 }
 
-/// The room.
+/// The room and everything that runs in it.
 struct Inside {
     starter: Starter,
     environment: Vec<(String, String)>,
-    /// How this program is started here.
+    /// The command line that starts this program in the container.
     ourselves: Vec<String>,
     places: Vec<(String, Tree)>,
-    /// Commands that run, with their channels.
+    /// Running commands, with their channels.
     running: Vec<(Pid, u32)>,
     resident: Option<(Pid, u32)>,
     sources: Vec<Source>,
     sinks: Vec<Sink>,
     listeners: Vec<(SocketAddrV4, TcpListener)>,
-    /// Calls whose content is still coming.
+    /// Calls whose content has not fully arrived.
     gathering: HashMap<u32, (Call, Vec<u8>)>,
     next_channel: u32,
     frozen: bool,
     memory: memory::Watch,
 }
 
-/// Something that is read and sent to the opener.
+/// A descriptor whose bytes are sent to the opener.
 struct Source {
     channel: u32,
     stream: u8,
     from: OwnedFd,
-    /// Bytes that the opener has not taken yet.
+    /// Bytes that the opener has not acknowledged yet.
     under_way: usize,
 }
 
-/// A socket that the opener's bytes go to.
+/// A socket that receives the opener's bytes.
 struct Sink {
     channel: u32,
     to: OwnedFd,
     waiting: VecDeque<u8>,
-    /// Whether nothing more will come.
+    /// Whether the opener has ended this stream.
     ending: bool,
 }
 
@@ -182,8 +182,8 @@ impl Inside {
         for place in OWN_PLACES {
             make_place(place, true).map_err(fail(&format!("make {place}")))?;
         }
-        // Engines copy what the image has in such places, and sandboxes show it: whoever made the image is not to have the
-        // first word about rewards, nor to stand in a verifier's way. Only the workspace may begin with the image's files.
+        // Engines copy the image's files into such directories, and sandboxes show them: the image must not provide
+        // rewards or obstruct a verifier. Only the workspace may begin with the image's files.
         let own = OWN_PLACES.map(str::to_owned);
         for place in writable.iter().skip(1).chain(sealed).chain(&own) {
             take_over(Path::new(place), false).map_err(fail(&format!("empty {place}")))?;
@@ -201,7 +201,7 @@ impl Inside {
     }
 
     fn new(starter: Starter, places: Vec<(String, Tree)>) -> Result<Self, StepError> {
-        // Where another process is the first one, those that lose their parents come to this one all the same.
+        // If another process is process 1 of the container, orphans still become children of this process.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| fail("take in orphans")(error.into()))?;
         let text = |text: std::ffi::OsString| text.into_string().ok();
@@ -224,14 +224,14 @@ impl Inside {
         })
     }
 
-    /// Serves until the opener hangs up; the end of this process is the end of the container.
+    /// Serves until the opener closes the stream; the container ends with this process.
     fn serve(&mut self, line: &mut Line) -> io::Result<()> {
         loop {
             while let Some(frame) = line.frames.next_frame()? {
                 self.take(line, frame)?;
             }
             let ready = self.wait(line)?;
-            // Before anything else: it may be the last thing that this process says.
+            // First of all, because the kernel may kill this process next.
             if let Some(short) = self.memory.look(ready.memory) {
                 let channel = self.next_channel;
                 self.next_channel += 2;
@@ -264,7 +264,7 @@ impl Inside {
         let mut waiting = vec![PollFd::new(&line.input, PollFlags::IN)];
         waiting.extend(sources.iter().map(|source| PollFd::new(&source.from, PollFlags::IN)));
         waiting.extend(sinks.iter().map(|sink| PollFd::new(&sink.to, PollFlags::OUT)));
-        // Whoever knocks while there are many waits in the kernel.
+        // Further connections wait in the kernel.
         let listeners = if self.sinks.len() < MOST_CONNECTIONS { self.listeners.as_slice() } else { &[] };
         waiting.extend(listeners.iter().map(|(_, listener)| PollFd::new(listener, PollFlags::IN)));
         waiting.extend(self.memory.events().map(|events| PollFd::new(events, PollFlags::PRI)));
@@ -313,7 +313,7 @@ impl Inside {
                     sink.waiting.extend(bytes);
                     self.drain(line, channel)?;
                 } else {
-                    // Whoever it was for is gone.
+                    // The receiver of these bytes is gone.
                     line.say(channel, Body::Ack(count(bytes.len())))?;
                 }
             }
@@ -338,12 +338,12 @@ impl Inside {
         Ok(())
     }
 
-    /// A call whose content is all there.
+    /// Performs a call whose content has fully arrived.
     fn gathered(&mut self, channel: u32, call: Call, content: &[u8]) -> Option<io::Result<Answer>> {
         match call {
             Call::Exec(command) => match self.exec(channel, &command, content) {
                 Ok(()) => None,
-                // What is in the way are the agent's own processes.
+                // The agent's own processes use up the limit.
                 Err(error) if is_exhaustion(&error) => {
                     Some(Ok(Answer::Exited { code: Some(NO_PLACE), signal: None }))
                 }
@@ -362,7 +362,7 @@ impl Inside {
         Ok(Some(match call {
             Call::Kill => {
                 if let Some((pid, _)) = self.running.iter().find(|(_, running)| *running == channel) {
-                    // It may have ended by itself a moment ago.
+                    // It may already have ended.
                     rustix::process::kill_process_group(*pid, Signal::KILL).ok();
                 }
                 return Ok(None);
@@ -451,7 +451,7 @@ impl Inside {
         self.connect(channel, ours)
     }
 
-    /// A socket whose bytes go both ways.
+    /// Carries the bytes of a socket in both directions.
     fn connect(&mut self, channel: u32, socket: OwnedFd) -> io::Result<()> {
         self.sources.push(Source { channel, stream: MAIN, from: socket.try_clone()?, under_way: 0 });
         self.sinks.push(Sink { channel, to: socket, waiting: VecDeque::new(), ending: false });
@@ -475,7 +475,7 @@ impl Inside {
         })
     }
 
-    /// Collects every process that has ended; commands among them are told of.
+    /// Collects every process that has ended, and reports the commands among them.
     fn reap(&mut self, line: &mut Line) -> io::Result<()> {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             self.ended(line, pid, status.exit_status(), status.terminating_signal())?;
@@ -487,7 +487,7 @@ impl Inside {
         let Some(at) = self.running.iter().position(|(running, _)| *running == pid) else { return Ok(()) };
         let (_, channel) = self.running.swap_remove(at);
         for stream in [STDOUT, STDERR] {
-            // What is still in the pipes was printed before the end; what comes later was not this command.
+            // Bytes still in the pipes were printed before the end; later ones come from other processes.
             for _ in 0..LAST_PIECES {
                 let Some(source) = self.source(channel, stream) else { break };
                 if !is_readable(source.from.as_fd()) {
@@ -504,7 +504,7 @@ impl Inside {
         self.sources.iter_mut().find(|source| (source.channel, source.stream) == (channel, stream))
     }
 
-    /// Sends what a source has to the opener.
+    /// Sends the available bytes of a source to the opener.
     fn forward(&mut self, line: &mut Line, channel: u32, stream: u8) -> io::Result<()> {
         let mut buffer = vec![0; PIECE];
         let Some(source) = self.source(channel, stream) else { return Ok(()) };
@@ -517,7 +517,7 @@ impl Inside {
         line.say(channel, Body::Data(stream, buffer[..count].to_vec()))
     }
 
-    /// Writes what waits for a socket, as far as it takes it now.
+    /// Writes as many waiting bytes as the socket takes now.
     fn drain(&mut self, line: &mut Line, channel: u32) -> io::Result<()> {
         let Some(at) = self.sinks.iter().position(|sink| sink.channel == channel) else { return Ok(()) };
         let sink = &mut self.sinks[at];
@@ -541,18 +541,18 @@ impl Inside {
         }
         if broken || (sink.ending && sink.waiting.is_empty()) {
             let sink = self.sinks.swap_remove(at);
-            // The other direction may still have something to say.
+            // The other direction may still have bytes to send.
             rustix::net::shutdown(&sink.to, rustix::net::Shutdown::Write).ok();
         }
         if taken > 0 { line.say(channel, Body::Ack(count(taken))) } else { Ok(()) }
     }
 
-    /// Takes a connection from inside.
+    /// Accepts a connection from inside the room.
     fn welcome(&mut self, line: &mut Line, address: SocketAddrV4) -> io::Result<()> {
         let Some((_, listener)) = self.listeners.iter().find(|(known, _)| *known == address) else {
             return Ok(());
         };
-        // Whoever knocked may be gone again.
+        // The client may already be gone.
         let Ok((socket, _)) = listener.accept() else { return Ok(()) };
         let channel = self.next_channel;
         self.next_channel += 2;
@@ -560,7 +560,7 @@ impl Inside {
         self.connect(channel, socket.into())
     }
 
-    /// Ends every process but this one, and waits for each end, so that nothing of the past is left.
+    /// Kills every process but this one and waits until all have ended, so that no earlier process survives.
     fn evict(&mut self, line: &mut Line) -> io::Result<()> {
         kill_commands()?;
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::empty()) {
@@ -577,8 +577,7 @@ impl Inside {
     }
 }
 
-/// Kills whatever runs beside this process: in a container of its own everything, elsewhere all that belongs to the user
-/// that commands are.
+/// Kills all commands: every other process if this is process 1, otherwise all processes of the commands' user.
 fn kill_commands() -> io::Result<()> {
     if rustix::process::getpid() == Pid::INIT {
         sys::kill_everyone();
@@ -590,27 +589,27 @@ fn kill_commands() -> io::Result<()> {
         if let Some(pid) = pid
             && entry.metadata().is_ok_and(|found| found.uid() == ROOM_UID)
         {
-            // It may have ended by itself a moment ago.
+            // It may already have ended.
             rustix::process::kill_process(pid, Signal::KILL).ok();
         }
     }
     Ok(())
 }
 
-/// How this program is started here, with the loader that it came with: which the kernel remembers, and it does not.
+/// The command line that starts this program, including its own loader, which only the kernel's copy of it shows.
 fn ourselves() -> io::Result<Vec<String>> {
     let arguments = fs_err::read_to_string("/proc/self/cmdline")?;
     let arguments = arguments.split('\0').map(str::to_owned);
     Ok(arguments.take_while(|argument| argument != CONTAINED_ARGUMENT).collect())
 }
 
-/// What happened while it waited.
+/// The events that ended a wait.
 struct Ready {
     input: bool,
     sources: Vec<(u32, u8)>,
     sinks: Vec<u32>,
     listeners: Vec<SocketAddrV4>,
-    /// Whether the kernel has news about memory.
+    /// Whether the kernel reported an event about memory.
     memory: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The directories of a room that is a container: made, taken over from the image, and filled.
+//! The directories of a room that is a container: they are created, or taken over from the image, and filled.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,10 @@ use crate::spec::ROOM_UID;
 use crate::tree::{Kind, Tree, WalkLimits};
 use crate::wire::SEED;
 
-/// Files that an image may have in its workspace.
+/// Limits for the files of an image's workspace.
 const SEED_LIMITS: WalkLimits = WalkLimits { entries: 200_000, depth: 64 };
 
-/// A directory of the room, for commands to write to or not.
+/// Makes a directory of the room; `theirs` if commands may write to it.
 pub(super) fn make_place(place: &str, theirs: bool) -> io::Result<Tree> {
     fs_err::create_dir_all(place)?;
     let directory = File::open(place)?;
@@ -24,7 +24,7 @@ pub(super) fn make_place(place: &str, theirs: bool) -> io::Result<Tree> {
     if theirs { Ok(Tree::new(directory.into())) } else { Tree::open(Path::new(place)) }
 }
 
-/// Gives everything below a directory to the user that commands are, or removes it.
+/// Gives everything below a directory to the commands' user, or removes it.
 pub(super) fn take_over(directory: &Path, keep: bool) -> io::Result<()> {
     for entry in fs_err::read_dir(directory)? {
         let entry = entry?;
@@ -43,7 +43,7 @@ pub(super) fn take_over(directory: &Path, keep: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Fills the workspace with what the image has for it.
+/// Fills the workspace with the image's files.
 pub(super) fn seed(workspace: &Tree) -> io::Result<()> {
     let Ok(seed) = Tree::open(Path::new(SEED)) else { return Ok(()) };
     for listed in seed.list(SEED_LIMITS)? {
@@ -54,7 +54,7 @@ pub(super) fn seed(workspace: &Tree) -> io::Result<()> {
                 let executable = file.metadata()?.mode() & 0o100 != 0;
                 workspace.write(&listed.path, &seed.read(&listed.path, listed.size)?, executable)?;
             }
-            // Links lead nowhere in a room, and nothing else is part of an image.
+            // Links are not allowed in a room, and an image should contain no special files.
             Kind::Link | Kind::Special => {}
         }
     }

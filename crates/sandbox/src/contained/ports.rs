@@ -1,4 +1,4 @@
-//! Ports inside a container: who listens, and connections to them.
+//! Ports inside a container: finding listeners and connecting to them.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-/// Where the kernel lists sockets, with how many words their addresses have.
+/// The kernel's lists of sockets, with the number of 32-bit words of their addresses.
 const LISTS: [(&str, usize); 2] = [("/proc/net/tcp", 1), ("/proc/net/tcp6", 4)];
 
-/// A connection to whoever listens on a port. It may still be on its way: nobody here waits for anybody.
+/// Connects to a listening port. The connection may still be in progress, because this process must never block.
 pub(super) fn connecting(port: u16) -> io::Result<OwnedFd> {
     let address = listener(port).ok_or_else(|| io::Error::from(io::ErrorKind::ConnectionRefused))?;
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -21,7 +21,7 @@ pub(super) fn connecting(port: u16) -> io::Result<OwnedFd> {
     }
 }
 
-/// The address at which somebody listens on a port.
+/// The address of the process that listens on a port, if there is one.
 pub(super) fn listener(port: u16) -> Option<IpAddr> {
     LISTS.iter().find_map(|(list, words)| {
         let text = std::fs::read_to_string(list).unwrap_or_default();
@@ -40,12 +40,12 @@ fn listener_in(list: &str, words: usize, port: u16) -> Option<IpAddr> {
     })
 }
 
-/// An address of the list as one to connect to. Whoever listens everywhere listens on loopback.
+/// Turns a listed address into one to connect to. A wildcard address becomes loopback.
 fn reachable(address: &str, words: usize) -> Option<IpAddr> {
     let mut bytes = Vec::new();
     for word in 0..words {
         let word = u32::from_str_radix(address.get(word * 8..word * 8 + 8)?, 16).ok()?;
-        // The kernel prints what is in memory as a number of this machine.
+        // The kernel prints each word as a number in this machine's byte order.
         bytes.extend(word.to_ne_bytes());
     }
     let address = match <[u8; 4]>::try_from(bytes.as_slice()) {

@@ -1,4 +1,4 @@
-//! The file as it is written: for most keys Compose has two spellings.
+//! The file as users write it: Compose has two spellings for most keys.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::value::{Argv, Needs, Pairs, Pause, Ports, Published, Test, Text, Text
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ComposeFile {
-    /// Older files have it; it says nothing.
+    /// Present in older files; has no meaning.
     #[serde(rename = "version")]
     _version: Option<Text>,
-    /// The name of the whole, which nobody needs.
+    /// The name of the project; not used.
     #[serde(rename = "name")]
     _name: Option<Text>,
     pub(super) services: BTreeMap<String, ServiceFile>,
@@ -36,7 +36,7 @@ pub(super) struct ServiceFile {
 }
 
 impl ServiceFile {
-    /// Keys with a value, but `depends_on`, which every service may have.
+    /// Keys that have a value, except `depends_on`, which every service may have.
     pub(super) fn said_keys(&self) -> Vec<&'static str> {
         let said = [
             ("image", self.image.is_some()),

@@ -1,9 +1,8 @@
-//! `environment/docker-compose.yaml`: containers beside the one that the agent works in, such as a database or a
-//! simulator.
+//! `environment/docker-compose.yaml`: containers beside the agent's container, such as a database or a simulator.
 //!
-//! Only a part of Compose is read: what makes a container and says when it is ready. What would reach beyond the trial —
-//! privileges, directories of this machine, networks, variables of this machine — is no part of it, and a key that is not
-//! known is an error. The service `main` stands for the agent's own container.
+//! Only a part of Compose is supported: how a container is made and when it is ready. Anything that reaches beyond
+//! the trial (privileges, directories, networks or variables of this machine) is not, and an unknown key is an error.
+//! The service `main` is the agent's container.
 
 mod file;
 mod value;
@@ -22,112 +21,107 @@ use file::{BuildFile, ComposeFile, HealthFile, ServiceFile};
 
 pub use value::argv_of_test;
 
-/// Names that the file may have, below `environment/`.
+/// Names of the file below `environment/`.
 pub const COMPOSE_FILES: [&str; 4] =
     ["docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml"];
-/// The service that is the agent's own container.
+/// The service that is the agent's container.
 pub const MAIN: &str = "main";
-/// More containers for every trial are a mistake.
+/// More containers per trial are a mistake.
 const MAX_SERVICES: usize = 16;
-/// Each is carried by itself.
+/// Connections to each port are carried separately.
 const MAX_PORTS: usize = 64;
 
-/// What the file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compose {
-    /// Variables of the agent's own container.
+    /// Variables of the agent's container.
     pub environment: Vec<(String, String)>,
-    /// What that container waits for.
+    /// Services that the agent's container waits for.
     pub needs: Vec<(String, Condition)>,
-    /// The containers beside it, each after those that it needs.
+    /// The other containers, each after those that it needs.
     pub services: Vec<Service>,
 }
 
 /// A container beside the agent's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// Its name, which is also its host name to the others.
+    /// Its name, which is also its host name for the others.
     pub name: String,
-    /// Where its image comes from.
     pub source: Source,
-    /// What it runs instead of the image's command.
+    /// Replaces the image's command.
     pub command: Option<Vec<String>>,
-    /// What it runs instead of the image's entry point.
+    /// Replaces the image's entry point.
     pub entrypoint: Option<Vec<String>>,
-    /// Variables on top of the image's own.
+    /// Variables that are added to the image's.
     pub environment: Vec<(String, String)>,
-    /// Another working directory.
+    /// Replaces the image's working directory.
     pub working_dir: Option<String>,
-    /// Another user.
+    /// Replaces the image's user.
     pub user: Option<String>,
-    /// TCP ports that the others may connect to, beside those that the image names.
+    /// TCP ports that the others may connect to, besides those that the image exposes.
     pub ports: Vec<u16>,
-    /// What it waits for.
+    /// Services that it waits for.
     pub needs: Vec<(String, Condition)>,
-    /// How its health is told.
+    /// How its health is checked.
     pub health: Health,
-    /// Files of `environment/` that it begins with.
+    /// Files of `environment/` that are copied into it.
     pub files: Vec<Given>,
 }
 
-/// Where an image comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A registry.
+    /// From a registry.
     Image(String),
-    /// The task.
+    /// Built from the task's files.
     Build(Build),
 }
 
-/// How an image is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
     /// A directory of `environment/`; empty for `environment/` itself.
     pub context: PathBuf,
-    /// Its instructions, below the directory.
+    /// The Dockerfile, relative to the directory.
     pub dockerfile: PathBuf,
-    /// Arguments of the build.
     pub args: Vec<(String, String)>,
-    /// The stage that is wanted.
+    /// The stage to build.
     pub target: Option<String>,
 }
 
-/// When somebody who needs a service may begin.
+/// When containers that depend on a service may start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     Started,
-    /// Its health check was passed.
+    /// It passed its health check.
     Healthy,
-    /// It ended well.
+    /// It exited successfully.
     Completed,
 }
 
-/// How the health of a service is told. What is absent is as the image has it.
+/// How the health of a service is checked. Absent values are those of the image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// The command that ends with 0 when all is well; an empty one switches the image's own off.
+    /// The command that exits with 0 if the service is healthy; an empty one disables the image's check.
     pub test: Option<Vec<String>>,
-    /// Between two tries.
+    /// Time between two checks.
     pub interval: Option<Duration>,
-    /// How long a try may take.
+    /// Time limit of one check.
     pub timeout: Option<Duration>,
-    /// Tries that may fail.
+    /// How many checks may fail.
     pub retries: Option<u32>,
-    /// Failures before this do not count.
+    /// Failures during this time do not count.
     pub start_period: Option<Duration>,
 }
 
-/// Files that a service begins with.
+/// Files that are copied into a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
     /// A file or directory of `environment/`.
     pub source: PathBuf,
-    /// Where it goes.
+    /// Where it is copied to.
     pub target: String,
 }
 
 impl Compose {
-    /// Reads the file of a task's `environment/`. Without one there is nothing beside the agent's container.
+    /// Reads the file of a task's `environment/`. Without a file the agent's container is alone.
     pub fn read(environment: &Path) -> Result<Self, Vec<Problem>> {
         let found: Vec<PathBuf> =
             COMPOSE_FILES.iter().map(|name| environment.join(name)).filter(|path| path.is_file()).collect();
@@ -147,12 +141,12 @@ impl Compose {
         if reader.problems.is_empty() { Ok(compose) } else { Err(reader.problems) }
     }
 
-    /// Whether it makes no difference.
+    /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.services.is_empty() && self.environment.is_empty()
     }
 
-    /// Paths below `environment/` that are for other containers alone: agents must not find them in their workspace.
+    /// Paths below `environment/` that belong only to other containers: agents must not find them in their workspace.
     pub fn private(&self) -> BTreeSet<PathBuf> {
         let contexts = self.services.iter().filter_map(|service| match &service.source {
             Source::Build(build) => Some(&build.context),
@@ -195,7 +189,7 @@ impl Reader<'_> {
         compose
     }
 
-    /// The agent's own container is made by the task's settings; little is left to say here.
+    /// The task's settings define the agent's container, so only a few keys are allowed here.
     fn main(&mut self, service: ServiceFile) -> Vec<(String, String)> {
         if let Some(build) = &service.build
             && !matches!(self.build("services.main.build", build), Some(build) if build == Build::default())
@@ -241,9 +235,9 @@ impl Reader<'_> {
             (None, Some(build)) => {
                 let build = self.build(&format!("{key}.build"), build);
                 if build.as_ref().is_some_and(|build| build.context.as_os_str().is_empty()) {
-                    // What is in it is the agent's as well, and cannot be kept from it.
+                    // The agent sees the files of `environment/` too, so they cannot be private to the service.
                     let what = format!("`{key}.build` is environment/ itself");
-                    self.refuse(&format!("{key}.build"), what, "give the service a directory of its own");
+                    self.refuse(&format!("{key}.build"), what, "give the service its own directory");
                 }
                 build.map(Source::Build)
             }
@@ -266,7 +260,7 @@ impl Reader<'_> {
         ports.dedup();
         if ports.len() > MAX_PORTS {
             let what = format!("`{key}` has {} ports; there can be {MAX_PORTS}", ports.len());
-            self.refuse(&key, what, "name those that are connected to");
+            self.refuse(&key, what, "list only ports that other containers connect to");
         }
         let files = self.files(&key, &file.volumes.0);
         let health = self.health(&key, file.healthcheck);
@@ -299,7 +293,7 @@ impl Reader<'_> {
         Some(Build { context, dockerfile, args: build.args.0.clone(), target })
     }
 
-    /// A path that stays below `environment/`.
+    /// Checks that a path stays below `environment/`.
     fn inside(&mut self, key: &str, path: &str) -> Option<PathBuf> {
         let mut inside = PathBuf::new();
         for component in Path::new(path).components() {
@@ -327,7 +321,7 @@ impl Reader<'_> {
             };
             let lasting = !source.starts_with('.') && !source.contains('/');
             if lasting || !target.starts_with('/') || Path::new(target).components().any(is_parent) {
-                let what = format!("the volume `{}` cannot be had", text::printable(volume));
+                let what = format!("the volume `{}` is not supported", text::printable(volume));
                 self.refuse(
                     &key,
                     what,
@@ -349,8 +343,7 @@ impl Reader<'_> {
     fn health(&mut self, key: &str, file: HealthFile) -> Health {
         if file.disable && file.test.is_some() {
             let key = format!("{key}.healthcheck");
-            let problem =
-                self.document.problem(Shared::Conflict, &key, "a check that is switched off has a test");
+            let problem = self.document.problem(Shared::Conflict, &key, "a disabled check has a test");
             self.problems.push(problem.fix("remove one of the two"));
         }
         let test = if file.disable { Some(Vec::new()) } else { file.test.map(|test| test.0) };
@@ -368,7 +361,8 @@ impl Reader<'_> {
         let mut needs = Vec::new();
         for (needed, condition) in &service.depends_on.0 {
             if needed == MAIN || !known.contains(needed) {
-                let what = format!("`{key}` names `{}`, which is no side service", text::printable(needed));
+                let what =
+                    format!("`{key}` names `{}`, which is not a side service", text::printable(needed));
                 self.refuse(&key, what, "name another service of the file");
             } else {
                 needs.push((needed.clone(), *condition));
@@ -377,7 +371,7 @@ impl Reader<'_> {
         needs
     }
 
-    /// Each after those that it needs.
+    /// Sorts the services so that each comes after those that it needs.
     fn ordered(&mut self, mut waiting: BTreeMap<String, Service>) -> Vec<Service> {
         let mut ordered: Vec<Service> = Vec::new();
         while !waiting.is_empty() {

@@ -1,4 +1,4 @@
-//! What is read of the file, and all that is refused.
+//! Which parts of the file are read, and which are refused.
 
 use aec_base::problem::Severity;
 

@@ -1,4 +1,4 @@
-//! Values of the file: texts with their placeholders filled in, commands as a line or a list, durations, ports.
+//! Values of the file: texts with filled placeholders, commands as a line or a list, durations, ports.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,13 +9,13 @@ use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use super::Condition;
 
-/// A text, also where the file has a number.
+/// A text; a number in the file becomes a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text(pub(super) String);
 
 impl Text {
-    /// Fills in placeholders. Variables of this machine are not looked at, so a task is the same everywhere and reads
-    /// nobody's secrets: what counts is the default.
+    /// Fills placeholders with their defaults. Variables of this machine are never read, so a task is the same
+    /// everywhere and cannot read secrets.
     pub(super) fn filled(text: &str) -> Result<Self, String> {
         let mut filled = String::new();
         let mut rest = text;
@@ -47,7 +47,7 @@ impl Text {
     }
 }
 
-/// Something that is a text or number in the file.
+/// Reads a value that is a text or a number in the file.
 struct Scalar<T>(&'static str, fn(&str) -> Result<T, String>);
 
 impl<T> Visitor<'_> for Scalar<T> {
@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// A list in the file, or one value that stands for such a list.
+/// Reads a list, or a single value instead of a list.
 struct OneOrMany<T> {
     expected: &'static str,
     one: fn(&str) -> Result<Vec<T>, String>,
@@ -103,7 +103,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
     }
 }
 
-/// Texts in a list.
+/// A list of texts.
 #[derive(Debug, Default)]
 pub(super) struct Texts(pub(super) Vec<String>);
 
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for Argv {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let one = |line: &str| {
             let line = Text::filled(line)?;
-            let words = shlex::split(&line.0).ok_or("has a quotation mark without its twin")?;
+            let words = shlex::split(&line.0).ok_or("has an unclosed quotation mark")?;
             Ok(words.into_iter().map(Text).collect())
         };
         let words: Vec<Text> = deserializer.deserialize_any(OneOrMany {
@@ -133,7 +133,7 @@ impl<'de> Deserialize<'de> for Argv {
     }
 }
 
-/// A command that tells health: for a shell, or a list that begins with `CMD`, `CMD-SHELL` or `NONE`.
+/// A health check: a shell command, or a list that begins with `CMD`, `CMD-SHELL` or `NONE`.
 #[derive(Debug, PartialEq)]
 pub(super) struct Test(pub(super) Vec<String>);
 
@@ -152,7 +152,7 @@ impl<'de> Deserialize<'de> for Test {
     }
 }
 
-/// The command of a test, as files and images write it. None at all switches the test off.
+/// The command of a health check, as files and images write it. An empty command disables the check.
 pub fn argv_of_test(words: &[String]) -> Option<Vec<String>> {
     match words {
         [kind, argv @ ..] if kind == "CMD" && !argv.is_empty() => Some(argv.to_vec()),
@@ -206,7 +206,7 @@ fn from_outside<E: Error>(name: &str) -> E {
     E::custom(format!("has no value for {name}; variables of this machine are not passed on"))
 }
 
-/// Services that are waited for: a list of names, or a table with conditions.
+/// The services to wait for: a list of names, or a table with conditions.
 #[derive(Debug, Default)]
 pub(super) struct Needs(pub(super) Vec<(String, Condition)>);
 
@@ -267,7 +267,7 @@ pub(super) struct Pause(pub(super) Duration);
 impl<'de> Deserialize<'de> for Pause {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Scalar("a duration such as 1m30s", |text| {
-            duration(text).map(Self).ok_or_else(|| "is no duration such as 1m30s or 500ms".to_owned())
+            duration(text).map(Self).ok_or_else(|| "is not a duration such as 1m30s or 500ms".to_owned())
         }))
     }
 }
@@ -279,7 +279,7 @@ fn duration(text: &str) -> Option<Duration> {
         let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
         let count: u32 = rest[..end].parse().ok()?;
         rest = &rest[end..];
-        // The longer names first: `ms` begins as `m` does.
+        // Longer names first, because `ms` begins with `m`.
         let (unit, after) = [
             ("ms", Duration::from_millis(1)),
             ("us", Duration::from_micros(1)),
@@ -295,7 +295,7 @@ fn duration(text: &str) -> Option<Duration> {
     (!text.is_empty()).then_some(total)
 }
 
-/// Ports that are named for others: `5432`, `"5432/tcp"`, `"8000-8003"`.
+/// Exposed ports: `5432`, `"5432/tcp"`, `"8000-8003"`.
 #[derive(Debug, Default)]
 pub(super) struct Ports(pub(super) Vec<u16>);
 
@@ -307,7 +307,7 @@ impl<'de> Deserialize<'de> for Ports {
     }
 }
 
-/// Ports as they are published: the last part is the container's own.
+/// Published ports: the last part is the port of the container.
 #[derive(Debug, Default)]
 pub(super) struct Published(pub(super) Vec<u16>);
 
@@ -321,7 +321,7 @@ impl<'de> Deserialize<'de> for Published {
 }
 
 fn ports(text: &str) -> Result<Vec<u16>, String> {
-    let odd = || format!("has `{}`, which is no TCP port", aec_base::text::printable(text));
+    let odd = || format!("has `{}`, which is not a TCP port", aec_base::text::printable(text));
     let numbers = text.strip_suffix("/tcp").unwrap_or(text);
     let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
     let first: u16 = first.parse().ok().filter(|port| *port > 0).ok_or_else(odd)?;

@@ -1,5 +1,5 @@
-//! Datasets as one file: `manifest.json` and the tasks in a tar archive, compressed with Zstandard. The same
-//! dataset gives the same bytes on every run.
+//! Datasets as one file: `manifest.json` and the tasks in a tar archive, compressed with Zstandard. The same dataset
+//! always gives the same bytes.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,22 +15,21 @@ use super::verify::is_own_directory;
 use super::{finding, tree};
 use crate::id::TaskId;
 
-/// Where tasks lie in an archive, whatever the project calls its tasks root.
+/// The directory of tasks in an archive, whatever the project calls its tasks root.
 pub const TASKS: &str = "tasks";
 
-/// How much an archive may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of the whole, unpacked.
+    /// Most bytes of the whole archive, unpacked.
     pub total: u64,
-    /// Bytes of one file.
+    /// Most bytes of one file.
     pub file: u64,
-    /// Bytes of the manifest.
+    /// Most bytes of the manifest.
     pub manifest: u64,
     pub members: usize,
 }
 
-/// The limits of this program.
+/// The limits that this program uses.
 pub const LIMITS: Limits = Limits {
     total: 8 * 1024 * 1024 * 1024,
     file: tree::FILE_LIMIT,
@@ -38,7 +37,6 @@ pub const LIMITS: Limits = Limits {
     members: 2_000_000,
 };
 
-/// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Packed {
     pub tasks: usize,
@@ -48,7 +46,6 @@ pub struct Packed {
     pub bytes: u64,
 }
 
-/// Why there is no archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     #[error("the tasks are not those of the dataset")]
@@ -57,7 +54,6 @@ pub enum ExportError {
     Io(#[from] io::Error),
 }
 
-/// The name of a task's file in an archive.
 fn member(id: &TaskId, path: &str) -> String {
     format!("{TASKS}/{id}/{path}")
 }
@@ -67,7 +63,7 @@ pub(super) fn fits(id: &TaskId, path: &str) -> bool {
     aec_base::archive::fits(&member(id, path))
 }
 
-/// The manifest as an archive has it: paths do not tell where the project keeps its tasks.
+/// The manifest for an archive: its paths do not reveal the project's tasks root.
 fn portable(manifest: &Manifest) -> Option<Manifest> {
     let mut portable = manifest.clone();
     for task in &mut portable.tasks {
@@ -85,9 +81,8 @@ struct ReadTask {
     files: Vec<(HashedFile, Vec<u8>)>,
 }
 
-/// Writes a dataset and its tasks. What is packed is what was hashed, so a task that changes meanwhile is found.
+/// Writes a dataset and its tasks. The packed bytes are the hashed ones, so a task that has changed is detected.
 pub fn export(project_root: &Path, manifest: &Manifest, to: impl Write) -> Result<Packed, ExportError> {
-    /// Tasks that are in memory at once.
     const AT_ONCE: usize = 64;
     let not_an_id =
         || ExportError::Problems(vec![finding(15, "a task has no id").fix("create the dataset anew")]);
@@ -98,7 +93,7 @@ pub fn export(project_root: &Path, manifest: &Manifest, to: impl Write) -> Resul
 
     let mut entries: Vec<(TaskId, &ManifestTask)> =
         manifest.tasks.iter().filter_map(|entry| Some((entry.id()?, entry))).collect();
-    // Members are sorted by their whole names, in which a slash follows the id.
+    // Members are sorted by their full names, in which a slash follows the id.
     entries.sort_by_cached_key(|(id, _)| format!("{id}/"));
     let mut packed = Packed::default();
     let mut problems = Vec::new();

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::manifest::{Manifest, ManifestTask};
 
-/// The difference between two datasets; ids are dotted, as manifests have them.
+/// The difference between two datasets; ids are dotted, as in manifests.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// Tasks that only the second has.
@@ -30,7 +30,6 @@ pub struct Changed {
     pub after: Digest,
 }
 
-/// What changed from `before` to `after`.
 pub fn diff(before: &Manifest, after: &Manifest) -> Difference {
     let by_id = |manifest: &Manifest| -> BTreeMap<String, Digest> {
         let pair = |task: &ManifestTask| (task.dotted_id(), task.content_hash);

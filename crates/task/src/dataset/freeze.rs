@@ -1,4 +1,4 @@
-//! Making a manifest of tasks as they are now.
+//! Makes a manifest of tasks in their current state.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -15,24 +15,22 @@ use super::manifest::{Description, Manifest, ManifestTask, SCHEMA_VERSION, Sourc
 use super::{archive, finding, tree};
 use crate::task::Task;
 
-/// How many tasks a core takes at a time: hashing one takes about a tenth of a millisecond.
+/// Tasks that a core takes at a time: hashing one takes about a tenth of a millisecond.
 pub(super) const HASHED_TASKS: usize = 8;
 
-/// What a dataset says of itself beside its tasks.
+/// The parts of a manifest besides the tasks.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub name: Name,
     pub version: Version,
-    /// When it is made.
     pub created_at: Timestamp,
-    /// One line; made from the number of tasks when absent.
+    /// One line; if absent, made from the number of tasks.
     pub summary: Option<String>,
     pub purpose: Option<String>,
-    /// How it came to be.
     pub source: Source,
 }
 
-/// A manifest of these tasks. Every problem of every task is reported.
+/// Makes a manifest of these tasks. Every problem of every task is reported.
 pub fn freeze(project_root: &Path, tasks: &[&Task], draft: Draft) -> Result<Manifest, Vec<Problem>> {
     let mut problems = ambiguous(tasks);
     let memory = tree::Memory::default();
@@ -51,7 +49,7 @@ pub fn freeze(project_root: &Path, tasks: &[&Task], draft: Draft) -> Result<Mani
     Ok(assemble(draft, standards.into_iter().cloned().collect(), entries))
 }
 
-/// A manifest of entries that are known to be right.
+/// Makes a manifest of entries that have been checked.
 pub(super) fn assemble(draft: Draft, standards: Vec<String>, mut tasks: Vec<ManifestTask>) -> Manifest {
     tasks.sort_by(|a, b| a.task_id.cmp(&b.task_id));
     let description = Description {
@@ -85,7 +83,7 @@ fn freeze_task(
 ) -> Result<ManifestTask, Vec<Problem>> {
     let about = |problem: Problem| problem.about(task.id.as_str());
     let Some(task_path) = path_below(project_root, &task.path) else {
-        let what = format!("the task `{}` lies outside the project", task.id);
+        let what = format!("the task `{}` is outside the project", task.id);
         return Err(vec![about(
             finding(35, what)
                 .why("a dataset names its tasks by their paths below the project root")
@@ -125,7 +123,7 @@ pub(super) fn path_below(root: &Path, path: &Path) -> Option<String> {
     parts.map(|parts| parts.join("/")).filter(|path| super::paths::check(path).is_ok())
 }
 
-/// Tasks that a manifest could not tell apart.
+/// Tasks whose ids would be equal in a manifest.
 fn ambiguous(tasks: &[&Task]) -> Vec<Problem> {
     let mut seen: HashMap<String, &Task> = HashMap::new();
     let mut problems = Vec::new();

@@ -1,14 +1,14 @@
-//! The content hashes of tasks and datasets. `docs/datasets.md` says how to compute them elsewhere; a test runs
-//! the program that stands there.
+//! The content hashes of tasks and datasets. `docs/datasets.md` describes how to compute them elsewhere; a test runs
+//! the program printed there.
 
 use aec_base::digest::{Digest, Hasher};
 
-/// Begins every hash of a task, so that it is no hash of anything else.
+/// Begins every hash of a task, so that it never equals a hash of something else.
 const TASK: &[u8] = b"aec-bench task 1";
 /// Begins every hash of a dataset.
 const DATASET: &[u8] = b"aec-bench dataset 1";
 
-/// What a task's hash says of one file.
+/// A file's part in a task's hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashedFile {
     /// Path below the task's directory, with slashes.
@@ -18,8 +18,8 @@ pub struct HashedFile {
     pub content: Digest,
 }
 
-/// The hash of a task with these files, in any order. Every part is framed by its length, so two tasks have the
-/// same hash only if they have the same files.
+/// The hash of a task with these files, in any order. Every part is preceded by its length, so tasks have the same
+/// hash only if they have the same files.
 pub fn task_hash(files: &mut [HashedFile]) -> Digest {
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     let mut hasher = Hasher::default();
@@ -32,7 +32,7 @@ pub fn task_hash(files: &mut [HashedFile]) -> Digest {
     hasher.finish()
 }
 
-/// The hash of a dataset: its task ids in dotted form, each with the hash of the task, in any order.
+/// The hash of a dataset: over its dotted task ids and the hashes of the tasks, in any order.
 pub fn dataset_hash<'a>(tasks: impl IntoIterator<Item = (&'a str, &'a Digest)>) -> Digest {
     let mut tasks: Vec<_> = tasks.into_iter().collect();
     tasks.sort_unstable();
@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// Files as a map, which is what a task is.
+    /// The files of a task by path.
     type Files = BTreeMap<String, (bool, Vec<u8>)>;
 
     fn hash(files: &Files) -> Digest {

@@ -1,7 +1,7 @@
-//! Taking a dataset from an archive into a project: tasks first, each whole, the manifest last.
+//! Imports a dataset from an archive into a project: first the tasks, each atomically, then the manifest.
 //!
-//! A process that is killed leaves no dataset, perhaps some of its tasks, and nothing half. Importing again
-//! completes it.
+//! A killed process leaves no dataset, perhaps some of its tasks, and nothing half-written. Importing again completes
+//! it.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -25,32 +25,31 @@ use super::unpack::{Sink, unpack};
 use crate::id::TaskId;
 use crate::task::TASK_FILE;
 
-/// Where an archive goes.
+/// Where an import writes to.
 #[derive(Debug)]
 pub struct Destination<'a> {
     pub project_root: &'a Path,
     pub tasks_root: &'a Path,
-    /// Its datasets.
     pub store: &'a Store,
 }
 
 impl Destination<'_> {
-    /// Where a task goes.
+    /// The directory of a task.
     fn place_of(&self, id: &TaskId) -> PathBuf {
         self.tasks_root.join(id.relative_path())
     }
 
-    /// The same as a manifest has it.
+    /// The same directory as the manifest writes it.
     fn path_of(&self, id: &TaskId) -> Result<String, Problem> {
         path_below(self.project_root, &self.place_of(id)).ok_or_else(|| {
-            finding(35, "the tasks root lies outside the project")
+            finding(35, "the tasks root is outside the project")
                 .why("a dataset names its tasks by their paths below the project root")
                 .fix("set paths.tasks to a directory of the project")
                 .in_file(self.tasks_root)
         })
     }
 
-    /// The tasks that are not here. One that is here with other content is a problem.
+    /// The tasks that do not exist here. A task that exists with other content is a problem.
     fn absent(&self, manifest: &Manifest) -> Result<BTreeSet<TaskId>, ImportError> {
         let memory = Memory::default();
         let states = parallel::map(&manifest.tasks, HASHED_TASKS, |task| {
@@ -73,35 +72,34 @@ impl Destination<'_> {
                 Err(problem) => problems.push(problem),
             }
         }
-        // Outside the project, all tasks have the same problem.
+        // If the tasks root is outside the project, every task has the same problem.
         problems.dedup();
         if problems.is_empty() { Ok(absent) } else { Err(ImportError::Problems(problems)) }
     }
 }
 
-/// Whether anything is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Everything is checked and taken in.
+    /// Check and import everything.
     Take,
-    /// Everything is checked.
+    /// Only check everything.
     Try,
 }
 
-/// What an import did, or would do.
+/// The result of an import, also of one that only checks.
 #[derive(Debug)]
 pub struct Imported {
-    /// The dataset, with paths as they are in this project.
+    /// The dataset, with the paths of this project.
     pub manifest: Manifest,
-    /// Tasks that were not here.
+    /// Tasks that did not exist here.
     pub added: Vec<TaskId>,
-    /// Tasks that were here already, the same.
+    /// Tasks that already existed with the same content.
     pub kept: Vec<TaskId>,
-    /// Whether the dataset itself was not here.
+    /// Whether the dataset itself did not exist here.
     pub is_new: bool,
 }
 
-/// Takes an archive in.
+/// Imports an archive.
 pub fn import(archive: &Path, to: &Destination<'_>, mode: Mode) -> Result<Imported, ImportError> {
     import_within(archive, to, mode, LIMITS)
 }
@@ -133,7 +131,7 @@ fn import_within(
     Ok(Imported { manifest, added, kept, is_new })
 }
 
-/// Moves the tasks to their places.
+/// Moves the tasks to their directories.
 fn take(staging: &Staging, to: &Destination<'_>, added: &[TaskId]) -> Result<(), ImportError> {
     if added.is_empty() {
         return Ok(());
@@ -152,7 +150,7 @@ fn take(staging: &Staging, to: &Destination<'_>, added: &[TaskId]) -> Result<(),
     Ok(sync_all(to.tasks_root)?)
 }
 
-/// The problem of a task that is here and not the archive's.
+/// The problem of a task that exists here with other content.
 fn different(id: &TaskId, place: &Path) -> Problem {
     finding(48, format!("the task `{id}` is here with other content"))
         .about(id.as_str())
@@ -161,7 +159,7 @@ fn different(id: &TaskId, place: &Path) -> Problem {
         .in_file(place)
 }
 
-/// What keeps a task from lying at its place: a task, a file or a link above it.
+/// Why a task cannot be written to its directory: a task, a file or a link is above it.
 fn in_the_way(tasks_root: &Path, id: &TaskId) -> Option<Problem> {
     let mut above = tasks_root.to_path_buf();
     let mut segments: Vec<&str> = id.segments().collect();
@@ -177,7 +175,7 @@ fn in_the_way(tasks_root: &Path, id: &TaskId) -> Option<Problem> {
             continue;
         };
         return Some(
-            finding(48, format!("there is no room for the task `{id}`: what lies above it is {what}"))
+            finding(48, format!("the task `{id}` cannot be written: a parent of its directory is {what}"))
                 .about(id.as_str())
                 .fix("move it away, or import into another project")
                 .in_file(above),
@@ -186,11 +184,11 @@ fn in_the_way(tasks_root: &Path, id: &TaskId) -> Option<Problem> {
     None
 }
 
-/// Writes what is unpacked into a hidden directory beside the tasks.
+/// Writes the unpacked files into a hidden directory beside the tasks.
 struct Intake<'a> {
     to: &'a Destination<'a>,
     mode: Mode,
-    /// The tasks that are not here; only these are written.
+    /// The tasks that do not exist here; only these are written.
     added: BTreeSet<TaskId>,
     staging: Option<Staging>,
 }
@@ -271,7 +269,7 @@ mod tests {
         (root, archive)
     }
 
-    /// What an import within limits says, by the id of its first problem.
+    /// The id of the first problem of an import with these limits.
     fn first_problem(archive: &Path, limits: Limits) -> Option<String> {
         let other = tempfile::tempdir().unwrap();
         let tasks_root = other.path().join("tasks");

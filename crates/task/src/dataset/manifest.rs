@@ -1,4 +1,4 @@
-//! `manifest.json`: what a dataset is. Made by this program; other programs read it.
+//! `manifest.json`, which defines a dataset. This program writes it; other programs read it.
 
 use std::path::Path;
 
@@ -22,16 +22,16 @@ use crate::id::TaskId;
 /// The file of a dataset.
 pub const MANIFEST_FILE: &str = "manifest.json";
 
-/// Larger manifests are not read: this is far more than a hundred thousand tasks.
+/// Larger manifests are not read; a hundred thousand tasks need far less.
 pub const MANIFEST_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// The version of this format.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// How tasks of unknown difficulty are counted.
+/// The key under which tasks of unknown difficulty are counted.
 const UNKNOWN: &str = "unknown";
 
-/// `manifest.json`. Keys that are not known here are passed over: they may come from a newer program.
+/// `manifest.json`. Unknown keys are ignored: they may come from a newer program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Manifest {
     /// Version of this format; 1 when absent.
@@ -42,15 +42,15 @@ pub struct Manifest {
     /// Semantic version; never changed once written.
     #[schemars(with = "String")]
     pub version: Version,
-    /// Hash over the ids and hashes of all tasks.
+    /// Hash of the ids and hashes of all tasks.
     pub content_hash: Digest,
     /// When it was made.
     pub created_at: Timestamp,
-    /// What it is, for people.
+    /// Description for people.
     pub description: Description,
     /// The tasks, sorted by id.
     pub tasks: Vec<ManifestTask>,
-    /// How it came to be.
+    /// How the dataset was made.
     pub source: Source,
 }
 
@@ -58,13 +58,13 @@ fn first_schema_version() -> u32 {
     1
 }
 
-/// What a dataset is, for people.
+/// Description of a dataset for people.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Description {
     /// One line.
     pub summary: String,
-    /// What it is for.
+    /// What it is used for.
     pub purpose: Option<String>,
     /// Standards that its tasks follow, sorted.
     pub standards: Vec<String>,
@@ -96,11 +96,11 @@ pub struct ManifestTask {
     pub tags: Vec<String>,
 }
 
-/// How a dataset came to be.
+/// How a dataset was made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Source {
-    /// What its tasks were chosen by.
+    /// How its tasks were chosen.
     pub method: SourceMethod,
     /// The suite that its tasks were generated from.
     pub suite_config: Option<serde_json::Map<String, serde_json::Value>>,
@@ -108,35 +108,34 @@ pub struct Source {
     pub seed: Option<i64>,
 }
 
-/// What a dataset's tasks were chosen by.
+/// How the tasks of a dataset were chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SourceMethod {
-    /// A person's selection.
+    /// Selected by a person.
     #[default]
     Manual,
-    /// A generated suite.
+    /// From a generated suite.
     SuiteConfig,
-    /// Another program's dataset.
+    /// From another program's dataset.
     Import,
-    /// The sides of another dataset.
+    /// One side of a split of another dataset.
     Split,
 }
 
 impl Source {
-    /// A person's selection.
     pub fn manual() -> Self {
         Self { suite_config: Some(serde_json::Map::new()), ..Self::default() }
     }
 }
 
 impl ManifestTask {
-    /// The id with dots, however it is written.
+    /// The id with dots.
     pub fn dotted_id(&self) -> String {
         self.task_id.replace('/', ".")
     }
 
-    /// The id with slashes: the end of the path that reads like the id.
+    /// The id with slashes: the end of the path that equals the id except for dots.
     pub fn id(&self) -> Option<TaskId> {
         let dotted = self.dotted_id();
         let ends = self.task_path.match_indices('/').map(|(at, _)| at + 1);
@@ -150,7 +149,6 @@ impl ManifestTask {
 }
 
 impl Manifest {
-    /// Reads and checks a manifest.
     pub fn read(path: &Path) -> Result<Self, Vec<Problem>> {
         Self::parse(path, read_manifest_text(path)?)
     }
@@ -166,7 +164,6 @@ impl Manifest {
         if problems.is_empty() { Ok(manifest) } else { Err(problems) }
     }
 
-    /// The manifest as its file has it.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
@@ -178,13 +175,13 @@ impl Manifest {
         format!("{}@{}", self.name, self.version)
     }
 
-    /// The hash that its tasks give.
+    /// The content hash computed from its tasks.
     pub fn hash_of_tasks(&self) -> Digest {
         let ids: Vec<String> = self.tasks.iter().map(ManifestTask::dotted_id).collect();
         dataset_hash(ids.iter().map(String::as_str).zip(self.tasks.iter().map(|task| &task.content_hash)))
     }
 
-    /// What serde cannot say.
+    /// Checks that serde cannot make.
     fn check(&self, document: &Document) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.schema_version == 0 || self.schema_version > SCHEMA_VERSION {
@@ -214,7 +211,7 @@ impl Manifest {
         self.check_tasks(document, &mut problems);
         if problems.is_empty() && self.hash_of_tasks() != self.content_hash {
             problems.push(
-                finding(12, "the content hash is not that of the tasks listed")
+                finding(12, "the content hash does not match the listed tasks")
                     .why("the manifest was changed after it was made")
                     .fix("restore the manifest, or create the dataset anew under another version")
                     .at(document.place("content_hash")),
@@ -224,7 +221,7 @@ impl Manifest {
             && let Some(key) = self.contradiction()
         {
             problems.push(
-                finding(12, format!("`description.{key}` is not what the tasks listed say"))
+                finding(12, format!("`description.{key}` does not match the listed tasks"))
                     .why("the manifest was changed after it was made")
                     .fix("restore the manifest, or create the dataset anew under another version")
                     .at(document.place(&format!("description.{key}"))),
@@ -234,7 +231,7 @@ impl Manifest {
     }
 
     fn check_tasks(&self, document: &Document, problems: &mut Vec<Problem>) {
-        /// A manifest with more mistakes is not one.
+        /// Most problems that are reported.
         const MOST: usize = 50;
         let mut seen = std::collections::HashSet::new();
         for (index, task) in self.tasks.iter().enumerate() {
@@ -257,7 +254,7 @@ impl Manifest {
         }
     }
 
-    /// The key of the description that contradicts the list of tasks.
+    /// A key of the description that contradicts the list of tasks, if there is one.
     fn contradiction(&self) -> Option<&'static str> {
         let Description { task_count, difficulty_distribution, domains, .. } = &self.description;
         let counted = difficulties(&self.tasks);
@@ -274,12 +271,10 @@ impl Manifest {
     }
 }
 
-/// The text of a manifest, of bounded size.
 pub(super) fn read_manifest_text(path: &Path) -> Result<String, Vec<Problem>> {
     read_text(path, MANIFEST_LIMIT, Links::Refuse).map_err(|error| vec![unreadable(path, &error, FAMILY)])
 }
 
-/// How many tasks there are of each difficulty that occurs.
 pub(super) fn difficulties(tasks: &[ManifestTask]) -> IndexMap<String, usize> {
     let mut counts: IndexMap<String, usize> =
         Difficulty::NAMES.iter().chain([&UNKNOWN]).map(|name| ((*name).to_owned(), 0)).collect();
@@ -292,7 +287,6 @@ pub(super) fn difficulties(tasks: &[ManifestTask]) -> IndexMap<String, usize> {
     counts
 }
 
-/// The disciplines that occur, sorted.
 pub(super) fn domains(tasks: &[ManifestTask]) -> Vec<String> {
     let domains: std::collections::BTreeSet<&String> = tasks.iter().map(|task| &task.domain).collect();
     domains.into_iter().cloned().collect()

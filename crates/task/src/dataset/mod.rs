@@ -1,7 +1,7 @@
-//! Datasets: frozen, hashed, versioned lists of tasks. The document is `docs/datasets.md`.
+//! Datasets: frozen, hashed, versioned lists of tasks. See `docs/datasets.md`.
 //!
-//! A version that is written is never changed. What a dataset means is decided by the content of its tasks: the
-//! manifest names each task with the hash of its files, and everything that uses one can tell drift.
+//! A written version is never changed. The content of its tasks defines a dataset: the manifest names each task with
+//! the hash of its files, so every user of a dataset can detect that a task has changed.
 
 pub mod archive;
 pub mod diff;
@@ -22,10 +22,9 @@ pub mod verify;
 use aec_base::document::Family;
 use aec_base::problem::Problem;
 
-/// Problems of datasets are `D…`.
+/// Ids of problems of datasets begin with `D`.
 pub const FAMILY: Family = Family('D');
 
-/// An error of this family.
 fn finding(number: u32, what: impl Into<String>) -> Problem {
     Problem::error(what).id(FAMILY.number(number))
 }

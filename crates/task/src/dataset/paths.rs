@@ -1,8 +1,8 @@
-//! Files that are no part of a task, and paths that mean the same on every machine.
+//! Files that do not belong to a task, and paths that are valid on every machine.
 
 pub use aec_base::archive::paths::{PathError, PathSet, check};
 
-/// Whether a directory entry is no part of a task: what Python, the Finder and editors leave behind.
+/// Whether a directory entry does not belong to a task, such as what Python, the Finder and editors leave behind.
 pub fn is_left_out(name: &str) -> bool {
     name == "__pycache__"
         || name == ".DS_Store"

@@ -13,7 +13,7 @@ use super::finding;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetRef {
     pub name: Name,
-    /// Its version; the highest one when absent.
+    /// The highest version if absent.
     pub version: Option<Version>,
 }
 
@@ -35,11 +35,11 @@ impl DatasetRef {
     }
 }
 
-/// Reads a version; the error is a clause that says what is wrong.
+/// Parses a version; the error is a clause for a message.
 pub fn parse_version(text: &str) -> Result<Version, String> {
     let version =
         Version::parse(text).map_err(|error| format!("the version is not MAJOR.MINOR.PATCH: {error}"))?;
-    // Two versions that differ only there have the same precedence, so neither would be the highest.
+    // Versions that differ only in their build part have the same precedence, so none would be the highest.
     if !version.build.is_empty() {
         return Err("a dataset version has no build metadata after a `+`".to_owned());
     }

@@ -1,8 +1,8 @@
-//! Two sides of a set of tasks, one to train on and one to evaluate on, that stay apart.
+//! Splits tasks into two disjoint sides, one for training and one for evaluation.
 //!
-//! Instances of one template are alike, so whole families go to one side. Which side depends on the seed and the
-//! family alone: adding tasks, leaving some out or filtering never moves a task from one side to the other. Every
-//! part of the program that splits tasks uses [`sides`].
+//! Instances of one template are similar, so whole families go to one side. The side depends only on the seed and the
+//! family: adding, removing or filtering tasks never moves a task to the other side. Every part of the program that
+//! splits tasks uses [`sides`].
 
 use aec_base::digest::Hasher;
 use serde::Serialize;
@@ -13,18 +13,19 @@ use crate::task::Task;
 /// Begins every hash that decides a side.
 const SPLIT: &[u8] = b"aec-bench split 1";
 
-/// With fewer families than this, tasks are split one by one: whole families would leave the shares to chance.
+/// With fewer families than this, tasks are split one by one, because the shares of whole families would be too
+/// uneven.
 pub const FEWEST_FAMILIES: usize = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     Train,
-    /// To evaluate on.
+    /// For evaluation.
     Eval,
 }
 
-/// The share of tasks to train on: more than 0 and less than 1.
+/// The share of tasks for training: more than 0 and less than 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainShare(f64);
 
@@ -35,18 +36,17 @@ impl Default for TrainShare {
 }
 
 impl TrainShare {
-    /// Checks a share.
+    /// `None` if the share is out of range.
     pub fn new(share: f64) -> Option<Self> {
         (share > 0.0 && share < 1.0).then_some(Self(share))
     }
 
-    /// The share.
     pub fn get(self) -> f64 {
         self.0
     }
 }
 
-/// What a split needs to know of a task.
+/// The parts of a task that a split depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     pub id: TaskId,
@@ -54,13 +54,12 @@ pub struct Member {
 }
 
 impl Member {
-    /// A task as a split sees it.
     pub fn of(task: &Task) -> Self {
         Self { family: family(task), id: task.id.clone() }
     }
 }
 
-/// The family of a task: the template it was made from, else the directory it lies in.
+/// The family of a task: its template, or else its parent directory.
 pub fn family(task: &Task) -> String {
     match task.generation.as_ref().and_then(|generation| generation.template.as_deref()) {
         Some(template) => format!("template:{template}"),
@@ -68,7 +67,7 @@ pub fn family(task: &Task) -> String {
     }
 }
 
-/// Where a key falls between 0 and 1 under a seed. A key below the share is on the train side.
+/// The position of a key between 0 and 1 under a seed. A key below the share is on the train side.
 pub fn position(seed: i64, key: &str) -> f64 {
     let mut hasher = Hasher::default();
     hasher.part(SPLIT);
@@ -77,15 +76,15 @@ pub fn position(seed: i64, key: &str) -> f64 {
     let digest = hasher.finish();
     let (first, _) = digest.bytes().split_at(8);
     let number = first.iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
-    // 53 bits are what a float holds exactly, here and in every other language.
+    // A float holds 53 bits exactly, here and in every other language.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are exact")]
     let position = (number >> 11) as f64 / (1_u64 << 53) as f64;
     position
 }
 
-/// The side of each task, in the order given.
+/// The side of each task, in the given order.
 ///
-/// A side is empty only when there is one task: otherwise the family nearest to the empty side moves there.
+/// A side is empty only if there is one task: otherwise the family nearest to the empty side moves there.
 pub fn sides(members: &[Member], seed: i64, share: TrainShare) -> Vec<Side> {
     let mut families: Vec<&str> = members.iter().map(|member| member.family.as_str()).collect();
     families.sort_unstable();
@@ -140,7 +139,7 @@ mod tests {
 
     #[test]
     fn known_positions() {
-        // docs/datasets.md has the same figures for other implementations.
+        // docs/datasets.md prints the same figures for other implementations.
         let shown = |seed, key| format!("{:.6}", position(seed, key));
         assert_eq!(shown(7, "template:voltage-drop"), "0.524488");
         assert_eq!(shown(-1, "task:civil/manning"), "0.841638");

@@ -15,13 +15,12 @@ use super::manifest::{MANIFEST_FILE, Manifest, read_manifest_text};
 use super::reference::{DatasetRef, parse_version};
 use super::{FAMILY, finding};
 
-/// Where datasets are kept.
+/// The datasets of a project.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
 }
 
-/// Why a dataset was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     #[error("{0}")]
@@ -41,7 +40,7 @@ impl Store {
         self.root.join(name.as_str()).join(version.to_string())
     }
 
-    /// Whether a version is taken.
+    /// Whether a version exists.
     pub fn has(&self, name: &Name, version: &Version) -> bool {
         self.place(name, version).symlink_metadata().is_ok()
     }
@@ -57,7 +56,7 @@ impl Store {
         versions
     }
 
-    /// The names below the root, sorted.
+    /// The names of all datasets, sorted.
     fn names(&self) -> Vec<Name> {
         let Ok(entries) = fs_err::read_dir(&self.root) else { return Vec::new() };
         let mut names: Vec<Name> = entries
@@ -69,7 +68,7 @@ impl Store {
         names
     }
 
-    /// The version that a reference means.
+    /// The version that a reference selects.
     pub fn resolve(&self, reference: &DatasetRef) -> Result<Version, Problem> {
         let mut versions = self.versions(&reference.name);
         let found = match &reference.version {
@@ -82,7 +81,7 @@ impl Store {
         }
     }
 
-    /// The dataset that a reference means.
+    /// The dataset that a reference selects.
     pub fn read(&self, reference: &DatasetRef) -> Result<Manifest, Vec<Problem>> {
         let version = self.resolve(reference).map_err(|problem| vec![problem])?;
         self.read_version(&reference.name, &version)
@@ -99,7 +98,7 @@ impl Store {
         Ok(manifest)
     }
 
-    /// Every dataset, by name and version, and what is wrong with those that cannot be read.
+    /// All datasets by name and version, and the problems of those that cannot be read.
     pub fn list(&self) -> (Vec<Manifest>, Vec<Problem>) {
         let (mut manifests, mut problems) = (Vec::new(), Vec::new());
         for name in self.names() {
@@ -113,7 +112,7 @@ impl Store {
         (manifests, problems)
     }
 
-    /// Writes a new version: all of it, or nothing when the process is killed. What is there is never replaced.
+    /// Writes a new version atomically. Never replaces an existing one.
     pub fn publish(&self, manifest: &Manifest) -> Result<PathBuf, PublishError> {
         let place = self.place(&manifest.name, &manifest.version);
         let exists =
@@ -150,7 +149,7 @@ impl Store {
     }
 }
 
-/// The problem of a version that is taken.
+/// The problem of a version that already exists.
 pub fn already_there(name: &Name, version: &Version, place: &Path) -> Problem {
     let mut next = Version::new(version.major, version.minor, version.patch);
     if version.pre.is_empty() {
@@ -162,7 +161,7 @@ pub fn already_there(name: &Name, version: &Version, place: &Path) -> Problem {
         .in_file(place)
 }
 
-/// The part of a manifest that selecting tasks needs.
+/// The part of a manifest that a selection of tasks needs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct ManifestHead {
@@ -175,7 +174,7 @@ struct TaskHead {
     task_id: String,
 }
 
-/// A dataset's task ids, in the form the manifest has them.
+/// The task ids of a dataset, as its manifest writes them.
 #[derive(Debug)]
 pub struct DatasetTasks {
     pub manifest: PathBuf,
@@ -185,7 +184,7 @@ pub struct DatasetTasks {
 }
 
 impl Store {
-    /// The ids of a dataset's tasks. Selecting looks at nothing else, so it also takes manifests of other programs.
+    /// The ids of a dataset's tasks. Only the ids are read, so manifests of other programs are accepted too.
     pub fn task_ids(&self, reference: &DatasetRef) -> Result<DatasetTasks, Vec<Problem>> {
         let version = self.resolve(reference).map_err(|problem| vec![problem])?;
         let manifest = self.place(&reference.name, &version).join(MANIFEST_FILE);

@@ -1,5 +1,5 @@
-//! What a generated suite says of itself: its manifest has `instances[].task`, the tasks it consists of, and `suite`,
-//! what it was made from.
+//! The output of a generated suite: its manifest lists the tasks under `instances[].task` and what they were made
+//! from under `suite`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,16 +13,14 @@ use super::manifest::{MANIFEST_LIMIT, Source, SourceMethod};
 use super::{FAMILY, finding, paths};
 use crate::suite::SuiteFile;
 
-/// The tasks of a generated suite and what is kept of how they were made.
+/// The tasks of a generated suite and how they were made.
 #[derive(Debug)]
 pub struct SuiteOutput {
-    /// Their directories.
     pub tasks: Vec<PathBuf>,
-    /// How they came to be.
     pub source: Source,
 }
 
-/// Made by a program, so unknown keys are fine; they are kept.
+/// Written by a program, so unknown keys are allowed and kept.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OutputFile {
@@ -94,7 +92,7 @@ pub fn read(path: &Path) -> Result<SuiteOutput, Vec<Problem>> {
     Ok(SuiteOutput { tasks, source })
 }
 
-/// What is kept of a suite file: all of it, as data.
+/// Keeps the whole suite file as data.
 pub fn source_of(suite: &SuiteFile) -> Source {
     let suite_config = match serde_json::to_value(suite) {
         Ok(Value::Object(mut config)) => {
@@ -106,7 +104,7 @@ pub fn source_of(suite: &SuiteFile) -> Source {
     Source { method: SourceMethod::SuiteConfig, suite_config, seed: suite.seed }
 }
 
-/// Keys that the file does not have are not part of it.
+/// Removes keys that the file does not have.
 fn remove_absent(table: &mut Map<String, Value>) {
     for value in table.values_mut() {
         if let Value::Object(inner) = value {

@@ -1,4 +1,4 @@
-//! The files of a task directory: all that make up its content, read with care.
+//! The files of a task directory that make up its content.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,26 +16,23 @@ use super::finding;
 use super::hash::{HashedFile, task_hash};
 use super::paths::{self, PathSet};
 
-/// The largest file a task may have.
 pub const FILE_LIMIT: u64 = 256 * 1024 * 1024;
-/// The most files a task may have.
 pub const MOST_FILES: usize = 10_000;
-/// The deepest directory below a task.
+/// The deepest nesting of directories in a task.
 const MAX_DEPTH: usize = 32;
 /// Files up to this size are read whole; larger ones in pieces.
 const SMALL: u64 = 1024 * 1024;
 
-/// A file of a task.
 #[derive(Debug)]
 pub struct TreeFile {
     /// Path below the task's directory, with slashes.
     pub path: String,
-    /// Where it lies.
+    /// Where it is on disk.
     pub place: PathBuf,
 }
 
-/// The files below a task's directory, without what is no part of a task, sorted. Links, special files and names
-/// that do not mean the same on every machine are problems.
+/// The files below a task's directory, sorted, without those that do not belong to a task. Links, special files and
+/// names that are not valid on every machine are problems.
 pub fn files(directory: &Path) -> Result<Vec<TreeFile>, Vec<Problem>> {
     let mut walk = Walk { files: Vec::new(), problems: Vec::new() };
     walk.enter(directory, "", 0);
@@ -116,7 +113,7 @@ impl Walk {
     }
 }
 
-/// Reads one file for its entry in the task's hash; `buffer` is scratch space that saves an allocation per file.
+/// Reads one file for its entry in the task's hash; `buffer` is scratch space, which saves an allocation per file.
 fn read_file(file: &TreeFile, buffer: &mut Vec<u8>, memory: &Memory) -> Result<HashedFile, Problem> {
     let (opened, executable, size) = open(file)?;
     let content = if size <= SMALL {
@@ -143,8 +140,8 @@ fn open(file: &TreeFile) -> Result<(File, bool, u64), Problem> {
     Ok((opened, metadata.mode() & 0o100 != 0, metadata.len()))
 }
 
-/// Reads a file of a known size with one call as a rule; the buffer only grows. A file that shrinks meanwhile is
-/// as long as what was left of it.
+/// Reads a file of a known size, usually with one call; the buffer only grows. If the file shrinks meanwhile, only
+/// the rest of it is read.
 fn read_whole(mut file: File, size: u64, buffer: &mut Vec<u8>) -> io::Result<&[u8]> {
     let size = usize::try_from(size).map_err(|_| io::ErrorKind::FileTooLarge)?;
     if buffer.len() < size {
@@ -165,18 +162,18 @@ fn read_whole(mut file: File, size: u64, buffer: &mut Vec<u8>) -> io::Result<&[u
 /// A content with its digest.
 type Remembered = (Vec<u8>, Digest);
 
-/// Larger files of which each task of a suite has the same copy, such as its verifier. Comparing one with what is
-/// remembered takes a small part of the time that hashing it takes.
+/// Larger files of which all tasks of a suite have the same copy, such as the verifier. Comparing a file with a
+/// remembered one is much faster than hashing it.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// The first content that was seen at a path of a task.
+    /// The first content that was found at each path of a task.
     seen: Mutex<HashMap<String, Arc<Remembered>>>,
 }
 
 impl Memory {
-    /// Smaller files are hashed faster than looked up.
+    /// Hashing smaller files is faster than looking them up.
     const LEAST: usize = 8 * 1024;
-    /// Paths that are remembered, each with at most [`SMALL`] bytes.
+    /// Most remembered paths, each with at most [`SMALL`] bytes.
     const MOST: usize = 32;
 
     fn digest(&self, path: &str, content: &[u8]) -> Digest {
@@ -205,12 +202,10 @@ fn unreadable(file: &TreeFile, error: &ReadError) -> Problem {
     finding(30, what).fix(error.fix()).in_file(&file.place)
 }
 
-/// The content hash of a task directory.
 pub fn hash(directory: &Path, memory: &Memory) -> Result<Digest, Vec<Problem>> {
     hash_files(&files(directory)?, memory)
 }
 
-/// The content hash of a task's files.
 pub(super) fn hash_files(files: &[TreeFile], memory: &Memory) -> Result<Digest, Vec<Problem>> {
     let mut hashed = Vec::with_capacity(files.len());
     let mut problems = Vec::new();

@@ -1,5 +1,5 @@
-//! Reading an archive that may be anything: every member is checked before it is used, and nothing is believed
-//! until all hashes agree.
+//! Reads an archive that may be hostile: checks every member before using it, and accepts nothing until all hashes
+//! agree.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -18,7 +18,6 @@ use super::paths::{self, PathSet};
 use crate::id::TaskId;
 use crate::task::TASK_FILE;
 
-/// Why an archive was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error("the archive cannot be imported")]
@@ -33,15 +32,14 @@ impl From<Problem> for ImportError {
     }
 }
 
-/// Where files go: nowhere in a trial.
+/// Where files are written; a trial import writes none.
 pub(super) trait Sink {
     /// Called once, before the first file.
     fn begin(&mut self, manifest: &Manifest) -> Result<(), ImportError>;
-    /// A file to write to, if it is to be kept.
+    /// The file to write to, if this one is kept.
     fn create(&mut self, id: &TaskId, path: &str, executable: bool) -> io::Result<Option<File>>;
 }
 
-/// Reads an archive from beginning to end.
 pub(super) fn unpack(archive: &Path, limits: Limits, sink: &mut dyn Sink) -> Result<Manifest, ImportError> {
     let (file, _) = aec_base::file::open_regular(archive, limits.total, aec_base::file::Links::Follow)
         .map_err(|error| {
@@ -57,7 +55,6 @@ pub(super) fn unpack(archive: &Path, limits: Limits, sink: &mut dyn Sink) -> Res
     unpacker.finish()
 }
 
-/// Why reading stopped.
 enum Stop {
     Archive(ArchiveError),
     Import(ImportError),
@@ -75,19 +72,19 @@ impl<E: Into<ImportError>> From<E> for Stop {
     }
 }
 
-/// A task of the manifest and the files of it that were read.
+/// A task of the manifest and its files read so far.
 struct Declared {
     id: TaskId,
     files: Vec<HashedFile>,
 }
 
-/// What the manifest has told.
+/// The state after the manifest was read.
 struct Begun {
     manifest: Manifest,
     declared: Vec<Declared>,
     places: Places,
     names: PathSet,
-    /// Members behind the manifest.
+    /// Members after the manifest.
     members: usize,
 }
 
@@ -95,7 +92,7 @@ struct Unpacker<'a> {
     archive: &'a Path,
     limits: Limits,
     sink: &'a mut dyn Sink,
-    /// Nothing before the first member.
+    /// Absent until the first member was read.
     begun: Option<Begun>,
 }
 
@@ -106,7 +103,7 @@ impl Unpacker<'_> {
             .in_file(self.archive)
     }
 
-    /// What reading ended with: too much, or not what it claims to be.
+    /// The archive is too large, broken, or contains something that is not allowed.
     fn unreadable(&self, error: &ArchiveError) -> ImportError {
         let problem = match error {
             ArchiveError::Broken(error) => {
@@ -177,7 +174,7 @@ impl Unpacker<'_> {
         Ok(manifest.clone())
     }
 
-    /// The first member, which says what the others must be.
+    /// Reads the first member, the manifest, which determines what the others must be.
     fn manifest(&self, member: &Member, content: &mut Content<'_>) -> Result<Manifest, Stop> {
         if member.name != MANIFEST_FILE || member.is_directory {
             return Err(self.wrong(42, format!("the archive does not begin with {MANIFEST_FILE}")).into());
@@ -187,11 +184,11 @@ impl Unpacker<'_> {
         }
         let text = String::from_utf8(content.bytes()?)
             .map_err(|_| self.wrong(1, format!("its {MANIFEST_FILE} is not UTF-8 text")))?;
-        // Problems are in the manifest inside the archive.
+        // Problems name the manifest inside the archive.
         Ok(Manifest::parse(&self.archive.join(MANIFEST_FILE), text).map_err(ImportError::Problems)?)
     }
 
-    /// The tasks that the manifest declares, each where every archive has it.
+    /// The tasks that the manifest declares.
     fn declared(&self, manifest: &Manifest) -> Result<Vec<Declared>, Problem> {
         let declared: Vec<Declared> = manifest
             .tasks
@@ -202,12 +199,12 @@ impl Unpacker<'_> {
             })
             .collect();
         if declared.len() < manifest.tasks.len() {
-            return Err(self.wrong(15, format!("a task of the archive does not lie in {TASKS}/")));
+            return Err(self.wrong(15, format!("a task of the archive is not in {TASKS}/")));
         }
         Ok(declared)
     }
 
-    /// Whether each task has the files that its hash says.
+    /// Checks that the files of each task give the hash in the manifest.
     fn compare(&self, manifest: &Manifest, declared: &[Declared]) -> Result<(), ImportError> {
         let mut problems = Vec::new();
         for (entry, task) in manifest.tasks.iter().zip(declared) {
@@ -215,7 +212,7 @@ impl Unpacker<'_> {
             let what = if task.files.is_empty() {
                 format!("the archive has no files of the task `{}`", task.id)
             } else if task_hash(&mut files) != entry.content_hash {
-                format!("the files of the task `{}` are not those that its hash says", task.id)
+                format!("the files of the task `{}` do not match its hash", task.id)
             } else if !task.files.iter().any(|file| file.path == TASK_FILE) {
                 format!("the task `{}` has no {TASK_FILE}", task.id)
             } else {
@@ -227,10 +224,10 @@ impl Unpacker<'_> {
     }
 }
 
-/// Where the declared tasks lie in the archive.
+/// The directories of the declared tasks in the archive.
 struct Places {
     tasks: HashMap<String, usize>,
-    /// The directories above them.
+    /// Their parent directories.
     above: HashSet<String>,
 }
 
@@ -245,7 +242,7 @@ impl Places {
         places
     }
 
-    /// The task that a member is of, and its path there. A directory may also lead to a task.
+    /// The task of a member, and the path within the task. A directory may also be a parent of tasks.
     fn owner<'a>(&self, member: &'a Member) -> Option<(usize, &'a str)> {
         let name = member.name.as_str();
         let inside =

@@ -1,4 +1,4 @@
-//! Whether the tasks of a dataset are still what they were when it was made.
+//! Checks whether the tasks of a dataset are unchanged.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,31 +16,31 @@ use crate::file::Difficulty;
 use crate::id::TaskId;
 use crate::task::{TASK_FILE, Task};
 
-/// A dataset beside the tasks of a project.
+/// The result of comparing a dataset with the tasks of a project.
 #[derive(Debug, Serialize)]
 pub struct Verification {
     /// How many tasks the dataset has.
     pub total: usize,
-    /// How many of them are as they were.
+    /// How many of them are unchanged.
     pub verified: usize,
-    /// Tasks whose files are not those of the dataset.
+    /// Tasks whose files differ from the dataset's.
     pub drifted: Vec<Drifted>,
-    /// Tasks that are not there.
+    /// Tasks that do not exist.
     pub missing: Vec<Missing>,
-    /// Tasks of which the manifest says something that their own files do not.
+    /// Tasks whose description in the manifest differs from their own files.
     pub relabelled: Vec<Relabelled>,
-    /// Tasks that cannot be hashed, such as one with a link in it.
+    /// Tasks that cannot be hashed, for example because they contain a link.
     pub unreadable: Vec<Missing>,
-    /// Tasks that lie beside tasks of the dataset and are not in it. They are no fault.
+    /// Tasks beside those of the dataset that do not belong to it. This is not an error.
     pub extra: Vec<String>,
-    /// Whether every task is as it was.
+    /// Whether every task is unchanged.
     pub is_clean: bool,
-    /// The same as problems with remedies.
+    /// The findings as problems with fixes.
     #[serde(skip)]
     pub problems: Vec<Problem>,
 }
 
-/// A task whose files are not those of the dataset.
+/// A task whose files differ from the dataset's.
 #[derive(Debug, Serialize)]
 pub struct Drifted {
     pub task_id: TaskId,
@@ -48,11 +48,11 @@ pub struct Drifted {
     pub task_path: String,
     /// Hash in the dataset.
     pub expected: Digest,
-    /// Hash of the files that are there.
+    /// Hash of the current files.
     pub found: Digest,
 }
 
-/// A task that is not there or cannot be read.
+/// A task that does not exist or cannot be read.
 #[derive(Debug, Serialize)]
 pub struct Missing {
     pub task_id: TaskId,
@@ -60,7 +60,7 @@ pub struct Missing {
     pub task_path: String,
 }
 
-/// A task of which the manifest says something else than its own file.
+/// A task whose description in the manifest differs from its own file.
 #[derive(Debug, Serialize)]
 pub struct Relabelled {
     pub task_id: TaskId,
@@ -68,7 +68,7 @@ pub struct Relabelled {
     pub fields: Vec<&'static str>,
 }
 
-/// How one task is found.
+/// The state of one task.
 enum State {
     Same,
     Drifted(Digest),
@@ -143,7 +143,7 @@ impl Verification {
             }
             State::Relabelled(fields) => {
                 let what =
-                    format!("the manifest's {} of `{task_id}` is not the task's own", fields.join(" and "));
+                    format!("the manifest and the task `{task_id}` differ in {}", fields.join(" and "));
                 self.relabelled.push(Relabelled { task_id: task_id.clone(), fields });
                 finding(22, what)
                     .why("the manifest was changed after it was made")
@@ -177,7 +177,7 @@ fn state_of(project_root: &Path, entry: &ManifestTask, id: &TaskId, memory: &Mem
     }
 }
 
-/// Whether a task's directory and those between it and the tasks root are directories and not links.
+/// Whether a task's directory and its parents up to the tasks root are real directories and not links.
 pub(super) fn is_own_directory(directory: &Path, id: &TaskId) -> bool {
     directory
         .ancestors()
@@ -194,7 +194,7 @@ fn differences(entry: &ManifestTask, task: &Task) -> Vec<&'static str> {
     differs.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// Tasks beside those of the dataset.
+/// Tasks in the same directories that do not belong to the dataset.
 fn extra(project_root: &Path, manifest: &Manifest) -> Vec<String> {
     let known: HashSet<&str> = manifest.tasks.iter().map(|entry| entry.task_path.as_str()).collect();
     let parents: BTreeSet<&str> =
@@ -218,7 +218,7 @@ fn extra(project_root: &Path, manifest: &Manifest) -> Vec<String> {
     extra
 }
 
-/// The tasks of a dataset as they lie in a project, in the order of the manifest.
+/// Loads the tasks of a dataset from the project, in the order of the manifest.
 pub fn load_tasks(project_root: &Path, manifest: &Manifest) -> Result<Vec<Task>, Vec<Problem>> {
     let loaded = parallel::map(&manifest.tasks, HASHED_TASKS, |entry| {
         let directory: PathBuf = project_root.join(&entry.task_path);

@@ -1,4 +1,4 @@
-//! The files that a task brings for these harnesses, read together: settings, and the report that they name.
+//! Reads a task's files for these harnesses: the settings, and the report template that they name.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ use crate::long_documents::{FAMILY, number_of};
 pub const RLM_FILE: &str = "rlm.toml";
 /// Settings of `lambda_rlm`.
 pub const LAMBDA_FILE: &str = "lambda-rlm.toml";
-/// The report of a task whose settings of `lambda_rlm` name none.
+/// The report template if the settings of `lambda_rlm` name none.
 pub const REPORT_FILE: &str = "report_template.toml";
-/// What replaces the sources of a report's sections; it lies beside the report.
+/// A file beside the report template that replaces the sources of its sections.
 pub const MAPPING_FILE: &str = "source_mapping.toml";
 
-/// The report of a task that has no template: one section of everything.
+/// The template for a task without one: a single section.
 const WHOLE: &str = "[[sections]]\nid = \"report\"\ntitle = \"Report\"\n";
 
 /// Directories of a task that agents must not see.
@@ -25,28 +25,28 @@ const HIDDEN: [&str; 2] = ["tests", "solution"];
 
 /// The texts of a task, by their paths below it.
 pub trait Texts {
-    /// The text of a file, or nothing if there is none.
+    /// The text of a file; `None` if it does not exist.
     fn text(&self, path: &str) -> Result<Option<String>, Problem>;
 }
 
-/// What a task says about `rlm`.
+/// A task's files for `rlm`.
 #[derive(Clone, Debug)]
 pub struct RlmFiles {
     pub settings: RlmSettings,
-    /// The report to be filled, if the settings name one.
+    /// The report to fill in, if the settings name one.
     pub report: Option<ReportTemplate>,
 }
 
-/// What a task says about `lambda_rlm`.
+/// A task's files for `lambda_rlm`.
 #[derive(Clone, Debug)]
 pub struct LambdaFiles {
     pub settings: LambdaSettings,
-    /// The report to be written.
+    /// The report to write.
     pub report: ReportTemplate,
 }
 
 impl RlmFiles {
-    /// Reads them; without `rlm.toml` they are the defaults. All problems are given, notes as well.
+    /// Reads them; without `rlm.toml` the defaults apply. Returns all problems, including notes.
     pub fn read(texts: &dyn Texts) -> (Option<Self>, Vec<Problem>) {
         let mut problems = Vec::new();
         let written = kept(texts.text(RLM_FILE), &mut problems).unwrap_or_default();
@@ -70,7 +70,7 @@ impl RlmFiles {
 }
 
 impl LambdaFiles {
-    /// Reads them; without `lambda-rlm.toml` they are the defaults. All problems are given, notes as well.
+    /// Reads them; without `lambda-rlm.toml` the defaults apply. Returns all problems, including notes.
     pub fn read(texts: &dyn Texts) -> (Option<Self>, Vec<Problem>) {
         let mut problems = Vec::new();
         let written = kept(texts.text(LAMBDA_FILE), &mut problems).unwrap_or_default();
@@ -88,7 +88,7 @@ impl LambdaFiles {
     }
 }
 
-/// Everything that is wrong with the files of a task for both harnesses. `exists` knows the paths of its files and
+/// All problems of a task's files for both harnesses. `exists` must know the paths of the task's files and
 /// directories.
 pub fn check(texts: &dyn Texts, exists: &dyn Fn(&str) -> bool) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -97,7 +97,7 @@ pub fn check(texts: &dyn Texts, exists: &dyn Fn(&str) -> bool) -> Vec<Problem> {
         problems.extend(found);
         for (key, path) in files.iter().flat_map(RlmFiles::named_files) {
             let fault = if HIDDEN.iter().any(|hidden| Path::new(path).starts_with(hidden)) {
-                Some("is nothing that an agent may see")
+                Some("must not be shown to agents")
             } else if !exists(path) && !exists(&format!("environment/{path}")) {
                 Some("is not there")
             } else {
@@ -108,7 +108,7 @@ pub fn check(texts: &dyn Texts, exists: &dyn Fn(&str) -> bool) -> Vec<Problem> {
         }
     }
     if exists(LAMBDA_FILE) || exists(REPORT_FILE) {
-        // A report that both name is told of once.
+        // Report the problems of a template that both name only once.
         let (_, found) = LambdaFiles::read(texts);
         problems.extend(found.into_iter().filter(|problem| !problems.contains(problem)).collect::<Vec<_>>());
     }

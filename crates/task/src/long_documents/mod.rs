@@ -1,8 +1,8 @@
-//! What a task says to the long-document harnesses: their settings files, and the report that is to be written.
+//! A task's files for the long-document harnesses: their settings, and the template of the report to write.
 //!
 //! Everything here is pure: text in, values and [`Problem`](aec_base::problem::Problem)s out.
 //!
-//! Problems are `O…`. Beside those every format shares (001 to 007):
+//! Ids of problems begin with `O`. Besides those that all formats share (001 to 007):
 //!
 //! | number | meaning |
 //! |---|---|
@@ -29,10 +29,10 @@ mod source_file;
 
 use aec_base::document::Family;
 
-/// Problems of the long-document harnesses are `O…`.
+/// Ids of problems of the long-document harnesses begin with `O`.
 pub const FAMILY: Family = Family('O');
 
-/// The numbers of the problems that only these files have.
+/// The numbers of problems that only these files have.
 mod number_of {
     pub(super) const NULL: u32 = 60;
     pub(super) const UNSUPPORTED: u32 = 61;

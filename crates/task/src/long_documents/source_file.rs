@@ -1,4 +1,4 @@
-//! A TOML file that is being read: its document, and every problem found on the way.
+//! A TOML file that is being read: its document and all problems found so far.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::long_documents::{FAMILY, number_of};
 
-/// Text of a file as it may stand in a sentence: safe to print, and not a page long.
+/// A text of the file for use in a sentence: safe to print and short.
 pub(crate) fn shown(foreign: &str) -> String {
     const MOST: usize = 60;
     let short: String = foreign.chars().take(MOST).collect();
@@ -17,12 +17,12 @@ pub(crate) fn shown(foreign: &str) -> String {
     format!("{}{more}", text::printable(&short).replace('\n', "\\n"))
 }
 
-/// The document of a file, if it is TOML of a sensible size.
+/// Parses a file, if it is TOML and not too large.
 pub(crate) fn parse(path: &Path, text: String) -> Result<Document, Vec<Problem>> {
     if text.len() as u64 > CONFIG_FILE_LIMIT {
-        let what = format!("the file has {} bytes, and {CONFIG_FILE_LIMIT} are the most", text.len());
+        let what = format!("the file has {} bytes; the limit is {CONFIG_FILE_LIMIT}", text.len());
         let problem = Problem::error(what).id(FAMILY.number(number_of::TOO_LARGE)).in_file(path);
-        return Err(vec![problem.fix("keep settings here, and texts in files of their own")]);
+        return Err(vec![problem.fix("keep settings here, and texts in separate files")]);
     }
     Document::parse(path, text, Syntax::Toml, FAMILY)
 }
@@ -38,7 +38,7 @@ impl<'a> Checker<'a> {
         Self { document, problems: Vec::new() }
     }
 
-    /// Fills a `T`; what does not fit is noted.
+    /// Decodes a `T` and records what does not fit.
     pub(crate) fn decode<T: DeserializeOwned>(&mut self) -> Option<T> {
         let Decoded { value, problems, .. } = self.document.decode::<T>();
         self.problems.extend(problems);
@@ -53,13 +53,13 @@ impl<'a> Checker<'a> {
         self.document.place_in_list(key, index)
     }
 
-    /// Notes a problem at a dotted key.
+    /// Records a problem at a dotted key.
     pub(crate) fn push(&mut self, key: &str, problem: Problem) {
         let place = self.place(key);
         self.problems.push(problem.at(place));
     }
 
-    /// Notes a problem of this crate's own at a dotted key.
+    /// Records a problem that only these files have at a dotted key.
     pub(crate) fn own(&mut self, number: u32, key: &str, what: String, fix: impl Into<String>) {
         self.push(key, Problem::error(what).id(FAMILY.number(number)).fix(fix));
     }
@@ -68,7 +68,7 @@ impl<'a> Checker<'a> {
         self.push(key, Problem::error(what).id(FAMILY.id(shared)).fix(fix));
     }
 
-    /// The value if nothing is wrong, and everything that is to be said, in the order of the file.
+    /// The value if there is no error, and all problems in the order of the file.
     pub(crate) fn finish<T>(mut self, value: Option<T>) -> (Option<T>, Vec<Problem>) {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         let wrong = self.problems.iter().any(|problem| problem.severity == Severity::Error);
@@ -78,7 +78,7 @@ impl<'a> Checker<'a> {
 
 /// Why a text is not a plain path below a directory, such as `fixtures/spec.md`.
 ///
-/// Whoever opens the path must still refuse links; this is about its form.
+/// This checks only the form: code that opens the path must still refuse links.
 pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
     const LONGEST: usize = 1024;
     if path.is_empty() {
@@ -96,15 +96,15 @@ pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
     path.split('/').find_map(|part| match part {
         "" => Some("has an empty part"),
         "." | ".." => Some("has a part `.` or `..`"),
-        // `C:` is a drive, and `name:part` is how a function of a file is written.
+        // `C:` is a drive, and `name:part` denotes a function of a file.
         _ if part.contains(':') => Some("has a colon"),
         _ if part.trim() != part => Some("has a part that begins or ends with a blank"),
         _ => None,
     })
 }
 
-/// Whether a text is a name of a variable in Python. Only ASCII: Python folds other letters, so that two spellings
-/// would be one name.
+/// Whether a text can name a variable in Python. Only ASCII, because Python normalises other letters, so that two
+/// spellings could be one name.
 pub(crate) fn is_python_name(text: &str) -> bool {
     let mut letters = text.chars();
     text.len() <= 128

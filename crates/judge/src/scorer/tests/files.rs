@@ -1,4 +1,4 @@
-//! Tests of the answers file and of what the agent is told about it.
+//! Tests of the answers file and of its description for the agent.
 
 use super::*;
 

@@ -24,7 +24,7 @@ fn sheet() -> Answers {
     Answers::parse(SHEET.as_bytes()).unwrap()
 }
 
-/// A sheet of one field named `x`.
+/// An answers file with one field named `x`.
 fn one(spec: &str) -> Answers {
     let text = format!(r#"{{"version": 1, "output": "output.json", "fields": {{"x": {spec}}}}}"#);
     Answers::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {spec}"))
@@ -235,7 +235,7 @@ fn words() {
     ] {
         assert_eq!(status(answers, &format!("{{\"x\": {given}}}")), expected, "{given}");
     }
-    // Two accepted texts are one answer, two others are not.
+    // Two accepted texts are one answer; two other texts are not.
     assert_eq!(status(&text, r#"{"x": "pump house", "x": "pumping station"}"#), Status::Correct);
     assert_eq!(status(&text, r#"{"x": "pump house", "x": "garage"}"#), Status::Contradictory);
 }
@@ -287,7 +287,7 @@ fn lists_and_tables_score_in_part() {
         ),
         ("beams", r#"[{"beam": "B1", "load": 12.3, "ok": true}]"#, 0.5, Status::Partial),
         ("beams", r#"[{"beam": "B1"}, {"beam": "B2"}]"#, 0.0, Status::Wrong),
-        // A row twice is one row; a row twice with other cells is none and counts as two.
+        // An identical row counts once; a repeated row with other cells is wrong and counts as two.
         (
             "beams",
             r#"[{"beam": "B1", "load": 12.3, "ok": true}, {"beam": "b1", "load": 12.3, "ok": "yes"}]"#,
@@ -311,7 +311,7 @@ fn lists_and_tables_score_in_part() {
         let found = field(&answers, &format!("{{\"{key}\": {given}}}"), key);
         assert!((found.score - expected).abs() < 1e-12 && found.status == status, "{given}: {found:?}");
     }
-    // The best assignment, not the first that fits: 10.4 must leave 10 to 9.7.
+    // The best assignment, not the first that fits: 10.4 must be matched so that 10 remains for 9.7.
     let close = one(r#"{"type": "list", "items": [10, 10.6], "item": {"type": "number", "abs_tol": 0.5}}"#);
     assert_eq!(status(&close, r#"{"x": [10.4, 9.7]}"#), Status::Correct);
     let ordered = one(r#"{"type": "list", "ordered": true, "items": ["a", "b"], "item": {"type": "text"}}"#);

@@ -1,24 +1,24 @@
-//! Groups of things that are alike, grown pair by pair.
+//! Groups of similar items, merged pair by pair.
 
 use super::Likeness;
 
-/// Disjoint groups over the numbers from 0.
+/// Disjoint groups of the numbers from 0.
 pub(super) struct Groups {
-    /// The next one on the way to the root of the group.
+    /// The parent of each item on the path to its group's root.
     above: Vec<usize>,
-    /// The ways in which members of a group are alike, kept at its root.
+    /// The kinds of likeness within a group, stored at its root.
     ways: Vec<[bool; 3]>,
 }
 
 const WAYS: [Likeness; 3] = [Likeness::Identical, Likeness::Numbers, Likeness::Words];
 
 impl Groups {
-    /// Every one alone.
+    /// Each item is its own group.
     pub(super) fn new(count: usize) -> Self {
         Self { above: (0..count).collect(), ways: vec![[false; 3]; count] }
     }
 
-    /// The one that stands for the group.
+    /// The item that represents the group.
     pub(super) fn root(&mut self, mut index: usize) -> usize {
         while self.above[index] != index {
             self.above[index] = self.above[self.above[index]];
@@ -27,10 +27,10 @@ impl Groups {
         index
     }
 
-    /// Puts two into one group.
+    /// Merges the groups of two items.
     pub(super) fn join(&mut self, one: usize, other: usize, way: Likeness) {
         let (one, other) = (self.root(one), self.root(other));
-        // The smaller number stands for the group, so that the result does not depend on the order of joins.
+        // The smaller number becomes the root, so that the result does not depend on the order of merges.
         let (root, below) = (one.min(other), one.max(other));
         self.above[below] = root;
         let of_below = self.ways[below];
@@ -39,7 +39,7 @@ impl Groups {
         }
     }
 
-    /// The ways in which the group of this root is alike.
+    /// The kinds of likeness in the group of this root.
     pub(super) fn alike(&self, root: usize) -> Vec<Likeness> {
         WAYS.into_iter().zip(self.ways[root]).filter(|(_, is)| *is).map(|(way, _)| way).collect()
     }

@@ -1,8 +1,8 @@
-//! Tasks that ask nearly the same: the same words with nearly the same numbers, or nearly the same words.
+//! Finds tasks that ask nearly the same: the same words with nearly the same numbers, or nearly the same words.
 //!
-//! Both relations are found exactly, without comparing every task with every other: the first by grouping equal
-//! texts and sweeping over their numbers, the second by the prefixes of sets (two sets that share nine tenths
-//! share one of their rarest elements).
+//! Both relations are found exactly, without comparing every pair of tasks: the first by grouping equal texts and
+//! sweeping over their numbers, the second by the prefixes of sets (two sets that share nine tenths share one of
+//! their rarest elements).
 
 mod alike;
 mod numbers;
@@ -17,28 +17,27 @@ use serde::Serialize;
 use self::alike::Groups;
 use crate::task::Task;
 
-/// What an agent is given, as text.
+/// What an agent gets, as text.
 #[derive(Clone, Debug)]
 pub struct Prompt {
     pub task_id: String,
-    /// The instruction and the text of the files that come with it.
+    /// The instruction and the text of the workspace files.
     pub text: String,
 }
 
-/// How tasks of a group are alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Likeness {
     /// The same text with the same numbers.
     Identical,
-    /// The same text but for numbers, which are within one hundredth.
+    /// The same text except for numbers, which differ by at most one per cent.
     Numbers,
-    /// Nine tenths of all runs of five words are the same.
+    /// Nine tenths of all sequences of five words are the same.
     Words,
 }
 
 impl Likeness {
-    /// The likeness in words.
+    /// A description of the likeness.
     pub fn text(self) -> &'static str {
         match self {
             Self::Identical => "same text",
@@ -48,19 +47,17 @@ impl Likeness {
     }
 }
 
-/// Tasks of which each is like another one of the group.
+/// Tasks of which each is similar to another one of the group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Group {
-    /// In which ways they are alike.
     pub alike: Vec<Likeness>,
     /// Their ids, sorted.
     pub tasks: Vec<String>,
 }
 
-/// More text than this says nothing new about a task.
+/// Further text is not compared.
 const TEXT_LIMIT: usize = 1024 * 1024;
 
-/// What the agents of these tasks are given.
 pub fn prompts(tasks: &[Task]) -> Result<Vec<Prompt>, Vec<Problem>> {
     let read = parallel::map(tasks, 16, |task| {
         prompt(task).map_err(|error| {
@@ -84,7 +81,7 @@ fn prompt(task: &Task) -> Result<Prompt, String> {
     use std::io::Read as _;
     let mut text = task.instruction().map_err(|error| error.to_string())?;
     for file in task.workspace_files().map_err(|error| error.to_string())? {
-        // Tools are the same for a whole family and say nothing about one task.
+        // All tasks of a family share the same tools, so tools do not distinguish tasks.
         if file.place.starts_with("tools/") || text.len() >= TEXT_LIMIT {
             continue;
         }
@@ -94,7 +91,7 @@ fn prompt(task: &Task) -> Result<Prompt, String> {
         opened.take(limit).read_to_end(&mut content).map_err(|error| error.to_string())?;
         match std::str::from_utf8(&content) {
             Ok(content) => text.extend(["\n", content]),
-            // Pictures and the like: the same or not.
+            // Binary files, such as pictures, are only equal or different.
             Err(_) => text.extend(["\n", &aec_base::digest::Digest::of(&content).to_string()]),
         }
     }

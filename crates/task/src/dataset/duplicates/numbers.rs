@@ -1,4 +1,4 @@
-//! The same text with nearly the same numbers.
+//! Tasks with the same text and nearly the same numbers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,17 +7,16 @@ use aec_base::digest::Digest;
 use super::Likeness;
 use super::alike::Groups;
 
-/// A text whose numbers are taken out.
+/// A text and the numbers that were removed from it.
 pub(super) struct Masked {
-    /// Digest of the text with every number replaced, runs of white space as one blank.
+    /// Digest of the text with every number masked and runs of white space as one blank.
     text: Digest,
     numbers: Vec<f64>,
 }
 
-/// How far numbers may be apart, relative to the larger.
+/// How far apart numbers may be, relative to the larger.
 const TOLERANCE: f64 = 0.01;
 
-/// Takes the numbers out of a text.
 pub(super) fn mask(text: &str) -> Masked {
     let bytes = text.as_bytes();
     let mut masked = Vec::with_capacity(bytes.len());
@@ -28,7 +27,7 @@ pub(super) fn mask(text: &str) -> Masked {
             let end = number_end(bytes, at);
             let digits: String = text[at..end].chars().filter(|c| *c != ',').collect();
             numbers.push(digits.parse().unwrap_or(f64::INFINITY));
-            // No text has this byte, so a mask is not mistaken for text.
+            // This byte does not occur in UTF-8, so text never looks like a mask.
             masked.push(0xff);
             at = end;
         } else {
@@ -46,7 +45,7 @@ pub(super) fn mask(text: &str) -> Masked {
     Masked { text: Digest::of(&masked), numbers }
 }
 
-/// The end of the number that begins at a digit: digits, thousands set apart by commas, a fraction, an exponent.
+/// The end of the number that begins at `start`: digits, thousands separated by commas, a fraction, an exponent.
 fn number_end(bytes: &[u8], start: usize) -> usize {
     let digits = |from: usize| from + bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut end = digits(start);
@@ -68,7 +67,7 @@ fn number_end(bytes: &[u8], start: usize) -> usize {
     end
 }
 
-/// Joins all whose texts are the same and whose numbers are near each other.
+/// Joins all tasks whose texts are equal and whose numbers are close.
 pub(super) fn join(masked: &[Masked], groups: &mut Groups) {
     let mut same_text: HashMap<&Digest, Vec<usize>> = HashMap::new();
     for (index, item) in masked.iter().enumerate() {
@@ -80,7 +79,7 @@ pub(super) fn join(masked: &[Masked], groups: &mut Groups) {
 }
 
 fn join_bucket(masked: &[Masked], bucket: Vec<usize>, groups: &mut Groups) {
-    // Equal ones first: the sweep then sees each list of numbers once.
+    // Equal lists first, so that the sweep sees each list of numbers once.
     let mut first_of: HashMap<Vec<u64>, usize> = HashMap::new();
     let mut distinct = Vec::new();
     for index in bucket {
@@ -97,7 +96,7 @@ fn join_bucket(masked: &[Masked], bucket: Vec<usize>, groups: &mut Groups) {
         return;
     }
     let number = |index: usize, column: usize| masked[index].numbers.get(column).copied().unwrap_or(0.0);
-    // Sweeping along the column with the most values leaves the fewest neighbours.
+    // A sweep along the column with the most distinct values compares the fewest pairs.
     let columns = masked[distinct[0]].numbers.len();
     let values =
         |column: usize| distinct.iter().map(|i| number(*i, column).to_bits()).collect::<HashSet<_>>().len();

@@ -1,4 +1,4 @@
-//! Nearly the same words: sets of runs of five words, compared by how much they share.
+//! Tasks with nearly the same words: sets of sequences of five words, compared by the share of common elements.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,10 +8,10 @@ use aec_base::parallel;
 use super::alike::Groups;
 use super::{Likeness, Prompt};
 
-/// Words in a run.
+/// Words in a sequence.
 const RUN: usize = 5;
 
-/// Joins all that share at least nine tenths of their runs of words.
+/// Joins all tasks that share at least nine tenths of their sequences.
 pub(super) fn join(prompts: &[Prompt], groups: &mut Groups) {
     let mut runs = parallel::map(prompts, 16, |prompt| runs(&prompt.text));
     to_ranks(&mut runs);
@@ -36,7 +36,7 @@ pub(super) fn join(prompts: &[Prompt], groups: &mut Groups) {
     let mut seen_by = vec![usize::MAX; runs.len()];
     for one in order {
         let set = &runs[one];
-        // Of two sets that share nine tenths, each has one of the other's elements among its first tenth.
+        // Two sets that share nine tenths have a common element among the first tenth of each.
         let prefix = &set[..=(set.len() - nine_tenths(set.len()))];
         for rare in prefix {
             let others = with_rare.entry(*rare).or_default();
@@ -54,12 +54,12 @@ pub(super) fn join(prompts: &[Prompt], groups: &mut Groups) {
     }
 }
 
-/// The least whole number that is nine tenths of another.
+/// Nine tenths of a number, rounded up.
 fn nine_tenths(count: usize) -> usize {
     (count * 9).div_ceil(10)
 }
 
-/// Whether the common elements are nine tenths of all: both are sorted.
+/// Whether nine tenths of all elements are common; both sets are sorted.
 fn share_enough(small: &[u64], large: &[u64]) -> bool {
     if small.len() < nine_tenths(large.len()) {
         return false;
@@ -68,7 +68,7 @@ fn share_enough(small: &[u64], large: &[u64]) -> bool {
     let needed = (9 * (small.len() + large.len())).div_ceil(19);
     let mut common = 0;
     let (mut a, mut b) = (0, 0);
-    // The rare elements come first, so sets that differ are told apart early.
+    // Rare elements come first, so different sets are recognised early.
     while common + (small.len() - a).min(large.len() - b) >= needed {
         match (small.get(a), large.get(b)) {
             (Some(x), Some(y)) if x == y => {
@@ -84,7 +84,7 @@ fn share_enough(small: &[u64], large: &[u64]) -> bool {
     false
 }
 
-/// Hashes of the runs of five words of a text, each once; a shorter text is one run.
+/// Hashes of the distinct sequences of five words; a shorter text is one sequence.
 fn runs(text: &str) -> Vec<u64> {
     let words: Vec<u64> = text.split_whitespace().map(hash_word).collect();
     let run = |words: &[u64]| words.iter().fold(0, |hash, word| mix(hash ^ word));
@@ -105,7 +105,7 @@ fn hash_word(word: &str) -> u64 {
     })
 }
 
-/// Spreads every bit over all others (the finish of `SplitMix64`).
+/// Lets every bit affect all others (the finaliser of `SplitMix64`).
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -113,7 +113,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Replaces each run by its rank, the rarest first, and sorts.
+/// Replaces each sequence by its rank, the rarest first, and sorts.
 fn to_ranks(sets: &mut [Vec<u64>]) {
     let mut all: Vec<u64> = sets.iter().flatten().copied().collect();
     all.sort_unstable();
@@ -132,7 +132,7 @@ fn to_ranks(sets: &mut [Vec<u64>]) {
     }
 }
 
-/// The hash of a number that is one already.
+/// A hasher for numbers that are already hashes.
 #[derive(Default)]
 struct Mixed(u64);
 
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Every pair compared, by the definition.
+    /// Compares every pair, straight from the definition.
     fn plainly(texts: &[String]) -> Vec<usize> {
         let sets: Vec<Vec<u64>> = texts.iter().map(|text| runs(text)).collect();
         let mut groups = Groups::new(texts.len());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn some_texts() -> impl Strategy<Value = Vec<String>> {
-        // One text with few changes, so that many pairs are near the limit.
+        // Variants of one text with few changes, so that many pairs are close to the limit.
         let change = (0_usize..60, 0_u8..3);
         proptest::collection::vec((proptest::collection::vec(change, 0..4), 50_usize..60), 1..12).prop_map(
             |texts| {

@@ -1,4 +1,4 @@
-//! Ranges of values that both settings files have.
+//! Checks of ranges that both settings files share.
 
 use aec_base::document::Shared;
 use aec_base::problem::Problem;
@@ -7,9 +7,8 @@ use super::{Advisor, TemplateSettings};
 use crate::long_documents::source_file::{Checker, path_fault, shown};
 use crate::long_documents::{FAMILY, number_of};
 
-/// Most workers at a time.
 const MOST_WORKERS: u64 = 256;
-/// A budget above this is a typing error, and below it no sum of tokens can overflow.
+/// A larger budget is a typing error; with this limit no sum of tokens can overflow.
 pub(super) const MOST_TOKENS: u64 = 1_000_000_000_000;
 
 impl Checker<'_> {

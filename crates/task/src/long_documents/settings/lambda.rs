@@ -1,4 +1,4 @@
-//! `lambda-rlm.toml`: a report that is written by a plan of calls instead of a free loop.
+//! `lambda-rlm.toml`: settings for a report that is written by a plan of calls instead of a free loop.
 
 use std::path::Path;
 
@@ -11,17 +11,17 @@ use super::check::MOST_TOKENS;
 use super::{Advisor, MOST_BRANCHES, TemplateSettings, TemplateTable, Tier};
 use crate::long_documents::source_file::Checker;
 
-/// A smaller window has no room for instructions beside the text.
+/// A smaller window has no space for instructions beside the text.
 pub(crate) const LEAST_WINDOW: u64 = 1_000;
 /// A larger window is a typing error.
 pub const MOST_WINDOW: u64 = 1_000_000_000;
 
-/// What `lambda-rlm.toml` says, defaults filled in.
+/// `lambda-rlm.toml` with its defaults.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LambdaSettings {
-    /// The report that is to be written.
+    /// The report to write.
     pub template: TemplateSettings,
-    /// What plans are made from.
+    /// How plans are made.
     pub planner: PlannerSettings,
     /// How extracted facts are reviewed before a section is written.
     pub review: Review,
@@ -31,22 +31,22 @@ pub struct LambdaSettings {
     pub guardrails: LambdaGuardrails,
     /// A second model that gives advice.
     pub advisor: Option<Advisor>,
-    /// Limits that no key of the file sets; only overrides do.
+    /// Limits that only overrides set; the file has no keys for them.
     pub run: RunLimits,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PlannerSettings {
-    /// Characters that one call may read.
+    /// Most characters that one call may read.
     pub context_window_chars: u64,
-    /// Least probability that a fact survives from the source to the section.
+    /// Smallest probability that a fact survives from the source to the section.
     pub accuracy_target: f64,
     /// Probability that a fact survives its extraction.
     pub leaf_accuracy: f64,
     /// Probability that a fact survives one merge.
     pub compose_accuracy: f64,
-    /// Most parts that one merge takes.
+    /// Most parts that one merge combines.
     pub max_branching_factor: u32,
 }
 
@@ -65,7 +65,6 @@ impl Default for PlannerSettings {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Review {
-    /// Whether facts are reviewed.
     pub enabled: bool,
     /// How often one source is read again after a review.
     pub max_retries_per_source: u32,
@@ -105,10 +104,10 @@ impl Default for LambdaGuardrails {
     }
 }
 
-/// Limits of a run that its file has no keys for.
+/// Limits of a run that the file has no keys for.
 #[derive(Clone, Debug, PartialEq, Default, Serialize)]
 pub struct RunLimits {
-    /// Most calls of the model.
+    /// Most model calls.
     pub max_calls: Option<u32>,
     /// Most US dollars.
     pub max_cost_usd: Option<f64>,
@@ -126,7 +125,7 @@ struct Written {
 }
 
 impl LambdaSettings {
-    /// Reads the text of a `lambda-rlm.toml`. There are settings exactly when no problem is an error.
+    /// Parses a `lambda-rlm.toml`. Returns settings only if no problem is an error.
     pub fn read(path: &Path, text: &str) -> (Option<Self>, Vec<Problem>) {
         super::read(path, text, |written: Written, checker| {
             let settings = Self {
@@ -143,7 +142,7 @@ impl LambdaSettings {
         })
     }
 
-    /// Everything that holds, defaults included, as records keep it: equal settings give equal text.
+    /// All settings including defaults, as stored in records: equal settings give equal text.
     pub fn effective(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
@@ -181,7 +180,7 @@ impl PlannerSettings {
             && self.leaf_accuracy > 0.0
         {
             let what = format!(
-                "`planner.accuracy_target` {} cannot be had with a `leaf_accuracy` of {}",
+                "`planner.accuracy_target` {} cannot be reached with a `leaf_accuracy` of {}",
                 self.accuracy_target, self.leaf_accuracy
             );
             let fix = format!("lower the target to {} or less", self.leaf_accuracy);

@@ -1,7 +1,7 @@
 //! The settings files of the long-document harnesses: `rlm.toml` and `lambda-rlm.toml`.
 //!
-//! Every key has a default and a range, and every key has an effect: a key that is not known is an error, and so is a
-//! part of the format that is not supported. A limit that is written as 0 where 0 means "none" is `None` here.
+//! Every key has a default, a range and an effect: an unknown key is an error, and so is an unsupported part of the
+//! format. If 0 means "no limit" in the file, the value is `None` here.
 
 mod check;
 mod lambda;
@@ -27,29 +27,28 @@ pub use rlm::{
 use crate::long_documents::source_file::{self, Checker};
 use crate::long_documents::{FAMILY, number_of};
 
-/// Most branches of a plan, and most workers at a time: beyond these a number is a typing error.
+/// Most branches of a plan; a larger number is a typing error.
 pub const MOST_BRANCHES: u32 = 1_000;
 
 /// How the sections of a report depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// Every section is independent, and a template that declares dependencies is refused.
+    /// All sections are independent, and a template that declares dependencies is refused.
     Flat,
-    /// A section is unlocked when those it depends on are filled.
+    /// A section is unlocked when the sections it depends on are filled.
     DependencyTree,
 }
 
-/// `[template]`: the report that is to be written.
+/// `[template]`: the report to write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TemplateSettings {
-    /// How sections depend on each other.
     pub tier: Tier,
     /// The report template: a plain path below the directory of the settings file.
     pub definition: Option<String>,
 }
 
-/// `[template]` as written; the tier's default is the harness's.
+/// `[template]` as written; the default tier differs between the harnesses.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct TemplateTable {
@@ -63,17 +62,17 @@ impl TemplateTable {
     }
 }
 
-/// `[advisor]`: a second model that may be asked for advice. Without the table there is none.
+/// `[advisor]`: a second model that the main model may ask for advice. Without the table there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advisor {
     /// The model that gives advice.
     pub model: String,
-    /// Most times it may be asked.
+    /// How often it may be asked.
     pub max_uses: u32,
-    /// Most tokens of one piece of advice.
+    /// Most tokens of one answer.
     pub max_response_tokens: u32,
-    /// Most recent messages that it is shown; 0 shows none.
+    /// How many recent messages it sees; 0 means none.
     pub context_window: u32,
     /// Whether it may be asked at all.
     pub enabled: bool,
@@ -91,7 +90,7 @@ impl Default for Advisor {
     }
 }
 
-/// Reads a settings file: decodes what was written, and lets `build` check it.
+/// Reads a settings file: decodes it, and lets `build` check it.
 fn read<Written: DeserializeOwned, Settings>(
     path: &Path,
     text: &str,
@@ -110,7 +109,7 @@ fn read<Written: DeserializeOwned, Settings>(
     checker.finish(settings)
 }
 
-/// A constitution changes what a run may do, so leaving one out silently would be worse than any typo.
+/// A constitution changes what a run may do, so it must not be ignored silently.
 fn refuse_constitution(problems: &mut [Problem]) {
     let unknown_key = FAMILY.id(Shared::UnknownKey);
     let constitution = |problem: &&mut Problem| {

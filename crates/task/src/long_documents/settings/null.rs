@@ -1,8 +1,8 @@
-//! The word `null` as a value, which TOML does not have but people write, as the documents of this format do.
+//! The word `null` as a value, which TOML does not have, but users write it because the documents of this format do.
 //!
-//! The text keeps its length, so that every place in it stays right: the four letters become `[[]]`, a value that no
-//! key of these files takes. Reading then finds it to be of the wrong type, leaves the key unset, and the complaint
-//! is replaced by a note.
+//! The text keeps its length, so that all positions stay right: the four letters become `[[]]`, a value that no key
+//! of these files accepts. The decoder then reports a wrong type and leaves the key unset, and that error is replaced
+//! by a note.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::long_documents::{FAMILY, number_of};
 const WORD: &str = "null";
 const STAND_IN: &str = "[[]]";
 
-/// The text with stand-ins, and the byte offset of each.
+/// The text with the replacements, and the byte offset of each.
 pub(super) fn stand_in(text: &str) -> (String, Vec<usize>) {
     let mut changed = String::with_capacity(text.len());
     let mut offsets = Vec::new();
@@ -29,14 +29,14 @@ pub(super) fn stand_in(text: &str) -> (String, Vec<usize>) {
     (changed, offsets)
 }
 
-/// Complaints about stand-ins become notes.
+/// Turns the errors about replaced values into notes.
 pub(super) fn explain(path: &Path, text: &str, offsets: &[usize], problems: &mut Vec<Problem>) {
     let wrong_type = FAMILY.id(Shared::WrongType);
     for offset in offsets {
         let place = place(path, text, *offset);
         problems.retain(|problem| {
             let same_line = problem.line == Some(place.line) && problem.id.as_ref() == Some(&wrong_type);
-            // A list of texts complains about its first element, one column further.
+            // The error about a list of texts is at its first element, one column further.
             !(same_line
                 && problem.column.is_some_and(|column| (place.column..=place.column + 1).contains(&column)))
         });
@@ -47,7 +47,7 @@ pub(super) fn explain(path: &Path, text: &str, offsets: &[usize], problems: &mut
     }
 }
 
-/// Offsets of the word `null` where a value begins: after an equals sign that is in no string and no comment.
+/// Offsets of the word `null` as a value: after an equals sign that is outside strings and comments.
 fn values(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -88,7 +88,7 @@ fn is_word(rest: &[u8]) -> bool {
     })
 }
 
-/// The offset after the string that begins at `start`. A string of one line that is not closed ends with its line.
+/// The offset after the string that begins at `start`. An unclosed single-line string ends with its line.
 fn end_of_string(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     let long = bytes[start..].starts_with(&[quote; 3]);
@@ -97,7 +97,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
         if bytes[at] == b'\\' && quote == b'"' {
             at += 2;
         } else if long && bytes[at..].starts_with(&[quote; 3]) {
-            // Up to two quotes may stand directly before the closing three.
+            // Up to two quotes may come directly before the closing three.
             let quotes = bytes[at..].iter().take(5).take_while(|byte| **byte == quote).count();
             return at + quotes;
         } else if !long && bytes[at] == quote {

@@ -1,15 +1,15 @@
-//! Limits that somebody else sets for a run: they lower what the file says and never raise it.
+//! Limits of a run that are set outside the file: they only lower the limits of the file.
 
 use super::{LambdaSettings, RlmSettings};
 
-/// Limits from outside the file. Absent and 0 both say nothing.
+/// Limits from outside the file. Absent and 0 both mean no override.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Most calls of the main model.
     pub max_turns: Option<u32>,
     /// Most tokens, read and written, over all calls.
     pub token_budget: Option<u64>,
-    /// Tokens that fit into the context.
+    /// Most tokens in the context.
     pub context_limit: Option<u64>,
     /// Most US dollars.
     pub max_cost_usd: Option<f64>,
@@ -17,7 +17,7 @@ pub struct Overrides {
     pub max_parallel_workers: Option<u32>,
     /// Most sub-calls.
     pub max_subcalls: Option<u64>,
-    /// Most tokens that are read and paid in full.
+    /// Most input tokens that are billed in full.
     pub billable_input_budget: Option<u64>,
 }
 
@@ -33,7 +33,6 @@ fn lower<T: Ord + Copy + Default>(limit: &mut T, to: Option<T>) {
     }
 }
 
-/// Lowers a limit that may be absent.
 fn lower_optional<T: Ord + Copy + Default>(limit: &mut Option<T>, to: Option<T>) {
     if let Some(to) = to.filter(|to| *to > T::default()) {
         *limit = Some(limit.map_or(to, |limit| limit.min(to)));
@@ -47,7 +46,7 @@ fn lower_dollars(limit: &mut Option<f64>, to: Option<f64>) {
 }
 
 impl RlmSettings {
-    /// Lowers limits; none is ever raised.
+    /// Lowers limits; never raises one.
     pub fn tighten(&mut self, overrides: &Overrides) {
         let guardrails = &mut self.guardrails;
         lower(&mut guardrails.max_iterations, overrides.max_turns);
@@ -61,8 +60,8 @@ impl RlmSettings {
 }
 
 impl LambdaSettings {
-    /// Lowers limits; none is ever raised. Gives the names of those that this harness has no use for, so that the
-    /// caller can refuse instead of ignoring them.
+    /// Lowers limits; never raises one. Returns the names of overrides that this harness does not support, so that
+    /// the caller can refuse them.
     #[must_use]
     pub fn tighten(&mut self, overrides: &Overrides) -> Vec<&'static str> {
         lower_optional(&mut self.run.max_calls, overrides.max_turns);

@@ -1,4 +1,4 @@
-//! `rlm.toml`: a model that works through long inputs with Python, sub-calls and a report.
+//! `rlm.toml`: settings for a model that works through long inputs with Python, sub-calls and a report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::{Advisor, TemplateSettings, TemplateTable, Tier};
 use crate::long_documents::number_of;
 use crate::long_documents::source_file::{Checker, is_python_name, shown};
 
-/// The sub-calls that need no implementation of their own.
+/// The built-in sub-calls.
 pub const KNOWN_SUBCALLS: [&str; 6] = ["extract", "calculate", "verify", "summarise", "reason", "review"];
 
-/// Names that the harness gives to the model's Python, so that no input may have them.
+/// Names that the harness defines in the model's Python; inputs must not use them.
 pub const RESERVED_NAMES: [&str; 14] = [
     "ADVISOR",
     "COMMIT_OUTPUT",
@@ -41,16 +41,16 @@ const PYTHON_KEYWORDS: [&str; 35] = [
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// What `rlm.toml` says, defaults filled in.
+/// `rlm.toml` with its defaults.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RlmSettings {
-    /// The report that is to be written.
+    /// The report to write.
     pub template: TemplateSettings,
-    /// Inputs by the names that the model's Python has for them.
+    /// Inputs by their names in the model's Python.
     pub inputs: BTreeMap<String, Input>,
-    /// What the model is told about its way of working.
+    /// Instructions about the way of working.
     pub hints: Hints,
-    /// Sub-calls that are named in the file; see [`RlmSettings::offered_subcalls`].
+    /// Sub-calls that the file configures; see [`RlmSettings::offered_subcalls`].
     pub subcalls: BTreeMap<String, Subcall>,
     /// Limits of a run.
     pub guardrails: Guardrails,
@@ -60,7 +60,7 @@ pub struct RlmSettings {
     pub advisor: Option<Advisor>,
 }
 
-/// What an input is, and so what the model's Python gets.
+/// The type of an input, which decides what the model's Python gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InputType {
@@ -68,7 +68,7 @@ pub enum InputType {
     #[default]
     String,
     Json,
-    /// Rows with a header.
+    /// Rows with a header line.
     Csv,
     Toml,
     Bytes,
@@ -82,16 +82,16 @@ pub struct Input {
     pub kind: InputType,
     /// A plain path below the directory of the settings file.
     pub source: String,
-    /// Whether Python gets the parsed value instead of its text.
+    /// Whether Python gets the parsed value instead of the text.
     pub pre_parse: bool,
-    /// What the model is told about it.
+    /// A description for the model.
     pub description: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hints {
-    /// Phases that the model is advised to work in.
+    /// Phases in which the model should work.
     pub phases: Vec<String>,
     /// What the model must not do.
     pub prohibited: Vec<String>,
@@ -103,9 +103,9 @@ pub struct Hints {
 pub struct Subcall {
     /// Whether the model may use it.
     pub enabled: bool,
-    /// `file.py:function` below the task, instead of the built-in one.
+    /// `file.py:function` below the task, which replaces the built-in one.
     pub custom_impl: Option<String>,
-    /// What the model is told about it.
+    /// A description for the model.
     pub description: String,
 }
 
@@ -122,9 +122,9 @@ pub struct Guardrails {
     pub token_budget: u64,
     /// Most calls of the main model.
     pub max_iterations: u32,
-    /// How deep sub-calls may nest; 1 lets no sub-call make another.
+    /// How deep sub-calls may nest; with 1 no sub-call can make another.
     pub max_subcall_depth: u32,
-    /// Per cent of a budget from which the model is warned.
+    /// Percentage of a budget at which the model is warned.
     pub budget_warning_pct: f64,
     /// Most sub-calls.
     #[serde(deserialize_with = "zero_is_none")]
@@ -132,7 +132,7 @@ pub struct Guardrails {
     /// Most US dollars.
     #[serde(deserialize_with = "zero_dollars_are_none")]
     pub max_budget_usd: Option<f64>,
-    /// Most tokens that are read and paid in full, without those from a cache.
+    /// Most input tokens that are billed in full, without cached ones.
     #[serde(deserialize_with = "zero_is_none")]
     pub billable_input_budget: Option<u64>,
 }
@@ -154,17 +154,17 @@ impl Default for Guardrails {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Execution {
-    /// Whether the model is shown its progress after every turn.
+    /// Whether the model sees its progress after every turn.
     pub scaffolding: bool,
-    /// Share of the context from which older turns are condensed.
+    /// Share of the context at which older turns are condensed.
     pub compaction_threshold_pct: f64,
-    /// Share of the context from which the run is stopped.
+    /// Share of the context at which the run is stopped.
     pub hard_ceiling_pct: f64,
-    /// The model that condenses; the agent's own when absent.
+    /// The model that condenses; the agent's model if absent.
     pub compaction_model: Option<String>,
-    /// The model of sub-calls; the agent's own when absent.
+    /// The model of sub-calls; the agent's model if absent.
     pub subcall_model: Option<String>,
-    /// Tokens that fit into the context.
+    /// Most tokens in the context.
     pub context_limit: u64,
     /// Most calls at a time.
     pub max_parallel_workers: u32,
@@ -205,7 +205,7 @@ struct Written {
 }
 
 impl RlmSettings {
-    /// Reads the text of an `rlm.toml`. There are settings exactly when no problem is an error.
+    /// Parses an `rlm.toml`. Returns settings only if no problem is an error.
     pub fn read(path: &Path, text: &str) -> (Option<Self>, Vec<Problem>) {
         super::read(path, text, |written: Written, checker| {
             let settings = Self {
@@ -222,12 +222,13 @@ impl RlmSettings {
         })
     }
 
-    /// Everything that holds, defaults included, as records keep it: equal settings give equal text.
+    /// All settings including defaults, as stored in records: equal settings give equal text.
     pub fn effective(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Names of the sub-calls that the model may use: the known ones unless switched off, and the file's own.
+    /// Names of the sub-calls that the model may use: the built-in ones unless disabled, and those that the file
+    /// adds.
     pub fn offered_subcalls(&self) -> Vec<&str> {
         let own = self.subcalls.keys().map(String::as_str).filter(|name| !KNOWN_SUBCALLS.contains(name));
         let all = KNOWN_SUBCALLS.into_iter().chain(own);
@@ -306,7 +307,7 @@ impl Execution {
     }
 }
 
-/// Why a name cannot be given to Python; `None` when it can.
+/// Why a name cannot be used in Python; `None` if it can.
 fn name_fault(name: &str) -> Option<&'static str> {
     if !is_python_name(name) {
         Some("is not a name in Python")

@@ -19,7 +19,7 @@ fn lambda(text: &str) -> (Option<LambdaSettings>, Vec<Problem>) {
     LambdaSettings::read(Path::new("lambda-rlm.toml"), text)
 }
 
-/// The ids of problems, each of which has a place and a remedy.
+/// The ids of problems; also checks that each has a place and a fix.
 fn ids(problems: &[Problem]) -> Vec<&str> {
     for problem in problems {
         assert!(problem.file.is_some() && problem.fix.is_some(), "{problem:?}");

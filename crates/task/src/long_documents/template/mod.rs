@@ -1,12 +1,12 @@
-//! Report templates: the sections of a report, what each is made from, and which must be written before which.
+//! Report templates: the sections of a report, their sources, and their dependencies.
 //!
-//! A template is checked as a whole when it is read. One that is read can be carried out: every id is known, nothing
-//! waits for itself, and the order of work is fixed. In the tier [`Tier::Flat`] every section is independent, and
-//! dependencies are refused instead of being forgotten; in [`Tier::DependencyTree`] a section is unlocked when those
-//! it depends on are filled.
+//! Reading checks the whole template. A template that was read can be executed: every id is known, no section waits
+//! for itself, and the order of work is fixed. With [`Tier::Flat`] all sections are independent, and dependencies are
+//! refused rather than ignored; with [`Tier::DependencyTree`] a section is unlocked when the sections it depends on
+//! are filled.
 //!
 //! Sections of blocks (`compose`), repetition per discipline and boilerplate tables are not supported and refused. A
-//! rubric is for judges; it is ignored here, with a note that says so.
+//! rubric is meant for judges; it is ignored here, with a note.
 
 mod order;
 mod written;
@@ -25,27 +25,26 @@ use crate::long_documents::source_file::{self, Checker, shown};
 use crate::long_documents::{FAMILY, number_of};
 use written::{WrittenMapping, WrittenSection, WrittenTemplate};
 
-/// A report template that was read and checked.
+/// A checked report template.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReportTemplate {
-    /// How sections depend on each other.
     pub tier: Tier,
-    /// What is said about the report as a whole.
+    /// Remarks on the whole report.
     pub meta: Meta,
-    /// Sections as they stand in the report.
+    /// Sections in the order of the report.
     sections: Vec<Section>,
     /// Indices of sections in an order that respects dependencies.
     #[serde(skip)]
     order: Vec<usize>,
 }
 
-/// `[meta]`: remarks on the whole report, for whoever writes prompts.
+/// `[meta]`: remarks on the whole report for the authors of prompts.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Meta {
-    /// How the report should sound.
+    /// The tone of the report.
     pub voice: Option<String>,
-    /// The field it is about.
+    /// The subject area.
     pub domain: Option<String>,
     /// Advice for planning it.
     pub planning_guidance: Option<String>,
@@ -54,36 +53,34 @@ pub struct Meta {
 /// One section of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Section {
-    /// Its name.
     pub id: String,
     /// Its heading, without a number.
     pub title: String,
-    /// What must or may be in it.
+    /// What it must or may contain.
     pub fields: Vec<Field>,
-    /// Sections that must be filled before.
+    /// Sections that must be filled first.
     pub depends_on: Vec<String>,
-    /// How its text comes about.
     pub generation_mode: GenerationMode,
-    /// What its writer is told.
+    /// Instructions for its writer.
     pub writing_guidance: Guidance,
-    /// What it is made from.
+    /// Its sources.
     pub input_mapping: InputMapping,
 }
 
-/// How the text of a section comes about.
+/// How the text of a section is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GenerationMode {
-    /// Facts of the sources, put into words.
+    /// From the facts of the sources, put into words.
     #[default]
     Transform,
-    /// As `transform`, with the writing guidance as the outline.
+    /// Like `transform`, with the writing guidance as the outline.
     Guided,
     /// Conclusions may be drawn from the facts.
     Creative,
-    /// The sources are copied as they are, without a model.
+    /// By copying the sources unchanged, without a model.
     Boilerplate,
-    /// Somebody else writes it: it is neither filled nor missing.
+    /// Written outside this run: it counts neither as filled nor as missing.
     External,
 }
 
@@ -92,10 +89,10 @@ pub enum GenerationMode {
 #[serde(deny_unknown_fields, default)]
 pub struct Field {
     pub name: String,
-    /// Its type, in the template's words.
+    /// Its type, as the template names it.
     pub dtype: String,
     pub description: String,
-    /// How far a number may be off.
+    /// How far a number may deviate.
     pub tolerance: Option<f64>,
     /// The unit of a number.
     pub unit: Option<String>,
@@ -103,7 +100,7 @@ pub struct Field {
     pub required: bool,
 }
 
-/// What the writer of a section is told.
+/// Instructions for the writer of a section.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Guidance {
     /// In one sentence.
@@ -114,15 +111,15 @@ pub struct Guidance {
 /// Sources of a section, each with its authority.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct InputMapping {
-    /// Labels and priorities in the order of the template; a lower number has more authority.
+    /// Labels and priorities in the order of the template; lower numbers have more authority.
     pub sources: IndexMap<String, i64>,
-    /// Priorities that the template gives.
+    /// Priorities that the template states.
     #[serde(skip)]
     given: IndexMap<String, i64>,
 }
 
 impl InputMapping {
-    /// Sources that the template gives no priority come after all that it gives one.
+    /// Sources without a stated priority come after all others.
     fn new(sources: &[String], given: IndexMap<String, i64>) -> Self {
         let rest = given.values().max().map_or(0, |most| most.saturating_add(1));
         let rank = |label: &String| given.get(label).copied().unwrap_or(rest);
@@ -130,18 +127,16 @@ impl InputMapping {
     }
 }
 
-/// `source_mapping.toml` beside a template, which says for its sections what they are made from.
+/// `source_mapping.toml` beside a template, which sets the sources of its sections.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceMapping<'a> {
-    /// Where it stands.
     pub path: &'a Path,
-    /// What it says.
     pub text: &'a str,
 }
 
 impl ReportTemplate {
-    /// Reads the text of a `report_template.toml`, and what lies over it. There is a template exactly when no problem
-    /// is an error.
+    /// Parses a `report_template.toml` and applies a source mapping. Returns a template only if no problem is an
+    /// error.
     pub fn read(
         path: &Path,
         text: &str,
@@ -172,23 +167,22 @@ impl ReportTemplate {
         }
     }
 
-    /// Sections as they stand in the report.
+    /// Sections in the order of the report.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// A section by its name.
     pub fn section(&self, id: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.id == id)
     }
 
-    /// Sections in an order of work: none before one it depends on, and otherwise as in the report.
+    /// Sections in the order of work: each after those it depends on, otherwise as in the report.
     pub fn order(&self) -> impl Iterator<Item = &Section> {
         self.order.iter().filter_map(|index| self.sections.get(*index))
     }
 
-    /// Lays a `source_mapping.toml` over the template: its sources replace those of the section, and priorities of
-    /// sources that stay are kept.
+    /// Applies a `source_mapping.toml`: its sources replace those of a section; sources that stay keep their
+    /// priorities.
     fn map_sources(&mut self, mapping: SourceMapping<'_>) -> (Option<()>, Vec<Problem>) {
         let document = match source_file::parse(mapping.path, mapping.text.to_owned()) {
             Ok(document) => document,
@@ -249,13 +243,13 @@ fn check_whole(written: &WrittenTemplate, checker: &mut Checker<'_>) {
     if written.rubric.is_some() {
         let note = Problem::note("`[rubric]` is ignored here")
             .id(FAMILY.number(number_of::IGNORED))
-            .why("a rubric is for judges, and must not be seen by whoever writes the report")
+            .why("a rubric is for judges; the writer of the report must not see it")
             .fix("keep it in the task's own rubric if a judge should use it");
         checker.push("rubric", note);
     }
 }
 
-/// Notes problems at one section, or in the list it stands in.
+/// Records problems at one section, or at the list that contains it.
 struct SectionChecker<'a, 'b> {
     checker: &'a mut Checker<'b>,
     index: usize,

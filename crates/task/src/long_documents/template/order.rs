@@ -1,4 +1,4 @@
-//! Which section comes before which: ids are unique, dependencies exist, and nothing waits for itself.
+//! The order of sections: ids must be unique, dependencies must exist, and no section may wait for itself.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -11,7 +11,7 @@ use crate::long_documents::settings::Tier;
 use crate::long_documents::source_file::{Checker, shown};
 use crate::long_documents::{FAMILY, number_of};
 
-/// The order of work, or nothing and the problems.
+/// The order of work, or `None` after recording the problems.
 pub(super) fn check(sections: &[Section], tier: Tier, checker: &mut Checker<'_>) -> Option<Vec<usize>> {
     let before = checker.problems.len();
     let mut note = |index: usize, number: u32, what: String, fix: String| {
@@ -67,7 +67,7 @@ pub(super) fn check(sections: &[Section], tier: Tier, checker: &mut Checker<'_>)
     (checker.problems.len() == before).then_some(order)
 }
 
-/// Always the first section of the file whose needs are met; sections in circles are left out.
+/// Repeatedly takes the first section of the file whose dependencies are done; sections in cycles are left out.
 fn sorted(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut missing: Vec<usize> = needs.iter().map(Vec::len).collect();
     let mut needed_by: Vec<Vec<usize>> = vec![Vec::new(); needs.len()];
@@ -91,13 +91,13 @@ fn sorted(needs: &[Vec<usize>]) -> Vec<usize> {
     order
 }
 
-/// A circle among the sections that have no order, first section repeated at the end.
+/// A cycle among the sections that have no order; its first section is repeated at the end.
 fn cycle(needs: &[Vec<usize>], order: &[usize]) -> Option<Vec<usize>> {
     let ordered: HashSet<usize> = order.iter().copied().collect();
     let mut at = (0..needs.len()).find(|index| !ordered.contains(index))?;
     let mut step_of: HashMap<usize, usize> = HashMap::new();
     let mut way = Vec::new();
-    // Each of these sections needs another of them, so the way comes back to itself.
+    // Each of these sections needs another of them, so the walk must return to a visited one.
     while !step_of.contains_key(&at) {
         step_of.insert(at, way.len());
         way.push(at);

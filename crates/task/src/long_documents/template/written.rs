@@ -1,4 +1,4 @@
-//! A report template as people write it, where several keys have a short and a long form.
+//! A report template as users write it: several keys have a short and a long form.
 
 use std::fmt;
 
@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
-/// What stands after a field's name: its type, or a table.
+/// The value after a field's name: its type, or a table.
 struct NamedField(Field);
 
 #[derive(serde::Deserialize, Default)]
