@@ -11,6 +11,7 @@
 )]
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use aec_evolve::log::entries;
@@ -83,8 +84,8 @@ fn evolution(place: &Place, solver: &Value, cycles: u32, seed: Option<usize>) {
     std::fs::write(place.path().join("evolution.yaml"), file.to_string()).unwrap();
 }
 
-/// The same run again and again: from the second time on every trial is in the ledger already, so what is left is
-/// bookkeeping, the commits of a new workspace among it. Tasks are the project's; making some is no bookkeeping.
+/// The same run again and again, each time from its beginning: from the second time on every trial is in the ledger
+/// already, so what is left is bookkeeping. Tasks are the project's; making some is no bookkeeping.
 fn bookkeeping() {
     const CYCLES: u32 = 20;
     let place = project("evolve-books", "direct");
@@ -95,13 +96,17 @@ fn bookkeeping() {
         .unwrap();
     evolution(&place, &solver, CYCLES, None);
     let start = place.median(5, |_| "evolve run -c evolution.yaml --dry-run".to_owned());
-    let with_trials = place.run("evolve run -c evolution.yaml --quiet");
+    // A budget of one token stops the run before its first call. A new run would have an experiment of its own, without
+    // records.
+    place.run("evolve run -c evolution.yaml --quiet --max-total-tokens 1");
+    shell(&place, "mkdir begun && cp -r artefacts/feedback workspaces begun");
+    let resume = "evolve resume w-1 --quiet --max-total-tokens none";
+    let with_trials = place.run(resume);
     let mut times: Vec<Duration> = (0..5)
         .map(|_| {
-            std::fs::remove_dir_all(place.path().join("artefacts/feedback")).unwrap();
-            std::fs::remove_dir_all(place.path().join("workspaces")).unwrap();
-            place.run("evolve init workspaces/w --harness direct");
-            place.run("evolve run -c evolution.yaml --quiet")
+            shell(&place, "rm -rf artefacts/feedback workspaces");
+            shell(&place, "cp -r begun/feedback artefacts && cp -r begun/workspaces .");
+            place.run(resume)
         })
         .collect();
     let again = median(&mut times);
@@ -114,6 +119,11 @@ fn bookkeeping() {
         milliseconds(with_trials),
         milliseconds(start),
     );
+}
+
+fn shell(place: &Place, line: &str) {
+    let done = Command::new("sh").args(["-c", line]).current_dir(place.path()).status().unwrap();
+    assert!(done.success(), "{line}");
 }
 
 fn state(directory: &Path) -> State {
