@@ -1,4 +1,4 @@
-//! Where the model of an evaluation answers: the endpoints file, and what flags and files say beyond it.
+//! Finds the endpoint of an evaluation's model, from the endpoints file and from what flags and files add to it.
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
@@ -40,8 +40,8 @@ const SERVICES: [Service; 9] = [
     service("vllm", "http://localhost:8000/v1", "VLLM_API_KEY"),
 ];
 
-/// The name under which the model of an evaluation is asked for. What the settings say beyond the endpoints file becomes a
-/// row of the registry, under a name of its own where `others` of this run use the model's.
+/// The name under which to ask for the model of an evaluation. Settings that go beyond the endpoints file become a row
+/// of the registry, under a separate name if `others` of this run use the model's name.
 pub fn choose(
     settings: &EvalSettings,
     registry: &mut Registry,
@@ -103,7 +103,6 @@ fn one(problem: Problem) -> Vec<Problem> {
     vec![problem]
 }
 
-/// Adds headers to an endpoint and gives it another key.
 fn change(endpoint: &mut Endpoint, settings: &EvalSettings, env: &Env) -> Result<(), Problem> {
     for (name, value) in &settings.headers {
         let pair = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value.as_str()).ok());
