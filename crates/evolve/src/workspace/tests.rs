@@ -52,7 +52,7 @@ fn showing_a_candidate_leaves_exactly_its_files() {
     workspace.keep(&second, &[first.id], "adds units").unwrap();
     workspace.show(&second).unwrap();
     assert_eq!(workspace.here().unwrap(), second);
-    // Somebody adds files; they are a candidate too, and gone when another one is shown.
+    // The user adds files; they are a candidate too, and gone when another one is shown.
     fs_err::write(workspace.path().join("notes.txt"), "mine").unwrap();
     let by_hand = workspace.keep_here().unwrap();
     workspace.show(&first).unwrap();
@@ -74,7 +74,7 @@ fn what_was_cut_off_is_finished() {
     let first = workspace.here().unwrap();
     let second = with_skill(&first, "units");
     workspace.keep(&second, &[first.id], "adds units").unwrap();
-    // Killed after the target was noted: half of the files are there.
+    // Killed after the target was recorded: only half of the files were written.
     fs_err::write(workspace.path().join(".git").join(TARGET_FILE), second.id.hex()).unwrap();
     fs_err::create_dir_all(workspace.path().join("skills/half")).unwrap();
     fs_err::write(workspace.path().join("skills/half/SKILL.md"), "---\nname").unwrap();

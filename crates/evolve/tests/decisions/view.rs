@@ -1,4 +1,4 @@
-//! What people see of a run, from events alone.
+//! The view of a run, from events alone.
 
 use aec_base::digest::Digest;
 use aec_base::timestamp::Timestamp;
