@@ -1,5 +1,5 @@
-//! The loop through Prime: environment packages are pushed, evaluated and trained elsewhere, and their rollouts come back
-//! into the ledger.
+//! Work with Prime: environment packages are pushed, evaluated and trained there, and their rollouts are imported into
+//! the ledger.
 
 pub mod import;
 pub mod rollouts;
@@ -9,5 +9,5 @@ pub mod training_data;
 
 use aec_base::document::Family;
 
-/// Problems of the service and of imports have the letter of packages.
+/// Problems of the service and of imports have the same letter as those of packages.
 pub const FAMILY: Family = aec_package::FAMILY;
