@@ -1,5 +1,5 @@
-//! Reads what a model answers. Only an answer that repeats the question's token is sure to be its own; anything that
-//! can be used is used, and everything that cannot is told.
+//! Parses a model's answer. Only an answer that repeats the question's token is certainly the model's own; all usable
+//! parts are used, and the rest is reported.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,30 +13,28 @@ use super::text::{beginning, cut};
 
 /// Longer replies are cut.
 const LONGEST: usize = 1 << 20;
-/// Places where an answer may begin that are tried.
+/// Most positions that are tried as the beginning of an answer.
 const MOST_TRIED: usize = 1_000;
-/// Entries of one answer that are read.
+/// Further entries of an answer are ignored.
 const MOST_ENTRIES: usize = 1_000;
-/// Longest rationale.
 const RATIONALE: usize = 300;
 /// Confidence of an answer that states none.
 const UNSTATED: f64 = 0.5;
 
-/// What a model's reply comes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reply {
-    /// Labels of turns that were asked about, in the order of the question.
+    /// Labels of the turns in question, in the order of the question.
     pub labels: Vec<Label>,
-    /// Turns that were asked about and got no label.
+    /// Turns in question that got no label.
     pub missing: Vec<u32>,
     /// What could not be used, and why.
     pub problems: Vec<String>,
-    /// Whether the answer repeats the question's token. One that does not may be a quotation from the record.
+    /// Whether the answer repeats the question's token. If not, it may be a quotation from the record.
     pub signed: bool,
 }
 
-/// Reads a reply. The answer is the object with the question's token; without one, an object of the right form counts
-/// if there is only one.
+/// Parses a reply. The answer is the object with the question's token; without one, an object of the right form counts
+/// if it is the only one.
 pub fn parse(text: &str, question: &Question) -> Reply {
     let mut reply = Reply::default();
     let found = answers(beginning(text, LONGEST));
@@ -100,7 +98,7 @@ fn entries(answer: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// All JSON values in a text that have the form of an answer. Fences need no care: JSON begins with a bracket.
+/// All JSON values in a text that have the form of an answer. Code fences need no handling: JSON begins with a bracket.
 fn answers(text: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -155,7 +153,7 @@ fn index(entry: &Map<String, Value>) -> Option<u32> {
     match entry.get("turn_index")? {
         Value::Number(number) => match number.as_u64() {
             Some(number) => number.try_into().ok(),
-            // `3.0`, which some models write.
+            // Some models write `3.0`.
             None => {
                 let text = number.to_string();
                 text.strip_suffix(".0")?.parse().ok()

@@ -1,4 +1,4 @@
-//! Agents against each other, over the experiments that are chosen.
+//! Ranks agents over the chosen experiments.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
