@@ -135,14 +135,15 @@ fn change(endpoint: &mut Endpoint, settings: &EvalSettings, env: &Env) -> Result
 fn find_service(name: &str) -> Result<&'static Service, Problem> {
     SERVICES.iter().find(|service| service.name == name).ok_or_else(|| {
         let names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
-        let problem = Problem::error(format!("`{}` is no provider", printable(name))).id(FAMILY.number(92));
+        let problem =
+            Problem::error(format!("`{}` is not a provider", printable(name))).id(FAMILY.number(92));
         problem.fix(format!("name one of {}", names.join(", ")))
     })
 }
 
 fn parse_client_type(text: &str) -> Result<ClientType, Problem> {
     serde_json::from_value(serde_json::Value::from(text)).map_err(|_| {
-        let problem = Problem::error(format!("`{}` is no format that is spoken here", printable(text)));
+        let problem = Problem::error(format!("`{}` is not a supported format", printable(text)));
         let fix = "write openai_chat_completions, anthropic_messages, azure_openai or bedrock";
         problem.id(FAMILY.number(93)).fix(fix)
     })

@@ -73,7 +73,7 @@ impl TryFrom<String> for Cell {
 
     fn try_from(text: String) -> Result<Self, String> {
         let parts: Vec<u8> = text.split('.').filter_map(|part| part.parse().ok()).collect();
-        <[u8; 4]>::try_from(parts).map(Self).map_err(|_| format!("`{text}` is no cell"))
+        <[u8; 4]>::try_from(parts).map(Self).map_err(|_| format!("`{text}` is not a cell"))
     }
 }
 

@@ -348,7 +348,7 @@ impl Engine {
         if edits.is_empty() {
             let reason = match dropped.len() {
                 0 => "nothing was proposed".to_owned(),
-                count => format!("nothing could be taken of {}", text::count(count, "proposed change")),
+                count => format!("{} could not be applied", text::count(count, "proposed change")),
             };
             return self.not_proposed(agent, open, reason, dropped);
         }

@@ -93,7 +93,7 @@ impl Division {
         if self.tests_on_learned() {
             let what = "tests use the tasks that are learned from: there are too few to divide";
             let problem = Problem::warning(what).id(FAMILY.number(42));
-            remarks.push(problem.why("what is accepted may be better on these tasks only").fix(more));
+            remarks.push(problem.why("an accepted candidate may be better on these tasks only").fix(more));
         }
         remarks
     }

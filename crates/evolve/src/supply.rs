@@ -139,7 +139,7 @@ impl Supply {
         }
         if !seen.is_empty() {
             let what = format!(
-                "{} of {} kept for the end served as such before: {}",
+                "{} of {} kept for the end served as the holdout of an earlier run: {}",
                 seen.len(),
                 text::count(kept.len(), "task"),
                 runs.join(", ")
@@ -147,7 +147,7 @@ impl Supply {
             let problem = Problem::warning(what).id(FAMILY.number(48));
             self.remarks.push(
                 problem
-                    .why("a result on tasks that were looked at before may be too good")
+                    .why("a result on tasks that were used before may be too good")
                     .fix("select other tasks, or let them be made with `generate`"),
             );
         }

@@ -414,7 +414,7 @@ fn status(state: &State, known: &Known) -> &'static str {
     let is_left = state.ending.is_some()
         || state.lanes.get(&known.agent).is_some_and(|progress| progress.retired.is_some());
     match known.status {
-        Status::Open if is_left => "not decided: its agent works no more",
+        Status::Open if is_left => "not decided: its agent stopped working",
         status => status.words(),
     }
 }

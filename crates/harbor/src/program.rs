@@ -149,7 +149,7 @@ impl Environment {
             None if word(text) => Ok(Self::Type(text.to_owned())),
             Some((module, class)) if word(module) && word(class) => Ok(Self::Class(text.to_owned())),
             _ => {
-                let what = format!("`{}` is no environment of Harbor", printable(text));
+                let what = format!("`{}` is not an environment of Harbor", printable(text));
                 let fix = "write a type such as docker, modal or daytona, or module:Class";
                 Err(Problem::error(what).id(FAMILY.number(27)).fix(fix))
             }

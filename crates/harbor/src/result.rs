@@ -105,7 +105,7 @@ pub struct Times {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    #[error("it has no {RESULT}: it did not come to its end")]
+    #[error("it has no {RESULT}: it did not finish")]
     Missing,
     #[error("its {RESULT} cannot be read: {0}")]
     Unreadable(String),
@@ -162,7 +162,7 @@ impl Trial {
         let value: Value = serde_json::from_slice(&raw).map_err(|error| unreadable(error.to_string()))?;
         let Value::Object(result) = value else { return Err(unreadable("it is not an object".to_owned())) };
         if !result.contains_key("trial_name") && !result.contains_key("task_name") {
-            return Err(unreadable("it says neither its task nor its name".to_owned()));
+            return Err(unreadable("it has neither a task nor a name".to_owned()));
         }
         let config = object(&result, "config");
         let task = object(&config, "task");

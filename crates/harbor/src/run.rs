@@ -163,7 +163,7 @@ impl HarborRun {
             _ => kill_process(pid, Signal::INT),
         };
         if let Err(error) = sent {
-            tracing::debug!(%error, "Harbor did not hear that it is to stop");
+            tracing::debug!(%error, "Harbor did not receive the request to stop");
         }
         job.told = wish;
     }

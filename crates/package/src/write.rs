@@ -23,7 +23,7 @@ pub struct Written {
 
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    #[error("{} is there and is no environment package", .0.display())]
+    #[error("{} exists and is not an environment package", .0.display())]
     NotAPackage(PathBuf),
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -119,7 +119,7 @@ impl Guard {
                     format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), self.session);
                 Pass::Keep { cookie, address: asked.without("token").as_str().to_owned() }
             } else {
-                Pass::Refuse(StatusCode::UNAUTHORIZED, "the token is another one")
+                Pass::Refuse(StatusCode::UNAUTHORIZED, "the token is wrong")
             };
         }
         let bearer = |value: &str| {

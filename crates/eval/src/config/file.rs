@@ -238,7 +238,7 @@ fn finished(mut options: EvalOptions) -> Result<EvalOptions, Problem> {
         let Some(section) = section else { continue };
         let arguments = options.env_args.get_or_insert_default();
         let Value::Object(config) = arguments.entry("config").or_insert_with(|| json!({})) else {
-            let what = "the argument `config` is no table, so `taskset` and `harness` have no place in it";
+            let what = "the argument `config` is not a table, so `taskset` and `harness` have no place in it";
             return Err(check::conflict(what.to_owned(), "remove one of them"));
         };
         if config.insert(name.to_owned(), section.into()).is_some() {

@@ -47,7 +47,7 @@ pub(super) async fn upload(
     let actions = match object.get("actions") {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(actions)) => actions,
-        Some(_) => return Err(answer.malformed("`actions` is no object")),
+        Some(_) => return Err(answer.malformed("`actions` is not an object")),
     };
     if let Some(action) = actions.get("upload") {
         match upload_of(&answer, action, source)? {
@@ -120,7 +120,7 @@ fn upload_of(answer: &Answer, action: &Value, source: &Source) -> Result<Upload,
     };
     // The hub writes the size as a string.
     let size = size.as_u64().or_else(|| size.as_str().and_then(|text| text.parse().ok()));
-    let size = size.filter(|size| *size > 0).ok_or_else(|| answer.malformed("`chunk_size` is no size"))?;
+    let size = size.filter(|size| *size > 0).ok_or_else(|| answer.malformed("`chunk_size` is not a size"))?;
     let mut parts: Vec<(u64, &Value)> = header
         .into_iter()
         .flatten()
@@ -137,7 +137,7 @@ fn upload_of(answer: &Answer, action: &Value, source: &Source) -> Result<Upload,
 }
 
 fn address(answer: &Answer, value: &Value) -> Result<Url, HubError> {
-    let text = value.as_str().ok_or_else(|| answer.malformed("an address for the upload is no text"))?;
+    let text = value.as_str().ok_or_else(|| answer.malformed("an address for the upload is not a text"))?;
     checked_address("an upload", text)
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn create(
             // The hub has already accepted the token itself.
             401 | 403 => super::no_write_right(connection, repository, answer.detail()),
             409 => HubError::OtherType { repository: repository.to_string(), detail: answer.detail() },
-            200..=299 => answer.malformed("the dataset was made and is not there"),
+            200..=299 => answer.malformed("the dataset was created but does not exist"),
             _ => connection.refusal(&answer),
         }),
     }

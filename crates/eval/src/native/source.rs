@@ -79,7 +79,7 @@ impl PackageSource {
     pub fn content(&self, file: &PackagedFile) -> std::io::Result<Arc<[u8]>> {
         let digest: Digest = format!("sha256:{}", file.sha256)
             .parse()
-            .map_err(|_| std::io::Error::other(format!("`{}` is no digest", file.sha256)))?;
+            .map_err(|_| std::io::Error::other(format!("`{}` is not a digest", file.sha256)))?;
         match &self.contents {
             Contents::Memory(contents) => contents
                 .get(&digest)

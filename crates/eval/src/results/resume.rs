@@ -70,8 +70,7 @@ pub fn open(path: &Path, threshold: Option<f64>) -> Result<OpenRun, Problem> {
             untold.push(UntoldRow { rollout, usage: Usage { input, output, ..Usage::default() } });
         }
     })?;
-    let refused =
-        |error: io::Error| problems::refused(33, "put the end of the results right", &results, &error);
+    let refused = |error: io::Error| problems::refused(33, "repair the end of the results", &results, &error);
     let notes = repair(path, &results, &scanned).map_err(refused)?.into_iter().collect();
     let Scanned { present, aggregate, rows, .. } = scanned;
     Ok(OpenRun { path: path.to_owned(), metadata, present, aggregate, rows, untold, notes, lock })

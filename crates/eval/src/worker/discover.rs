@@ -48,7 +48,7 @@ pub async fn discover(
         program::run(command, request.to_string(), LIMIT).await.map_err(|error| failed(error.to_string()))?;
     serde_json::from_str(said.stdout.lines().last().unwrap_or_default()).map_err(|_| {
         let told = said.stderr.trim().lines().last().unwrap_or("it said nothing").to_owned();
-        failed(format!("it is no Python that can be used ({}): {told}", said.status))
+        failed(format!("it is not a usable Python ({}): {told}", said.status))
     })
 }
 
@@ -59,7 +59,7 @@ impl Discovered {
             let what = match self.origin {
                 Some(_) => format!("`{env_id}` needs `verifiers`, which {} lacks", python.display()),
                 None => format!(
-                    "`{env_id}` is no environment of this project, and {} has no `verifiers` to look further",
+                    "`{env_id}` is not an environment of this project, and {} has no `verifiers` to look further",
                     python.display()
                 ),
             };

@@ -168,7 +168,7 @@ impl Evolution {
             problems.push(missing(&document, "workspace_path", "name the workspace to be improved"));
         }
         if file.generate.is_none() && file.tasks.is_none() {
-            let what = "there are no tasks: neither `generate` nor `tasks` is there";
+            let what = "there are no tasks: neither `generate` nor `tasks` is given";
             let problem = document.problem(Shared::MissingKey, "tasks", what);
             problems.push(problem.fix("add `generate` with a template, or `tasks` with a selection"));
         }

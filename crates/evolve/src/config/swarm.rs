@@ -168,14 +168,14 @@ impl Swarm {
         for (key, absent, fix) in [
             ("task.workspace", file.task.workspace.is_none(), "name the workspace to be improved"),
             ("agents.default_model", agents.default_model.is_none(), "name the model that proposes changes"),
-            ("budget.max_cost_usd", file.budget.max_cost_usd.is_none(), "say what the swarm may cost"),
+            ("budget.max_cost_usd", file.budget.max_cost_usd.is_none(), "set what the swarm may cost"),
         ] {
             if absent && !decoded.is_faulty(key) {
                 problems.push(missing(&document, key, fix));
             }
         }
         if file.task.task_path.is_none() && file.task.generate.is_none() {
-            let what = "there are no tasks: neither `task.task_path` nor `task.generate` is there";
+            let what = "there are no tasks: neither `task.task_path` nor `task.generate` is given";
             let problem = document.problem(Shared::MissingKey, "task.task_path", what);
             problems.push(problem.fix("name a task, a directory of tasks, or a template"));
         }

@@ -116,7 +116,7 @@ impl Workspace {
     /// Opens a workspace. One that is not versioned yet has no history; the first change versions it.
     pub fn open(program: GitProgram, path: &Path) -> Result<Self, Vec<Problem>> {
         if !path.join(MANIFEST_FILE).is_file() {
-            let problem = Problem::error("this is no workspace").id(FAMILY.number(11));
+            let problem = Problem::error("this is not a workspace").id(FAMILY.number(11));
             let why = format!("there is no {MANIFEST_FILE}");
             let fix = "make one with `aec-bench evolve init`";
             return Err(vec![problem.why(why).fix(fix).in_file(path)]);
@@ -189,7 +189,7 @@ impl Workspace {
         for (at, parent) in parents.iter().enumerate() {
             let word = if at == 0 { "from" } else { "merge" };
             let revision = self.revision(*parent)?.ok_or_else(|| {
-                io::Error::other(format!("the parent {} is not kept here", candidate::name(*parent)))
+                io::Error::other(format!("the parent {} is not stored here", candidate::name(*parent)))
             })?;
             stream.extend_from_slice(format!("{word} {revision}\n").as_bytes());
         }
@@ -205,7 +205,7 @@ impl Workspace {
 
     pub fn load(&self, id: Digest) -> Result<Candidate, Vec<Problem>> {
         let unknown = || {
-            let problem = Problem::error(format!("the candidate {} is not kept here", candidate::name(id)));
+            let problem = Problem::error(format!("the candidate {} is not stored here", candidate::name(id)));
             vec![problem.id(FAMILY.number(13)).fix("see `aec-bench evolve history`").in_file(&self.path)]
         };
         let revision = self.revision(id).map_err(|error| broken(&self.path, &error))?.ok_or_else(unknown)?;
@@ -214,7 +214,7 @@ impl Workspace {
         if candidate.id == id {
             return Ok(candidate);
         }
-        let what = format!("the candidate {} is not what it was when it was kept", candidate::name(id));
+        let what = format!("the candidate {} has changed since it was stored", candidate::name(id));
         let problem = Problem::error(what).id(FAMILY.number(14));
         Err(vec![problem.fix("restore the repository of the workspace from a copy").in_file(&self.path)])
     }
@@ -241,7 +241,7 @@ impl Workspace {
             return Ok(only.candidate);
         }
         let what =
-            if fitting.is_empty() { "is no candidate and no label" } else { "fits several candidates" };
+            if fitting.is_empty() { "is neither a candidate nor a label" } else { "fits several candidates" };
         let problem = Problem::error(format!("`{}` {what} of this workspace", text::printable(word)));
         Err(vec![problem.id(FAMILY.number(13)).fix("see `aec-bench evolve history`").in_file(&self.path)])
     }
@@ -249,7 +249,7 @@ impl Workspace {
     /// Puts a label on a candidate. A label never moves to another one.
     pub fn label(&self, label: &Name, id: Digest) -> io::Result<()> {
         let Some(revision) = self.revision(id)? else {
-            return Err(io::Error::other("a label needs a candidate that is kept"));
+            return Err(io::Error::other("a label needs a stored candidate"));
         };
         let reference = format!("refs/tags/{label}");
         match self.resolve(&reference)? {
@@ -282,7 +282,7 @@ impl Workspace {
             return Ok(());
         }
         let place = path.to_string_lossy();
-        let head = self.resolve(MAIN)?.ok_or_else(|| io::Error::other("nothing is kept yet"))?;
+        let head = self.resolve(MAIN)?.ok_or_else(|| io::Error::other("no candidate is stored yet"))?;
         self.git.ask(["worktree", "prune"])?;
         self.git.ask(["worktree", "add", "-q", "--detach", "--no-checkout", "-f", &place, &head]).map(drop)
     }
@@ -290,7 +290,7 @@ impl Workspace {
     /// Shows a candidate in a separate working tree.
     pub fn show_in(&self, path: &Path, candidate: &Candidate) -> io::Result<()> {
         let Some(revision) = self.revision(candidate.id)? else {
-            return Err(io::Error::other("only what is kept can be shown"));
+            return Err(io::Error::other("only a stored candidate can be shown"));
         };
         let before = tree::read(path)?;
         tree::write(path, &before, &candidate.files)?;
@@ -316,7 +316,7 @@ impl Workspace {
 
     fn point_main(&self, id: Digest) -> io::Result<()> {
         let Some(revision) = self.revision(id)? else {
-            return Err(io::Error::other("only what is kept can be shown"));
+            return Err(io::Error::other("only a stored candidate can be shown"));
         };
         if self.resolve(MAIN)?.as_deref() != Some(&revision) {
             self.git.ask(["update-ref", MAIN, &revision])?;
@@ -354,8 +354,9 @@ impl Workspace {
         let mut blobs = Vec::new();
         for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             let line = String::from_utf8_lossy(line);
-            let (facts, path) =
-                line.split_once('\t').ok_or_else(|| io::Error::other("git lists a tree oddly"))?;
+            let (facts, path) = line
+                .split_once('\t')
+                .ok_or_else(|| io::Error::other("git listed a tree in an unexpected format"))?;
             let blob = facts.split(' ').nth(2).unwrap_or_default();
             blobs.push((blob.to_owned(), path.to_owned()));
         }
@@ -364,7 +365,7 @@ impl Workspace {
         let mut rest = answer.as_slice();
         let mut files = Files::new();
         for (_, path) in blobs {
-            let odd = || io::Error::other("git gives a file oddly");
+            let odd = || io::Error::other("git returned a file in an unexpected format");
             let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
             let head = String::from_utf8_lossy(&rest[..end]).into_owned();
             let size: usize = head.rsplit(' ').next().and_then(|size| size.parse().ok()).ok_or_else(odd)?;

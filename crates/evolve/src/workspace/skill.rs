@@ -67,7 +67,7 @@ impl Skill {
         let head = decoded.value.unwrap_or_default();
         if problems.is_empty() {
             if head.name.as_deref().is_some_and(|said| said != name) {
-                let what = format!("the skill in `{name}` calls itself otherwise");
+                let what = format!("the skill in `{name}` has another name in its head");
                 problems.push(
                     document.problem(Shared::Conflict, "name", what).fix("use the name of its directory"),
                 );
@@ -82,8 +82,8 @@ impl Skill {
                 }
             }
             if body.trim().is_empty() {
-                let problem = Problem::error("the skill says nothing").id(FAMILY.id(Shared::BadValue));
-                problems.push(problem.fix("write below its head what is to be known").in_file(path));
+                let problem = Problem::error("the skill has no text").id(FAMILY.id(Shared::BadValue));
+                problems.push(problem.fix("write its text below the head").in_file(path));
             }
         }
         if !problems.is_empty() {

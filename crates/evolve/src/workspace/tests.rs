@@ -41,7 +41,7 @@ fn a_candidate_comes_back_as_it_was_kept() {
     let last = history.last().unwrap();
     assert_eq!((last.candidate, last.parents.clone()), (both.id, vec![second.id, third.id]));
     assert_eq!(last.summary, "both");
-    assert!(workspace.load(Digest::of(b"unknown")).unwrap_err()[0].what.contains("not kept here"));
+    assert!(workspace.load(Digest::of(b"unknown")).unwrap_err()[0].what.contains("not stored here"));
 }
 
 #[test]
@@ -171,6 +171,6 @@ fn nothing_is_made_where_something_is() {
     fs_err::write(directory.path().join("mine.txt"), "x").unwrap();
     let name = Name::parse("test").unwrap();
     assert!(Workspace::init(program(), directory.path(), &name, Harness::Sim).is_err());
-    assert!(Workspace::open(program(), directory.path()).unwrap_err()[0].what.contains("no workspace"));
+    assert!(Workspace::open(program(), directory.path()).unwrap_err()[0].what.contains("not a workspace"));
     assert_eq!(fs_err::read_to_string(directory.path().join("mine.txt")).unwrap(), "x");
 }

@@ -207,7 +207,8 @@ fn id_of(directory: &Path, below: &str) -> Result<TaskId, Vec<Problem>> {
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let id = format!("{below}/{name}");
     TaskId::parse(&id).map_err(|error| {
-        let problem = Problem::error(format!("`{}` is no id: {error}", printable(&id))).id(FAMILY.number(44));
+        let problem =
+            Problem::error(format!("`{}` is not an id: {error}", printable(&id))).id(FAMILY.number(44));
         vec![problem.fix("choose one with --id").in_file(directory)]
     })
 }

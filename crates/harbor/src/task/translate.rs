@@ -192,7 +192,7 @@ impl Told {
                 self.add(
                     "environment.allowed_hosts",
                     Weight::Error,
-                    "a network of some hosts cannot be had here",
+                    "access to some hosts only is not supported here",
                 );
                 false
             }

@@ -99,7 +99,7 @@ impl std::str::FromStr for AdapterStep {
             number => number
                 .parse()
                 .map(Self::Number)
-                .map_err(|_| format!("{text:?} is no training step: write `latest` or a number")),
+                .map_err(|_| format!("{text:?} is not a training step: write `latest` or a number")),
         }
     }
 }
@@ -131,7 +131,7 @@ pub enum OtherRecord {
 pub enum AdapterError {
     #[error("the model {model:?} names an adapter already; give the base model alone, or no adapter")]
     ModelHasAdapter { model: String },
-    #[error("{id} is no deployed adapter: {}", Explained(record))]
+    #[error("{id} is not a deployed adapter: {}", Explained(record))]
     NotAnAdapter { id: String, record: OtherRecord },
     #[error("adapter {id} changes {actual}, not {asked}; give --model {actual}")]
     OtherModel {
@@ -142,7 +142,7 @@ pub enum AdapterError {
     },
     #[error("adapter {id} does not answer yet: {}", Unanswering(status, deployment_status, error.as_deref()))]
     NotDeployed { id: String, status: String, deployment_status: String, error: Option<String> },
-    #[error("{id} is an adapter and no training run; give it as --adapter-id")]
+    #[error("{id} is an adapter, not a training run; give it as --adapter-id")]
     NotARun { id: String },
     #[error("training run {run_id} has no adapters{}", RunState(status.as_deref()))]
     RunWithoutAdapters {

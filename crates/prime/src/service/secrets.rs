@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
     #[error(
-        "{place}: {name:?} is no name of a variable: use letters, digits and `_`, not beginning with a digit"
+        "{place}: {name:?} is not the name of a variable: use letters, digits and `_`, not beginning with a digit"
     )]
     Name { place: String, name: String },
     #[error("{place}: the variable {name} is not set; set it, or write {name}=VALUE")]

@@ -26,7 +26,7 @@ const PRODUCTION: &str = "production";
 pub enum SettingsError {
     #[error("cannot read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("{} is longer than {LONGEST_FILE} bytes; it is no settings file of Prime", path.display())]
+    #[error("{} is longer than {LONGEST_FILE} bytes; it is not a settings file of Prime", path.display())]
     TooLong { path: PathBuf },
     #[error("{}: line {line}, column {column}: not valid JSON; run `prime login` to write it again", path.display())]
     NotJson { path: PathBuf, line: usize, column: usize },
@@ -34,7 +34,7 @@ pub enum SettingsError {
     NotObject { path: PathBuf },
     #[error("{}: `{name}` must be a string", path.display())]
     NotString { path: PathBuf, name: &'static str },
-    #[error("{name:?} is no context name: only letters, digits, `_` and `-` are allowed")]
+    #[error("{name:?} is not a context name: only letters, digits, `_` and `-` are allowed")]
     ContextName { name: String },
     #[error("there is no context `{name}`: {} does not exist; `prime config envs` lists the saved ones", path.display())]
     NoContext { name: String, path: PathBuf },

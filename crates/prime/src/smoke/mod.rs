@@ -128,7 +128,8 @@ fn replies(
     files: &BTreeMap<String, Vec<u8>>,
 ) -> Result<Vec<ScriptedReply>, String> {
     let text = |path: &str, bytes: &[u8]| {
-        String::from_utf8(bytes.to_vec()).map_err(|_| format!("{path} is no text that a model could write"))
+        String::from_utf8(bytes.to_vec())
+            .map_err(|_| format!("{path} is not a text that a model could write"))
     };
     let answer = files.get(&packaged.output_path);
     let answer = answer.ok_or_else(|| format!("it leaves no {}", packaged.output_path))?;

@@ -20,7 +20,7 @@ pub struct Venv {
 
 #[derive(Debug, thiserror::Error)]
 pub enum VenvError {
-    #[error("`{0}` is no version of verifiers")]
+    #[error("`{0}` is not a version of verifiers")]
     Version(String),
     #[error("{what} failed: {said}")]
     Failed { what: &'static str, said: String },

@@ -136,7 +136,7 @@ fn label(entry: &Value) -> Result<Label, String> {
     let turn_index = index(entry).ok_or("has no usable `turn_index`")?;
     let named = entry.get("bond_type").or_else(|| entry.get("kind")).and_then(Value::as_str);
     let name = named.ok_or("has no `bond_type`")?;
-    let kind = Kind::parse(name).ok_or_else(|| format!("`{}` is no kind", cut(name, 40)))?;
+    let kind = Kind::parse(name).ok_or_else(|| format!("`{}` is not a kind", cut(name, 40)))?;
     let stated = match entry.get("confidence") {
         Some(Value::Number(number)) => number.as_f64(),
         Some(Value::String(text)) => text.trim().parse().ok(),
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!((reply.labels[0].confidence, reply.labels[1].confidence), (0.25, 0.5));
         assert_eq!(reply.missing, [3]);
         assert_eq!(reply.problems.len(), 7, "{:?}", reply.problems);
-        assert!(reply.problems[4].contains("`running` is no kind"));
+        assert!(reply.problems[4].contains("`running` is not a kind"));
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     experiments.sort_by(|a, b| (a.0.is_some(), last(b.0), a.1).cmp(&(b.0.is_some(), last(a.0), b.1)));
     if !snapshot.problems.is_empty() {
         body.note(&format!(
-            "{} in the ledger cannot be read and are in no number here; `aec-bench ledger verify` names them.",
+            "{} in the ledger cannot be read and are not counted here; `aec-bench ledger verify` names them.",
             aec_base::text::count(snapshot.problems.len(), "file")
         ));
     }

@@ -42,7 +42,7 @@ pub enum ApiErrorKind {
         Said(detail)
     )]
     Unauthorized { detail: String },
-    #[error("the account has not enough credit; add some on Prime's billing page{}", Said(detail))]
+    #[error("the account does not have enough credit; add some on Prime's billing page{}", Said(detail))]
     PaymentRequired { detail: String },
     #[error(
         "the API key may not do this; give it the permission on Prime's key page, or check the team{}",
@@ -81,7 +81,7 @@ pub enum ApiErrorKind {
     },
     #[error("the answer is longer than {limit} bytes")]
     TooLong { limit: usize },
-    #[error("the answer is not what this call gives: {reason}")]
+    #[error("the answer does not have the expected form: {reason}")]
     Malformed { reason: String },
 }
 

@@ -15,7 +15,7 @@ pub enum RequestError {
     NoModel,
     #[error("{what} must be {expected}")]
     Range { what: &'static str, expected: &'static str },
-    #[error("{text:?} is no argument of the form KEY=VALUE")]
+    #[error("{text:?} is not an argument of the form KEY=VALUE")]
     Argument { text: String },
     #[error("`{key}` is in the sampling arguments and is also given separately; give it once")]
     Twice { key: &'static str },

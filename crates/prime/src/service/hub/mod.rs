@@ -44,7 +44,7 @@ impl std::str::FromStr for Visibility {
         match text.to_ascii_uppercase().as_str() {
             "PRIVATE" => Ok(Self::Private),
             "PUBLIC" => Ok(Self::Public),
-            _ => Err(format!("{text:?} is no visibility: use PRIVATE or PUBLIC")),
+            _ => Err(format!("{text:?} is not a visibility: use PRIVATE or PUBLIC")),
         }
     }
 }
@@ -157,7 +157,7 @@ impl Upload<'_> {
         match announced.get("upload_url") {
             None | Some(Value::Null) => return Ok(json!({})),
             Some(Value::String(address)) => self.client.upload(address, bytes).await?,
-            Some(_) => return Err(ApiError::malformed(call, "`upload_url` is no address").into()),
+            Some(_) => return Err(ApiError::malformed(call, "`upload_url` is not an address").into()),
         }
         let id = segment(id_key, &id)?;
         Ok(self.client.post(&["environmentshub", environment, collection, id, "finalize"], None).await?)
@@ -207,7 +207,7 @@ impl std::str::FromStr for EnvironmentName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is no environment of the hub: write owner/name");
+        let bad = || format!("{text:?} is not an environment of the hub: write owner/name");
         let (owner, rest) = text.split_once('/').ok_or_else(bad)?;
         let (name, version) = match rest.split_once('@') {
             Some((name, version)) => (name, Some(version.to_owned())),

@@ -70,7 +70,7 @@ impl Project {
         let name = table.text("name")?.ok_or("`project.name` is missing")?;
         if !is_package_name(&name) {
             return Err(format!(
-                "`project.name` {name:?} is no package name: use letters, digits, `.`, `_`, `-`"
+                "`project.name` {name:?} is not a package name: use letters, digits, `.`, `_`, `-`"
             ));
         }
         let version = table.text("version")?.ok_or("`project.version` is missing")?;

@@ -26,7 +26,7 @@ impl std::str::FromStr for Target {
         match text {
             "shared-lora" => Ok(Self::SharedLora),
             "prime-rl" => Ok(Self::PrimeRl),
-            _ => Err(format!("{text:?} is no target: use shared-lora or prime-rl")),
+            _ => Err(format!("{text:?} is not a target: use shared-lora or prime-rl")),
         }
     }
 }
@@ -114,7 +114,7 @@ pub enum TrainOptionsError {
         "--difficulty and --difficulty-ratio exclude each other: one view of several difficulties, or one view each"
     )]
     DifficultyTwice,
-    #[error("{text:?} is no ratio: write DIFFICULTY=RATIO, such as easy=0.45")]
+    #[error("{text:?} is not a ratio: write DIFFICULTY=RATIO, such as easy=0.45")]
     Ratio { text: String },
     #[error("the ratio of {difficulty} must be a positive number, not {ratio}")]
     RatioRange { difficulty: String, ratio: f64 },

@@ -25,12 +25,12 @@ const DEDICATED_SECRETS: [&str; 2] = ["WANDB_API_KEY", "HF_TOKEN"];
 pub enum TrainConfigError {
     #[error("cannot read {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("{} is longer than {LONGEST_FILE} bytes; it is no training configuration", path.display())]
+    #[error("{} is longer than {LONGEST_FILE} bytes; it is not a training configuration", path.display())]
     TooLong { path: PathBuf },
     #[error("{}: {reason}", path.display())]
     NotToml { path: PathBuf, reason: String },
     #[error(
-        "{} is no training configuration: neither `model = \"…\"` with [[env]] (shared LoRA) nor [trainer], \
+        "{} is not a training configuration: neither `model = \"…\"` with [[env]] (shared LoRA) nor [trainer], \
          [orchestrator] or [data] (prime-rl)",
         path.display()
     )]

@@ -261,7 +261,7 @@ fn checked(table: &Table, prefix: &str, keys: Keys) -> Result<Map<String, Value>
     for (key, value) in table {
         let Some((_, kind)) = keys.iter().find(|(known, _)| known == key) else {
             let known = keys.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
-            return Err(format!("`{prefix}{key}` is no setting of a shared LoRA run; there are: {known}"));
+            return Err(format!("`{prefix}{key}` is not a setting of a shared LoRA run; there are: {known}"));
         };
         if let Some(expected) = kind.mismatch(value) {
             return Err(format!("`{prefix}{key}` must be {expected}"));

@@ -261,7 +261,7 @@ fn legend(html: &mut Html) {
     for (shape, colour, x, words) in [
         (Shape::Accepted, "<g class=\"s2\">", 590.0, "accepted"),
         (Shape::Tested, "<g class=\"s1\">", 690.0, "tested, not accepted"),
-        (Shape::Untested, "<g class=\"s6\">", 850.0, "came to no test"),
+        (Shape::Untested, "<g class=\"s6\">", 850.0, "not tested"),
     ] {
         html.raw(colour);
         drawn(html, shape, x, y);
