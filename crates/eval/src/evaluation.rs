@@ -1,5 +1,5 @@
-//! One evaluation from its settings to its end: finds the place for its results and the missing rollouts, and carries
-//! them out.
+//! One evaluation from its settings to its end: where its results go, which rollouts are missing, and carrying them
+//! out.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -274,8 +274,7 @@ impl Place {
             let fits = |saved: &Metadata| differences(saved, description).is_empty();
             let found = directory::find_incomplete(&group, description.rollouts(), fits)
                 .or_else(|| directory::find_whole(&group, description, fits))
-                // A run with another configuration is opened too, so that the user sees the differences instead of
-                // silently starting anew.
+                // A run with another configuration is opened too, so that the user sees the differences.
                 .or_else(|| directory::find_cut_off(&group));
             if let Some(found) = found {
                 return Ok(Self::Old(Box::new(resume::open(&found.path, threshold)?)));

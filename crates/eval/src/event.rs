@@ -1,4 +1,4 @@
-//! Events of evaluations, as one stream. Progress lines, bars and the full screen read it; the runner itself prints
+//! Events of evaluations, as one stream, which progress lines, bars and the full screen read; the runner prints
 //! nothing.
 
 use std::path::PathBuf;

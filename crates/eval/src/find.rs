@@ -14,8 +14,7 @@ pub struct FoundPackage {
     pub tasks: Option<PathBuf>,
 }
 
-/// Looks for an environment. `places` are directories of environments in order of precedence; relative paths start at
-/// `here`.
+/// Looks for an environment in `places`, directories in order of precedence; relative paths start at `here`.
 pub fn find(
     env_id: &str,
     environment: &Environment,

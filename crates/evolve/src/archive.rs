@@ -88,8 +88,7 @@ pub struct Elite {
     /// Trials with a reward.
     pub trials: usize,
     pub mean: f64,
-    /// Lower end of its interval, by which elites of a cell are compared: a candidate with few trials cannot displace a
-    /// well-known one.
+    /// Lower end of its interval, by which elites of a cell are compared: few trials cannot displace many.
     pub low: f64,
     pub high: f64,
     /// Whether it was accepted, that is, shown to be better than the candidate it challenged.

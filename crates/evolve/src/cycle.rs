@@ -137,8 +137,7 @@ impl Engine {
             let cycle = state.lanes.get(agent).map_or(1, |progress| progress.cycle + 1);
             (cycle, state.known_tasks(choice.parent, wanted), Arc::clone(&state.used))
         });
-        // The parent need not repeat tasks that it was tested on. Selected tasks are divided instead: those of tests
-        // stay unseen.
+        // The parent need not repeat tasks that it was tested on. Selected tasks of tests, however, stay unseen.
         let mut known = if self.settings.generate.is_some() { known } else { Vec::new() };
         if self.settings.tasks.is_some() {
             // Leaves half of the batch to selected tasks.

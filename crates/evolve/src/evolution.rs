@@ -111,8 +111,7 @@ pub(crate) async fn lane(engine: &Engine, agent: &str) -> Result<LaneEnd, Halt> 
 
 /// Begins the agent's next cycle, or returns why there is none.
 fn begin_or_end(engine: &Engine, agent: &str) -> Result<Option<LaneEnd>, Halt> {
-    // One agent at a time: no other agent may reach the next phase between the check of the phase and the start of the
-    // cycle.
+    // One agent at a time: no other may reach the next phase between the check of the phase and the start of the cycle.
     let beginning = engine.kept.beginning();
     phase(engine)?;
     match engine.look(|state| next(state, &engine.settings, agent)) {

@@ -3,10 +3,10 @@
 //!
 //! The null hypothesis is that the candidate exceeds the challenged one by no more than the threshold. The evidence is
 //! a betting capital (see `aec_report::stats::sequential`), so frequent checks cost nothing. A run makes several tests;
-//! each needs more evidence than a single one would: with `horizon` tests at most, the k-th needs `horizon /
-//! (error_rate · (accepted + 1))`. That is LOND with e-values (Xu and Ramdas, 2024): over the whole run the share of
-//! wrong acceptances is at most the error rate, and if there is no improvement at all, the chance to accept anything is
-//! at most the error rate. This holds however the tests depend on each other.
+//! each needs more evidence than a single one would: with `horizon` tests at most, the k-th needs
+//! `horizon / (error_rate · (accepted + 1))`. That is LOND with e-values (Xu and Ramdas, 2024): over the whole run the
+//! share of wrong acceptances is at most the error rate, and if there is no improvement at all, the chance to accept
+//! anything is at most the error rate. This holds however the tests depend on each other.
 //!
 //! The pairs of one test are different tasks. Repeating a task would say nothing about other tasks, yet the evidence
 //! would grow; so a test that has used all available tasks ends undecided.

@@ -339,8 +339,7 @@ impl State {
         }
     }
 
-    /// The reported cost of all attempts replaces the sum over measured trials, because it includes other trials as
-    /// well.
+    /// The reported cost of all attempts replaces the sum over measured trials, because it includes other trials.
     fn taken(&mut self, taken: Option<Taken>) {
         if let Some(Taken { cost_usd, tokens }) = taken {
             (self.trials.usd, self.trials.tokens) = (cost_usd, tokens);

@@ -19,8 +19,7 @@ const FILE_BYTES: u64 = 16 * 1024 * 1024;
 const ALL_BYTES: u64 = 64 * 1024 * 1024;
 const WALK: WalkLimits = WalkLimits { entries: 2000, depth: 8 };
 
-/// Stores the files that Harbor wrote about a trial. Leaves out files that are too large, or that contain a secret and
-/// are not text.
+/// Stores the files that Harbor wrote about a trial, except those that are too large or binary with a secret.
 pub(crate) fn evidence(
     trial: &Path,
     contents: &ContentStore,

@@ -31,8 +31,7 @@ impl Interaction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HarnessMode {
-    /// As the tasks need it: in a workspace for all as soon as one needs it, because a package loads as one
-    /// environment.
+    /// A workspace for all tasks as soon as one needs it, because a package loads as one environment.
     #[default]
     Auto,
     /// One prompt, one answer; an error for a task that needs more.

@@ -1,6 +1,6 @@
 //! Measures time and memory of reading rollouts: 10,000 hosted samples of ten messages and some 10 KB each, as one page
-//! on one line, and the same as `results.jsonl`; then a hundred times as many almost empty rows. `cargo bench --bench
-//! samples -- 1000` reads fewer.
+//! on one line, and the same as `results.jsonl`; then a hundred times as many almost empty rows.
+//! `cargo bench --bench samples -- 1000` reads fewer.
 
 #![expect(clippy::print_stdout, reason = "figures are what this program is for")]
 

@@ -1,5 +1,4 @@
-//! Work with Prime: environment packages are pushed, evaluated and trained there, and their rollouts are imported into
-//! the ledger.
+//! Work with Prime: pushes environment packages, evaluates and trains there, and imports the rollouts into the ledger.
 
 pub mod import;
 pub mod rollouts;

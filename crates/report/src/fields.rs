@@ -65,8 +65,7 @@ pub struct FieldExample {
     pub got: String,
 }
 
-/// Combines the marks of many records. They come in the order of their trials' ids, so the examples are always the
-/// same.
+/// Combines the marks of many records. They come in the order of their trials' ids, so examples are always the same.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
 pub fn fields(marks: &[Marks]) -> Vec<FamilyFields> {
     #[derive(Default)]

@@ -55,8 +55,7 @@ pub struct Sizing {
     pub cost_needed: Option<f64>,
 }
 
-/// What is needed to detect a difference with such a plan. The cost of a trial comes from the pilot if it is known
-/// there.
+/// What is needed to detect a difference with such a plan. The pilot gives the cost of a trial, if it has one.
 pub fn size(planned: &Planned, pilot: Option<&Selection>, detect: f64, goal: Goal) -> Sizing {
     let (scatter, pilot_trials) = pilot.and_then(learn).unwrap_or((ASSUMED, 0));
     let design = Design {

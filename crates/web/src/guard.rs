@@ -26,8 +26,7 @@ pub(crate) struct Guard {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
     Go,
-    /// The token was in the address: it is replaced by a cookie, and the browser is redirected to the address without
-    /// it.
+    /// The token was in the address: it goes into a cookie, and the browser is redirected to the address without it.
     Keep {
         cookie: String,
         address: String,

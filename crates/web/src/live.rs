@@ -214,8 +214,7 @@ impl Look for TrialLook {
         let part = read_part(&self.trajectory, self.offset, PART, self.start).unwrap_or_default();
         if part.read == 0 {
             self.silent += 1;
-            // A killed run leaves its attempts unchanged, so the server tests from time to time whether the run is
-            // alive.
+            // A killed run leaves its attempts unchanged, so whether it is alive is tested from time to time.
             let is_over = self.recorded
                 || (self.silent.is_multiple_of(SILENT) && !site.is_running(&self.file.experiment));
             return if is_over { Next::End("{}".to_owned()) } else { Next::Nothing };

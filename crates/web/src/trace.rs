@@ -1,5 +1,4 @@
-//! Trajectories in parts: a page reads a limited number of events from a position in the file, however long the file
-//! is.
+//! Trajectories in parts: a page reads a limited number of events from a position in the file, whatever its length.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _, SeekFrom};

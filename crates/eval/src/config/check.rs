@@ -1,5 +1,4 @@
-//! Which values are allowed. The same checks serve files, where the caller adds the place, and the settings of an
-//! evaluation.
+//! Which values are allowed. The same checks serve files, where the caller adds the place, and resolved settings.
 
 use std::time::Duration;
 

@@ -137,8 +137,7 @@ impl Said for Switch {
 /// Declares the struct once, so that code which visits all fields cannot forget one.
 macro_rules! eval_options {
     ($($(#[$attribute:meta])* $field:ident: $type:ty,)*) => {
-        /// The options given for one evaluation. The fields are the keys of files; those that are not flags have
-        /// `skip`.
+        /// The options given for one evaluation. The fields are the keys of files; those without a flag have `skip`.
         #[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct EvalOptions {

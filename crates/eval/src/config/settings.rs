@@ -1,5 +1,4 @@
-//! The checked settings of one evaluation: options with the built-in defaults filled in, in the types that the code
-//! uses.
+//! The checked settings of one evaluation: options with the built-in defaults filled in, in convenient types.
 
 use std::path::PathBuf;
 use std::time::Duration;

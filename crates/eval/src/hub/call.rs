@@ -192,8 +192,7 @@ impl<'a> Connection<'a> {
         let said = header("x-error-message");
         let detail = if status.is_success() { String::new() } else { said.unwrap_or_else(|| said_in(&body)) };
         let detail = self.scrubbed(&detail);
-        // 412: another commit came in between; the same commit works after it. An account creates one dataset at a
-        // time.
+        // 412: another commit came first; the same commit works after it. An account creates one dataset at a time.
         let in_turn =
             status == StatusCode::CONFLICT && detail.contains("conflicting operation is in progress");
         if status.is_server_error() || in_turn || matches!(status.as_u16(), 408 | 412 | 429) {

@@ -23,8 +23,8 @@ pub struct EvaluationFacts {
 }
 
 impl EvaluationFacts {
-    /// Reads the metadata of an evaluation. Only the keys that identify the evaluation are required; the rest may be of
-    /// any version.
+    /// Reads the metadata of an evaluation. Only the keys that identify it are required; the rest may be of any
+    /// version.
     pub fn of_metadata(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("not valid JSON (line {}, column {})", error.line(), error.column()))?;

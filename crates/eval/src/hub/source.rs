@@ -1,5 +1,4 @@
-//! The published files, and request bodies made of them: files stay on disk and are read piece by piece while they are
-//! sent.
+//! The published files, and request bodies made of them: files stay on disk and are read piece by piece while sent.
 
 use std::fs::File;
 use std::io;

@@ -63,8 +63,8 @@ pub(super) struct Driven {
 }
 
 impl Driver {
-    /// The driver that the arguments ask for. The directory of every task must be known, and every task must hand in
-    /// one file.
+    /// The driver that the arguments ask for. Every task's directory must be known, and every task must hand in one
+    /// file.
     pub(super) fn load(
         arguments: &Arguments,
         selected: &[&PackagedTask],

@@ -319,8 +319,7 @@ impl ExampleTerms<'_> {
         let max_total_tokens = arguments.max_total_tokens.or(limits.max_total_tokens);
         let command_timeout = arguments.command_timeout_sec.unwrap_or(limits.command_timeout_sec);
         let tools = self.tools.of_task(task);
-        // The running program describes the tools, because it provides them; the package's text may be of another
-        // version.
+        // The running program describes the tools, because it provides them; the package may be of another version.
         let system_prompt = self.replaced.system_prompt.clone().unwrap_or_else(|| match self.lane {
             Interaction::SingleTurn => task.prompts.single_turn.clone(),
             Interaction::Stateful => {

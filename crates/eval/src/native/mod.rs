@@ -14,8 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 use aec_judge::judge::Judge;
 
-/// A judge that is created when a room is first needed: finding its interpreter takes longer than starting this
-/// program.
+/// A judge that is created when a room is first needed: finding its interpreter takes longer than this program's start.
 pub type LazyJudge = Arc<LazyLock<Judge, Box<dyn FnOnce() -> Judge + Send>>>;
 
 pub use environment::{Example, NativeEnvironment, NativeSetup};

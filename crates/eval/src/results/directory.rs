@@ -79,8 +79,7 @@ pub fn create(group: &Path) -> Result<PathBuf, Problem> {
     let refused =
         |path: &Path, error: &io::Error| problems::refused(30, "make a directory for the run", path, error);
     std::fs::create_dir_all(group).map_err(|error| refused(group, &error))?;
-    // Syncs new parent directories too, so that their names survive a crash; those that cannot be opened already
-    // existed.
+    // Syncs new parent directories too, so that they survive a crash; those that cannot be opened already existed.
     for above in group.ancestors().skip(1).take(3) {
         drop(std::fs::File::open(above).and_then(|directory| directory.sync_all()));
     }

@@ -93,8 +93,7 @@ impl RowFacts {
         }
     }
 
-    /// The facts of a line of `results.jsonl`, no matter which program wrote it. The problem has no place: the caller
-    /// adds it.
+    /// The facts of a line of `results.jsonl`, whichever program wrote it. The caller adds the place to the problem.
     pub fn parse(line: &[u8]) -> Result<Self, Problem> {
         read(line).map(|read| read.facts)
     }

@@ -4,14 +4,14 @@ use indexmap::IndexMap;
 
 use crate::results::moments::{ExactSum, as_number};
 
-/// Probability that at least one of k rollouts, drawn from `rollouts` of which `correct` are correct, is correct: 1 −
-/// C(n − c, k) / C(n, k).
+/// Probability that at least one of k rollouts, drawn from `rollouts` of which `correct` are correct, is correct:
+/// 1 − C(n − c, k) / C(n, k).
 pub fn pass_at(rollouts: u32, correct: u32, k: u32) -> f64 {
     1.0 - all_from(rollouts, rollouts.saturating_sub(correct), k)
 }
 
-/// Probability that k rollouts, drawn from `rollouts` of which `correct` are correct, are all correct: C(c, k) / C(n,
-/// k).
+/// Probability that k rollouts, drawn from `rollouts` of which `correct` are correct, are all correct:
+/// C(c, k) / C(n, k).
 pub fn pass_all(rollouts: u32, correct: u32, k: u32) -> f64 {
     all_from(rollouts, correct, k)
 }

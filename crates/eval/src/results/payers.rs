@@ -1,5 +1,4 @@
-//! The accounts that pay for the rollouts of an evaluation: its own, and one below it for each rollout without a row
-//! yet.
+//! The accounts that pay for the rollouts of an evaluation: its own, and one below it for each rollout without a row.
 //!
 //! A killed session may leave rows that are newer than its metadata. The sum in the metadata already includes what such
 //! a rollout had spent by then; only the rollout's own account can tell how much that was.
@@ -61,8 +60,7 @@ impl Payers {
         }
     }
 
-    /// The spending of this session, and the part of it by rollouts without a row; those that spent nothing are left
-    /// out.
+    /// The spending of this session, and the part of it by rollouts without a row, as far as they spent anything.
     pub(crate) fn spent(&self) -> (Totals, Vec<UnderWay>) {
         let under_way = self.lock();
         let rollouts = || under_way.iter().flat_map(|under_way| under_way.iter());

@@ -31,8 +31,7 @@ const WAITING_ROWS: usize = 1024;
 const GROUP_AGE: Duration = Duration::from_millis(50);
 const GROUP_BYTES: usize = 1024 * 1024;
 
-/// Least time between two versions of the metadata. The pause is also at least `METADATA_SHARE` times the duration of
-/// writing one.
+/// Shortest pause between two versions of the metadata; slow writes extend it to `METADATA_SHARE` times their duration.
 const METADATA_AGE: Duration = Duration::from_secs(1);
 const METADATA_SHARE: u32 = 20;
 

@@ -32,7 +32,7 @@ pub struct Skill {
     pub body: String,
 }
 
-/// Whether a text can be the name of a skill: lower-case letters, digits and hyphens. Nothing else may become part of a
+/// Whether a text can be a skill's name: lower-case letters, digits and hyphens. Nothing else may become part of a
 /// path.
 pub fn is_skill_name(name: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

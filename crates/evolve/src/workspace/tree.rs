@@ -1,5 +1,4 @@
-//! The files of a working tree: read within limits and without following links, written so that exactly the wanted ones
-//! exist.
+//! The files of a working tree: read within limits and without following links, written so that no others remain.
 
 use std::io;
 use std::path::Path;

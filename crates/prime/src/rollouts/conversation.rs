@@ -1,5 +1,4 @@
-//! Converts a rollout to the events of a trajectory and to the lines of a conversation. The same rollout gives the same
-//! bytes.
+//! Converts a rollout to the events of a trajectory and to the lines of a conversation, always to the same bytes.
 
 use aec_ledger::transcript::chat::{ChatMessage, Message, Role, Thoughts};
 use aec_ledger::transcript::{Event, EventRole};

@@ -66,8 +66,7 @@ pub fn read_messages(value: Value, speaker: Role, notes: &mut Vec<Note>) -> Vec<
     }
 }
 
-/// A list of messages that was written as text. A prompt may begin with a bracket, too, so every item must be a
-/// message.
+/// A list of messages that was written as text. A prompt may begin with a bracket, so every item must be a message.
 fn list_in(text: &str) -> Option<Vec<Value>> {
     if !text.starts_with('[') {
         return None;

@@ -47,8 +47,7 @@ fn stop_reason(rollout: &Rollout) -> &'static str {
     }
 }
 
-/// The settings that must be equal before two runs can be compared, for `agent.configuration`. Unknown ones are left
-/// out.
+/// The settings that must be equal before two runs can be compared, for `agent.configuration`, without unknown ones.
 pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
     let task = &rollout.task;
     let text = |text: Option<&str>| text.map(Value::from);

@@ -1,8 +1,7 @@
-//! Parses Python's representation of a dictionary, as far as tools return one: texts, integers, `None`, `True`,
-//! `False`.
+//! Parses Python's representation of dictionaries that tools return: texts, integers, `None`, `True`, `False`.
 //!
-//! Verifiers converts a tool's return value to text with `str()`, so the result of a command arrives as `{'exit_code':
-//! 0, 'stdout': '…', 'stderr': ''}`.
+//! Verifiers converts a tool's return value to text with `str()`, so the result of a command arrives as
+//! `{'exit_code': 0, 'stdout': '…', 'stderr': ''}`.
 
 use serde_json::Value;
 

@@ -1,5 +1,4 @@
-//! The task of a rollout, from the data that the environment's package stored with the example, or from what else is
-//! known.
+//! The task of a rollout, from the data that the environment's package stored with the example, or from other hints.
 
 use serde_json::Value;
 

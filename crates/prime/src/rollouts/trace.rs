@@ -26,8 +26,7 @@ pub(crate) fn is_trace(row: &Object) -> bool {
     row.get("nodes").is_some_and(Value::is_array)
 }
 
-/// The rollouts of an episode. An episode without traces failed before any agent took part; it counts as a rollout,
-/// too.
+/// The rollouts of an episode. An episode without traces failed before any agent took part; it is a rollout, too.
 pub(crate) fn read_episode(mut episode: Object, mut notes: Vec<Note>) -> Vec<Rollout> {
     let mut traces = Vec::new();
     for trace in take(&mut episode, "traces").and_then(into_array).unwrap_or_default() {

@@ -1,5 +1,4 @@
-//! Rows to train on, from conversations and their rewards: examples to imitate, and pairs of a better and a worse
-//! answer.
+//! Rows to train on, from conversations and rewards: examples to imitate, and pairs of a better and a worse answer.
 //!
 //! The rows have the shape that trainers of chat models read. The same input gives the same bytes, in any order.
 

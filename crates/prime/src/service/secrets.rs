@@ -30,8 +30,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Collects secrets: files first, then arguments; later ones override earlier ones. An argument is `KEY=VALUE`,
-    /// `KEY` or a file.
+    /// Collects secrets: files first, then arguments (`KEY=VALUE`, `KEY` or a file); later ones override earlier ones.
     pub fn collect(
         files: &[PathBuf],
         arguments: &[String],

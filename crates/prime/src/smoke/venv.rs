@@ -29,8 +29,7 @@ pub enum VenvError {
 }
 
 impl Venv {
-    /// Opens the environment of a version below a directory, creating it if it does not exist. `say` is called before
-    /// long steps.
+    /// Opens the environment of a version, creating it if it does not exist. `say` is called before long steps.
     pub fn open(
         below: &Path,
         python: &Path,

@@ -1,5 +1,4 @@
-//! Interprets Python programs and scripts: given on the command line, on standard input, or in a file that the agent
-//! wrote.
+//! Interprets Python programs and scripts: on the command line, on standard input, or in a file that the agent wrote.
 
 use super::action::{Act, Deed, Family, Interpreter};
 use super::program::says_check;

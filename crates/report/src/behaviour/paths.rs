@@ -7,8 +7,7 @@ const MOST_ALTERNATIVES: usize = 16;
 /// Longer patterns and paths match nothing.
 const LONGEST: usize = 256;
 
-/// A path in normal form: relative to the workspace if it is below it, absolute otherwise. `current` must be in that
-/// form.
+/// A path in normal form: relative to the workspace if below it, absolute otherwise. `current` must have that form.
 pub(crate) fn resolve(root: Option<&str>, current: &str, path: &str) -> String {
     let (mut absolute, start, rest) = match inside(root, path) {
         Some(rest) => (false, "", rest),

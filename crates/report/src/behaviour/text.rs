@@ -1,7 +1,6 @@
 //! Cuts text at character boundaries.
 
-/// The beginning and the end of a text that is longer than `most` characters, with the number of omitted ones between
-/// them.
+/// The beginning and the end of a text of more than `most` characters, with the number of omitted ones between them.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     // A text has at least as many bytes as characters, so most texts need no counting.
     if text.len() <= most {

@@ -29,8 +29,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Head and tail of a text that is longer than `limit` characters, with a line between them that tells how much is
-/// missing.
+/// Head and tail of a text of more than `limit` characters, with a line between them that tells how much is missing.
 pub fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     // A text has at least as many bytes as characters.
     if text.len() <= limit {

@@ -108,8 +108,7 @@ pub struct EffectSize {
     pub hedges_gz: Option<f64>,
 }
 
-/// Effect size of differences of tasks; `None` if they do not vary, with fewer than two, or with one that is not
-/// finite.
+/// Effect size of differences of tasks; `None` if they do not vary, are fewer than two, or one is not finite.
 pub fn effect_size(differences: &[f64]) -> Option<EffectSize> {
     // Neither value has a unit, so the numbers are scaled to avoid an overflow of sums.
     let largest = differences.iter().fold(0.0, |largest: f64, difference| largest.max(difference.abs()));

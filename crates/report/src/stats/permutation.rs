@@ -9,8 +9,7 @@ use super::{parallel, real};
 /// Random assignments of signs if there are too many to count all.
 pub const DEFAULT_PERMUTATIONS: usize = 100_000;
 
-/// Up to this many differences, all assignments are counted: the sums of each half are a sorted list of a million
-/// numbers.
+/// Up to this many differences, all assignments are counted: each half gives a sorted list of a million sums.
 const MOST_EXACT: usize = 40;
 
 const CHUNK: usize = 64;

@@ -106,8 +106,7 @@ pub fn minimal_detectable_effect(standard_error: f64, degrees: Option<f64>, goal
 
 /// The fewest repetitions of each task with which a paired comparison finds `effect`; those of the design are ignored.
 ///
-/// `None` if no number of repetitions is enough, because there are too few tasks, and for an impossible effect or
-/// design.
+/// `None` if no number of repetitions is enough, because tasks are too few, and for an impossible effect or design.
 pub fn repetitions_needed(design: &Design, effect: f64, goal: Goal) -> Option<usize> {
     let design = Design { repetitions: 1, ..*design };
     if !design.is_sound() || !goal.is_sound() || design.tasks < 2 || !effect.is_finite() || effect == 0.0 {

@@ -1,5 +1,4 @@
-//! Agents with known true means: how often intervals contain them, and how often tests find a difference that does not
-//! exist.
+//! Agents with known true means: how often intervals contain them, and how often tests find a difference wrongly.
 
 use super::random::Generator;
 use super::*;
@@ -238,8 +237,7 @@ fn the_permutation_test_keeps_its_level_and_counting_trials_does_not() {
     assert!((0.03..=0.07).contains(&exact), "{exact}");
     assert!((0.03..=0.07).contains(&drawn), "{drawn}");
     assert!(trials_as_tasks > 0.1, "{trials_as_tasks}");
-    // Sums of whole rewards are often equal, and equal sums count against a difference, so the actual level is below 5
-    // %.
+    // Sums of whole rewards are often equal, which counts against a difference, so the actual level is below 5 %.
     let [exact, drawn, trials_as_tasks] =
         rejections("whole rewards", |generator, success| f64::from(chance(generator, success)));
     assert!((0.02..=0.06).contains(&exact), "{exact}");

@@ -138,8 +138,7 @@ impl Client {
         self.repeatable(&message, self.options.answer_timeout).await
     }
 
-    /// Stores bytes at an address that the service handed out, without sending the key. Repeated if the storage is
-    /// busy.
+    /// Stores bytes at an address that the service handed out, without the key. Repeated if the storage is busy.
     pub async fn upload(&self, address: &str, bytes: &Bytes) -> Result<(), ApiError> {
         let url = self::address(address)?;
         // The query of such an address is a signature and is not shown.

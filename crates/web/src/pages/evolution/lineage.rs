@@ -45,7 +45,7 @@ pub(super) fn choose(view: &View, most: usize, wanted: Option<&Name>) -> Vec<Nam
     chosen.into_iter().map(|at| all[at].name.clone()).collect()
 }
 
-/// The first parent of each candidate, if the parent precedes it, so that no candidate is below itself, whatever a log
+/// The first parent of each candidate, if it precedes it, so that no candidate is below itself, whatever a log
 /// contains.
 fn parents(view: &View) -> Vec<Option<usize>> {
     let mut seen: HashMap<&Name, usize> = HashMap::new();

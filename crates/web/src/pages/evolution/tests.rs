@@ -1,5 +1,4 @@
-//! The page of a run: its content, that hostile text stays text, that its size is limited, and that a file needs
-//! nothing else.
+//! The page of a run: its content, hostile text stays text, its size is limited, and a file needs nothing else.
 
 use aec_base::digest::Digest;
 use aec_evolve::event::Entry;
