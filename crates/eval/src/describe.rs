@@ -1,4 +1,4 @@
-//! How an evaluation is made, as its metadata tells, and how the answers of its model are drawn.
+//! The description of an evaluation that goes into its metadata, and its sampling settings.
 
 use aec_base::problem::Problem;
 use aec_model::endpoint::Endpoint;
@@ -13,27 +13,23 @@ use crate::results::metadata::{Description, VersionInfo};
 use crate::results::till::Till;
 use crate::worker::Loaded;
 
-/// What an environment says of itself once it is loaded.
+/// Facts about an environment, known once it is loaded.
 #[derive(Clone, Debug)]
 pub struct EnvironmentFacts {
     /// How it is run: `native` or `python`.
     pub lane: &'static str,
-    /// Examples that are asked.
     pub num_examples: u64,
-    /// A reward from here on counts as a success.
+    /// A reward of at least this counts as a success.
     pub pass_threshold: f64,
-    /// Versions of library and environment.
     pub version_info: VersionInfo,
     /// The tools of all its examples.
     pub tools: Option<Value>,
-    /// Sampling arguments of its own, below those of the evaluation.
+    /// Its own sampling arguments; those of the evaluation take precedence.
     pub sampling_args: Map<String, Value>,
-    /// What there is to say about it.
     pub notes: Vec<Problem>,
 }
 
 impl EnvironmentFacts {
-    /// The facts of an environment of our own tasks.
     pub fn native(environment: &NativeEnvironment) -> Self {
         Self {
             lane: "native",
@@ -49,7 +45,6 @@ impl EnvironmentFacts {
         }
     }
 
-    /// The facts of an environment that `verifiers` loaded.
     pub fn python(loaded: &Loaded) -> Self {
         let versions = loaded.version_info.clone();
         Self {
@@ -73,7 +68,6 @@ impl EnvironmentFacts {
     }
 }
 
-/// How the evaluation is made, as its metadata tells.
 pub fn describe(
     settings: &EvalSettings,
     environment: EnvironmentFacts,
@@ -133,8 +127,8 @@ pub fn describe(
     }
 }
 
-/// The model that answers, whatever it is called here: another one behind the same name gives other results. A model
-/// inside this program has no endpoint, and its name says all.
+/// The models behind the endpoints, because another model behind the same name gives other results. A model inside this
+/// program has no endpoint, and its name is enough.
 fn model_of(settings: &EvalSettings, endpoints: &[Endpoint]) -> String {
     let (ModelChoice::Model(name) | ModelChoice::Endpoint(name)) = &settings.model;
     let mut models: Vec<&str> = Vec::new();
@@ -146,7 +140,7 @@ fn model_of(settings: &EvalSettings, endpoints: &[Endpoint]) -> String {
     if models.is_empty() { name.clone() } else { models.join(",") }
 }
 
-/// How answers are drawn, from what people write about it.
+/// Reads the sampling settings that the user wrote.
 pub fn sampling(given: &Map<String, Value>) -> Result<Sampling, Problem> {
     let mut known = Map::new();
     let mut extra = Map::new();

@@ -1,8 +1,8 @@
-//! Carrying out evaluations: which rollout is next, how many at once, when to try again, when to stop.
+//! Carries out evaluations: which rollout is next, how many at once, when to retry, when to stop.
 //!
-//! An evaluation is a list of groups, one for each example with the rollouts that are missing. Lanes take them one by
-//! one. What is generated and what is scored at once is bounded apart; what was generated and waits to be scored is
-//! bounded by the number of lanes, so that memory does not grow with the number of rollouts.
+//! An evaluation is a list of groups, one for each example with its missing rollouts. Concurrent tasks take one group
+//! after the other. Generation and scoring have separate limits; the number of tasks bounds the groups that are
+//! generated but not yet scored, so that memory does not grow with the number of rollouts.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,45 +22,37 @@ use crate::sink::Sink;
 
 /// How long a rollout waits before it is tried again.
 const PAUSES: Rule = Rule::new(Duration::from_secs(1), Duration::from_mins(1));
-/// What stands for no limit: more rollouts at once than any machine takes.
+/// Used when there is no limit: more rollouts at once than any machine can run.
 const UNLIMITED: usize = 65_536;
 
-/// What an evaluation asks of an environment.
 pub trait Environment: Send + Sync + 'static {
-    /// A group that was generated and not scored yet.
     type Generated: Send + 'static;
 
-    /// Lets the model work on a group.
     fn generate(&self, group: Group) -> impl Future<Output = Self::Generated> + Send;
 
-    /// Whether judging takes so little that nobody has to wait for it.
+    /// Whether judging is so fast that rollouts need not wait for it.
     fn scores_at_once(&self) -> bool;
 
-    /// Judges a group.
     fn score(&self, generated: Self::Generated) -> impl Future<Output = Vec<Finished>> + Send;
 }
 
 /// Rollouts of one example that belong together.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The place of the example in the environment.
     pub example: usize,
-    /// The rollouts that are missing: their numbers, and which attempt at them this is.
+    /// The missing rollouts: their numbers, and which attempt at each this is.
     pub rollouts: Vec<(u32, u32)>,
 }
 
-/// A rollout that came to an end.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its row, as one line.
     pub line: Vec<u8>,
-    /// What aggregates need of it.
     pub facts: RowFacts,
-    /// What kept it from a result of its own.
+    /// Why it has no proper result.
     pub trouble: Option<Trouble>,
 }
 
-/// What kept a rollout from a result of its own.
+/// Why a rollout has no proper result.
 #[derive(Clone, Debug)]
 pub enum Trouble {
     /// The model gave no answer.
@@ -70,7 +62,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Whether another try can help. What the model said is no answer at all, so it counts for nothing here.
+    /// Whether another try can help. An empty or malformed answer counts as no answer, so it can be retried too.
     fn is_passing(&self) -> bool {
         match self {
             Self::Infra(_) => true,
@@ -94,33 +86,29 @@ impl Trouble {
     }
 }
 
-/// How an evaluation is carried out.
 #[derive(Clone, Debug)]
 pub struct Course {
-    /// Which evaluation of this run it is.
     pub number: usize,
     /// Rollouts that are generated at once; absent for no limit.
     pub generation: Option<usize>,
     /// Rollouts that are scored at once; absent for no limit.
     pub scoring: Option<usize>,
-    /// Whether scoring begins before everything is generated.
     pub interleave: bool,
-    /// How often a rollout is tried again that failed through no fault of the model.
+    /// How often to retry a rollout that failed through no fault of the model.
     pub max_retries: u32,
 }
 
-/// How an evaluation ended before its time.
+/// Why an evaluation stopped early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// Somebody asked for it.
+    /// The user asked for it.
     Asked,
-    /// Nothing more could have come of it.
+    /// Every further rollout would have failed in the same way.
     Fatal(String),
     /// The results cannot be written.
     Storage(String),
 }
 
-/// An evaluation under way.
 struct Work<E: Environment> {
     environment: Arc<E>,
     course: Course,
@@ -128,13 +116,13 @@ struct Work<E: Environment> {
     control: Control,
     generation: Arc<Semaphore>,
     scoring: Arc<Semaphore>,
-    /// Groups that wait for the scoring, when that comes after all generation.
+    /// Groups that wait for scoring, when scoring begins only after all generation.
     held: Mutex<Vec<(Group, E::Generated)>>,
     stop: AtomicBool,
     stopped: Mutex<Option<Stopped>>,
 }
 
-/// Carries out an evaluation to its end, or until it is stopped. `groups` are taken one by one.
+/// Carries out an evaluation until it ends or is stopped. `groups` is consumed lazily.
 pub async fn carry_out<E: Environment>(
     environment: Arc<E>,
     groups: impl Iterator<Item = Group> + Send + 'static,
@@ -155,8 +143,8 @@ pub async fn carry_out<E: Environment>(
         stopped: Mutex::default(),
         course,
     });
-    // Each lane takes the next group when it is done with its last one. Where scoring takes its time, there are lanes for
-    // it beside those that generate; what was generated and waits is bounded by their number.
+    // Each task takes the next group when it has finished its last one. If scoring takes time, there are additional
+    // tasks for it; their number bounds the groups that wait to be scored.
     let beside = if work.environment.scores_at_once() || !work.course.interleave { 0 } else { scoring };
     let groups = Arc::new(Mutex::new(groups));
     let mut tasks = JoinSet::new();
@@ -195,12 +183,12 @@ pub async fn carry_out<E: Environment>(
     lock(&work.stopped).clone()
 }
 
-/// A lock, whoever panicked while holding it.
+/// Locks even if another thread panicked while holding the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits for what is under way; gives up when somebody insists.
+/// Waits for running tasks; aborts them when the user insists.
 async fn drain<E: Environment>(work: &Work<E>, tasks: &mut JoinSet<()>) {
     loop {
         let done = tokio::select! {
@@ -222,7 +210,7 @@ async fn permits(semaphore: &Arc<Semaphore>, weight: u32) -> Option<OwnedSemapho
     Arc::clone(semaphore).acquire_many_owned(weight).await.ok()
 }
 
-/// How much of a limit a group takes. A group that is larger than the limit takes all of it.
+/// How many permits a group takes. A group larger than the limit takes all of them.
 fn weight(group: &Group, limit: usize) -> u32 {
     u32::try_from(group.rollouts.len().clamp(1, limit)).unwrap_or(u32::MAX)
 }
@@ -261,7 +249,7 @@ impl<E: Environment> Work<E> {
             });
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                // The last result is better than none.
+                // The user wants to finish: keep the last result instead of retrying.
                 () = self.control.reached(Wish::Finish) => {
                     self.deliver(finished);
                     return;
@@ -282,7 +270,7 @@ impl<E: Environment> Work<E> {
         for one in finished {
             if let Some(trouble) = one.trouble.as_ref().filter(|trouble| trouble.is_fatal()) {
                 self.stop(Stopped::Fatal(trouble.message()));
-                // It says nothing about the rollout, which is run again when the reason is gone.
+                // A fatal failure says nothing about this rollout, so it gets no row and is run again on resuming.
                 continue;
             }
             if let Err(error) = self.sink.take(self.course.number, one) {
@@ -296,7 +284,7 @@ impl<E: Environment> Work<E> {
         self.stop.load(Ordering::Acquire) || self.control.wish() != Wish::GoOn
     }
 
-    /// Starts no further group. The first reason counts.
+    /// Starts no further group. Only the first reason is kept.
     fn stop(&self, why: Stopped) {
         if self.stop.swap(true, Ordering::AcqRel) {
             return;
@@ -307,7 +295,7 @@ impl<E: Environment> Work<E> {
         *lock(&self.stopped) = Some(why);
     }
 
-    /// A task that panics is a fault of this program; the evaluation must not end as if it were whole.
+    /// A panicking task is a bug in this program; the evaluation must not end as if it were complete.
     fn note_panic(&self, done: Result<(), tokio::task::JoinError>) {
         if let Err(error) = done
             && error.is_panic()

@@ -1,4 +1,5 @@
-//! One evaluation from its settings to its end: where its results go, which rollouts are missing, carrying them out.
+//! One evaluation from its settings to its end: where its results go, which rollouts are missing, and carrying them
+//! out.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,32 +30,30 @@ use crate::results::till::Till;
 use crate::results::writer::ResultsWriter;
 use crate::sink::{Kept, Observer, Sink};
 
-/// What works on the examples.
 #[derive(Clone, Debug)]
 pub enum Executor {
-    /// Our own tasks, here.
+    /// Our own tasks, run in this process.
     Native(Arc<NativeExecutor>),
-    /// Whatever `verifiers` loads, in Python.
+    /// Environments that `verifiers` loads, run by Python workers.
     Python(Arc<PythonExecutor>),
 }
 
 impl Executor {
-    /// The ids of its examples, in order.
     fn example_ids(&self) -> Vec<i64> {
         match self {
-            Self::Native(lane) => {
-                let ids = lane.environment.examples.iter().map(|example| example.example_id);
+            Self::Native(executor) => {
+                let ids = executor.environment.examples.iter().map(|example| example.example_id);
                 ids.map(|id| i64::try_from(id).unwrap_or(i64::MAX)).collect()
             }
-            Self::Python(lane) => lane.pool.loaded().example_ids.clone(),
+            Self::Python(executor) => executor.pool.loaded().example_ids.clone(),
         }
     }
 
-    /// Whether rollouts of an example have to be judged together.
+    /// Whether the rollouts of an example must be judged together.
     fn needs_groups(&self) -> bool {
         match self {
             Self::Native(_) => false,
-            // Rewards may compare rollouts, and the library gives advantages only within a group.
+            // Rewards may compare rollouts, and the library computes advantages only within a group.
             Self::Python(_) => true,
         }
     }
@@ -62,8 +61,8 @@ impl Executor {
     fn name(&self) -> String {
         match self {
             Self::Native(_) => "native".to_owned(),
-            Self::Python(lane) => {
-                let version = lane.pool.loaded().version_info.vf_version.clone();
+            Self::Python(executor) => {
+                let version = executor.pool.loaded().version_info.vf_version.clone();
                 format!(
                     "verifiers {} in Python",
                     version.unwrap_or_else(|| "of an unknown version".to_owned())
@@ -74,38 +73,31 @@ impl Executor {
 }
 
 pub struct EvaluationSetup<'a> {
-    /// Which evaluation of this run it is.
     pub number: usize,
-    /// What it is told to do.
     pub settings: &'a EvalSettings,
-    /// What works on the examples.
+    /// Runs the rollouts.
     pub lane: Executor,
-    /// How it is made; costs come at its end.
+    /// Costs are added at the end.
     pub description: Description,
-    /// The directory of the environment's package, if there is one.
     pub package: Option<&'a Path>,
-    /// Whose model it is, when its name does not say.
+    /// The provider, if the name of the model does not tell.
     pub provider: Option<&'a str>,
     /// Whether rollouts that ended in an error are run again.
     pub rerun_errors: bool,
     pub model: Model,
-    /// Who pays; the same as in the lane.
+    /// The same payers as in the executor.
     pub payers: Payers,
-    /// What all sessions together may cost, as far as it is said now.
+    /// The current limits on the cost of all sessions together.
     pub caps: Caps,
-    /// Keeps secrets out of rows.
     pub redactor: Arc<Redactor>,
-    /// Hears what happens.
     pub observer: Observer,
-    /// Whether it wants to see rows.
+    /// Whether the observer wants to see rows.
     pub wants_rows: bool,
 }
 
-/// An evaluation that is ready to be carried out.
 pub struct Evaluation {
-    /// What it is about to do.
     pub started: EvalStarted,
-    /// What was noticed when its results were opened.
+    /// Problems noticed while opening the results.
     pub notes: Vec<Problem>,
     lane: Executor,
     groups: Groups,
@@ -115,22 +107,17 @@ pub struct Evaluation {
     account: Account,
 }
 
-/// What an evaluation came to.
 #[derive(Debug)]
 pub struct Ended {
-    /// What it was about to do.
     pub started: EvalStarted,
-    /// What all rollouts say together.
     pub summary: Summary,
-    /// The metadata, where results are saved.
+    /// Present if results are saved.
     pub metadata: Option<Metadata>,
-    /// What was spent in this session.
     pub spent: Spending,
-    /// What all sessions cost; absent where some call had no price.
+    /// The cost of all sessions; absent if some call had no price.
     pub cost: Option<Cost>,
-    /// Why it ended before its time.
     pub stopped: Option<Stopped>,
-    /// What kept the metadata from being written.
+    /// Why the metadata could not be written.
     pub problem: Option<Problem>,
 }
 
@@ -218,16 +205,16 @@ impl Evaluation {
         &self.description.till
     }
 
-    /// Carries the evaluation out and writes what there is to say at its end.
+    /// Carries the evaluation out and finishes its results.
     pub async fn run(self, control: Control) -> Ended {
         let Self { started, lane, groups, course, sink, description, account, .. } = self;
         let number = course.number;
         let stopped = match lane {
-            Executor::Native(lane) => {
-                engine::carry_out(lane, groups.into_iter(), course, Arc::clone(&sink), control).await
+            Executor::Native(executor) => {
+                engine::carry_out(executor, groups.into_iter(), course, Arc::clone(&sink), control).await
             }
-            Executor::Python(lane) => {
-                engine::carry_out(lane, groups.into_iter(), course, Arc::clone(&sink), control).await
+            Executor::Python(executor) => {
+                engine::carry_out(executor, groups.into_iter(), course, Arc::clone(&sink), control).await
             }
         };
         sink.tell(&EvalEvent::Ended(number));
@@ -245,7 +232,7 @@ impl Evaluation {
 }
 
 fn finish(sink: Arc<Sink>, description: Description) -> (Summary, Option<Metadata>, Option<Problem>) {
-    // Whoever gave up left no task behind that could still hold it.
+    // All tasks have ended by now, even after giving up, so none still holds the sink.
     let Some(sink) = Arc::into_inner(sink) else {
         let problem = Problem::error("rollouts are still under way");
         return (Aggregate::new(1, 0.5).summary(), None, Some(problem));
@@ -262,7 +249,6 @@ fn finish(sink: Arc<Sink>, description: Description) -> (Summary, Option<Metadat
     }
 }
 
-/// Where results go.
 enum Place {
     Nowhere,
     New(PathBuf),
@@ -288,7 +274,7 @@ impl Place {
             let fits = |saved: &Metadata| differences(saved, description).is_empty();
             let found = directory::find_incomplete(&group, description.rollouts(), fits)
                 .or_else(|| directory::find_whole(&group, description, fits))
-                // One that does not fit is no reason to begin again without a word: what differs is told.
+                // A run with another configuration is opened too, so that the user sees the differences.
                 .or_else(|| directory::find_cut_off(&group));
             if let Some(found) = found {
                 return Ok(Self::Old(Box::new(resume::open(&found.path, threshold)?)));
@@ -298,24 +284,22 @@ impl Place {
     }
 }
 
-/// The rollouts that are missing.
 struct Groups {
     examples: Vec<i64>,
     rollouts: u32,
     present: Present,
     rerun_errors: bool,
-    /// Whether rollouts of an example stay together.
+    /// Whether the rollouts of an example stay in one group.
     grouped: bool,
 }
 
 impl Groups {
-    /// How many rollouts are missing.
     fn missing(&self) -> usize {
         let of_example = |id: &i64| self.wanted(*id).count();
         self.examples.iter().map(of_example).sum()
     }
 
-    /// The missing rollouts of an example, and which attempt at them is next.
+    /// The missing rollouts of an example, each with the number of its next attempt.
     fn wanted(&self, id: i64) -> impl Iterator<Item = (u32, u32)> {
         (0..self.rollouts).filter_map(move |number| match self.present.get(id, number) {
             None => Some((number, 1)),
@@ -324,7 +308,7 @@ impl Groups {
         })
     }
 
-    /// The groups, one by one: there may be very many.
+    /// The groups, created lazily: there may be very many.
     fn into_iter(self) -> impl Iterator<Item = Group> + Send + 'static {
         (0..self.examples.len()).flat_map(move |example| {
             let id = self.examples.get(example).copied().unwrap_or_default();
@@ -337,12 +321,11 @@ impl Groups {
     }
 }
 
-/// Carries out evaluations side by side: they share whatever limits their models have.
+/// Carries out evaluations side by side: they share the limits of their models.
 pub async fn run_all(evaluations: Vec<Evaluation>, control: &Control) -> Vec<Ended> {
     join_all(evaluations.into_iter().map(|evaluation| evaluation.run(control.clone()))).await
 }
 
-/// When an evaluation began, as metadata has it.
 pub fn now() -> Timestamp {
     Timestamp::now_in_milliseconds()
 }

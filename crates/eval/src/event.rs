@@ -1,5 +1,5 @@
-//! What happens during evaluations: one stream of events. Progress lines, bars and the full screen are readers of it;
-//! nothing in the runner prints.
+//! Events of evaluations, as one stream, which progress lines, bars and the full screen read; the runner prints
+//! nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,56 +9,47 @@ use aec_model::meter::Account;
 
 use crate::results::RowFacts;
 
-/// One thing that happened. The number is the place of the evaluation among those of this run.
+/// One event. `evaluation` is the number of the evaluation within this run.
 #[derive(Clone, Debug)]
 pub enum EvalEvent {
     /// The environments are loaded and the first requests go out.
     Started(Arc<[EvalStarted]>),
-    /// A rollout is finished: judged, and on its way to the disk.
+    /// A rollout is judged and on its way to the disk.
     Finished(Box<RolloutFinished>),
-    /// A rollout failed through no fault of the model and is tried again.
+    /// A rollout failed through no fault of the model and will be retried.
     Retried {
         evaluation: usize,
         example_id: i64,
-        /// How often it was tried.
+        /// How often it has been tried.
         attempt: u32,
-        /// How long until it is tried again.
+        /// How long until the next try.
         wait: Duration,
-        /// What went wrong.
         why: String,
     },
-    /// No further rollout is started.
+    /// No further rollout will start.
     Stopping(String),
     /// All rollouts of an evaluation are done.
     Ended(usize),
-    /// A line for those who look on.
-    Note {
-        evaluation: usize,
-        /// The line.
-        text: String,
-    },
+    /// A line for the user.
+    Note { evaluation: usize, text: String },
 }
 
-/// What an evaluation is about to do.
 #[derive(Clone, Debug)]
 pub struct EvalStarted {
-    /// The environment.
     pub env_id: String,
     pub model: String,
     pub num_examples: usize,
     pub rollouts_per_example: u32,
-    /// Rollouts that are there already.
+    /// Rollouts that earlier sessions finished.
     pub done_before: usize,
     /// How it is run: `native`, or `python` with the version of the library.
     pub lane: String,
-    /// Where results are written, if they are.
+    /// Where results are written; absent if they are not saved.
     pub directory: Option<PathBuf>,
-    /// Knows what it has spent.
     pub account: Account,
 }
 
 impl EvalStarted {
-    /// Rollouts in all.
     pub fn total(&self) -> usize {
         self.num_examples.saturating_mul(self.rollouts_per_example as usize)
     }
@@ -67,8 +58,7 @@ impl EvalStarted {
 #[derive(Clone, Debug)]
 pub struct RolloutFinished {
     pub evaluation: usize,
-    /// What aggregates know of it.
     pub facts: Arc<RowFacts>,
-    /// The row, where somebody wants to see it.
+    /// Present if the observer wants to see rows.
     pub row: Option<Arc<[u8]>>,
 }

@@ -1,22 +1,20 @@
-//! Where an environment is: a directory that was named, or one below the directories of environments.
+//! Finds an environment: a directory that the user names, or one below the directories of environments.
 
 use std::path::{Path, PathBuf};
 
 use crate::config::{Environment, module_name};
 use crate::native::PackageSource;
 
-/// An environment that was found on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPackage {
-    /// Its directory, beside whose files results go.
+    /// Results go below this directory.
     pub directory: PathBuf,
     pub module: String,
-    /// Where its tasks are, when it is one of ours.
+    /// Where its tasks are, if it is one of our packages.
     pub tasks: Option<PathBuf>,
 }
 
-/// Looks for an environment. `places` are directories of environments, the first one first; `here` is where relative
-/// paths begin.
+/// Looks for an environment in `places`, directories in order of precedence; relative paths start at `here`.
 pub fn find(
     env_id: &str,
     environment: &Environment,
@@ -38,7 +36,7 @@ pub fn find(
     match environment {
         Environment::Directory(path) => found(here.join(path)),
         Environment::Named { owner, name, .. } => {
-            // `owner/name` may be the path of a directory as well.
+            // `owner/name` may also be the path of a directory.
             let own = owner.as_ref().map(|owner| here.join(owner).join(name));
             let below = places.iter().flat_map(|place| [place.join(&module), place.join(name)]);
             own.into_iter().chain(below).filter(|directory| directory.is_dir()).find_map(found)

@@ -1,4 +1,4 @@
-//! Signs of life of a long evaluation: a monitor is called as the evaluation makes progress, and never slows it down.
+//! Signs of life of a long evaluation: calls a monitor as the evaluation makes progress, without slowing it down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,15 @@ use url::Url;
 
 use crate::FAMILY;
 
-/// How long a connection may take. A call has its own, shorter time, and that is what is told of.
+/// How long connecting may take. Longer than a call's own timeout, which is therefore the one that is reported.
 const CONNECT: Duration = Duration::from_secs(30);
-/// Longest answer of a monitor, of which only the status is looked at.
+/// Longest answer of a monitor; only its status matters.
 const LONGEST_ANSWER: usize = 1024 * 1024;
 
-/// How often and how long the monitor is called.
 #[derive(Clone, Debug)]
 pub struct HeartbeatOptions {
     /// Shortest time from one call to the next.
     pub interval: Duration,
-    /// How long a call may take.
     pub timeout: Duration,
     /// How long the last call may take, and with it [`Heartbeat::finish`].
     pub last_timeout: Duration,
@@ -43,7 +41,7 @@ impl Default for HeartbeatOptions {
     }
 }
 
-/// Says that an evaluation made progress; of no effect once its heartbeat is finished.
+/// Reports progress of an evaluation; has no effect once its heartbeat is finished.
 #[derive(Clone, Debug)]
 pub struct Pulse(Arc<Notify>);
 
@@ -54,7 +52,6 @@ impl Pulse {
     }
 }
 
-/// Calls a monitor until it is finished or dropped.
 #[derive(Debug)]
 pub struct Heartbeat {
     progress: Arc<Notify>,
@@ -63,8 +60,8 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Checks the address and begins to wait for progress; nothing is sent yet. Must be called in a tokio runtime.
-    /// `failed` hears of the first call that does not work, and of no other.
+    /// Checks the address and starts waiting for progress; sends nothing yet. Must be called in a tokio runtime.
+    /// `failed` is called for the first call that does not work, and for no other.
     pub fn start(
         url: &str,
         options: HeartbeatOptions,
@@ -89,20 +86,20 @@ impl Heartbeat {
         Ok(Self { progress, end: Some(end), task })
     }
 
-    /// Says that the evaluation made progress. Returns at once; beats that come faster than calls count as one.
+    /// Reports progress. Returns at once; beats that come faster than calls count as one.
     pub fn beat(&self) {
         self.progress.notify_one();
     }
 
-    /// What says so from elsewhere.
+    /// A handle for reporting progress from elsewhere.
     pub fn pulse(&self) -> Pulse {
         Pulse(Arc::clone(&self.progress))
     }
 
-    /// Calls the monitor a last time, without regard to the interval. A call under way is given up for it.
+    /// Calls the monitor a last time, without waiting for the interval. A call under way is cancelled.
     pub async fn finish(mut self) {
         if let Some(end) = self.end.take() {
-            // The task only ends earlier if it panicked, and then there is nobody to tell.
+            // The task ends earlier only if it panicked; then no one receives this.
             let _ = end.send(());
         }
         drop((&mut self.task).await);
@@ -115,7 +112,7 @@ impl Drop for Heartbeat {
     }
 }
 
-/// Calls the monitor whenever there was progress, until the end, and once more then.
+/// Calls the monitor after progress, and once more at the end.
 async fn call_on_progress(
     mut monitor: Monitor,
     progress: Arc<Notify>,
@@ -138,7 +135,6 @@ async fn call_on_progress(
     monitor.call(options.last_timeout).await;
 }
 
-/// The monitor and who hears that it does not answer.
 struct Monitor {
     url: Url,
     client: Client,
@@ -151,13 +147,13 @@ impl Monitor {
         let reason = match self.client.send(&Call { method, url: &self.url, headers, content, timeout }).await
         {
             Ok(answer) if answer.status.is_success() => return,
-            // Only a success is read to its end, and its end does not matter.
+            // Only successful answers are read, and their length does not matter.
             Err(Failure::TooLong { .. }) => return,
             Ok(answer) => format!("it answers with status {}", answer.status.as_u16()),
             Err(failure) => failure.to_string(),
         };
         if let Some(failed) = self.failed.take() {
-            // The path of such an address is often all that it takes to pose as its owner.
+            // The path of such an address is often a secret, so only the host is shown.
             let host = self.url.host_str().unwrap_or_default();
             failed(
                 Problem::warning(format!("the heartbeat monitor at {host} cannot be reached: {reason}"))

@@ -1,8 +1,9 @@
-//! Evaluations: a model works on the examples of an environment, each rollout is judged, and what came of it is kept as
-//! `verifiers` keeps it.
+//! Evaluations: a model works on the examples of an environment, each rollout is judged, and the results are stored in
+//! the format of `verifiers`.
 //!
-//! An environment is a set of our own tasks, run here ([`native`]), or any other that `verifiers` loads, run by Python
-//! workers ([`worker`]). [`engine`] decides what is next and how much is done at once, [`results`] keeps the rows.
+//! An environment is a set of our own tasks, run in this process ([`native`]), or any other that `verifiers` loads, run
+//! by Python workers ([`worker`]). [`engine`] decides which rollout is next and how many run at once, [`results`]
+//! stores the rows.
 
 pub mod config;
 pub mod describe;

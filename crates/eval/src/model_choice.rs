@@ -1,4 +1,4 @@
-//! Where the model of an evaluation answers: the endpoints file, and what flags and files say beyond it.
+//! Finds the endpoint of an evaluation's model, from the endpoints file and from what flags and files add to it.
 
 use aec_base::env::Env;
 use aec_base::problem::Problem;
@@ -40,8 +40,8 @@ const SERVICES: [Service; 9] = [
     service("vllm", "http://localhost:8000/v1", "VLLM_API_KEY"),
 ];
 
-/// The name under which the model of an evaluation is asked for. What the settings say beyond the endpoints file becomes a
-/// row of the registry, under a name of its own where `others` of this run use the model's.
+/// The name under which to ask for the model of an evaluation. Settings that go beyond the endpoints file become a row
+/// of the registry, under a separate name if `others` of this run use the model's name.
 pub fn choose(
     settings: &EvalSettings,
     registry: &mut Registry,
@@ -103,7 +103,6 @@ fn one(problem: Problem) -> Vec<Problem> {
     vec![problem]
 }
 
-/// Adds headers to an endpoint and gives it another key.
 fn change(endpoint: &mut Endpoint, settings: &EvalSettings, env: &Env) -> Result<(), Problem> {
     for (name, value) in &settings.headers {
         let pair = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value.as_str()).ok());
@@ -136,14 +135,15 @@ fn change(endpoint: &mut Endpoint, settings: &EvalSettings, env: &Env) -> Result
 fn find_service(name: &str) -> Result<&'static Service, Problem> {
     SERVICES.iter().find(|service| service.name == name).ok_or_else(|| {
         let names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
-        let problem = Problem::error(format!("`{}` is no provider", printable(name))).id(FAMILY.number(92));
+        let problem =
+            Problem::error(format!("`{}` is not a provider", printable(name))).id(FAMILY.number(92));
         problem.fix(format!("name one of {}", names.join(", ")))
     })
 }
 
 fn parse_client_type(text: &str) -> Result<ClientType, Problem> {
     serde_json::from_value(serde_json::Value::from(text)).map_err(|_| {
-        let problem = Problem::error(format!("`{}` is no format that is spoken here", printable(text)));
+        let problem = Problem::error(format!("`{}` is not a supported format", printable(text)));
         let fix = "write openai_chat_completions, anthropic_messages, azure_openai or bedrock";
         problem.id(FAMILY.number(93)).fix(fix)
     })

@@ -1,4 +1,4 @@
-//! Evaluating a native environment: from groups of rollouts to finished rows.
+//! The native executor: runs groups of rollouts of a native environment and returns finished rows.
 
 use std::sync::Arc;
 
@@ -14,20 +14,16 @@ use crate::results::RowFacts;
 use crate::results::payers::Payers;
 use crate::results::row::example_column;
 
-/// A native environment with the model that works on it.
 #[derive(Debug)]
 pub struct NativeExecutor {
     pub environment: NativeEnvironment,
     pub model: Model,
-    /// How its answers are drawn.
     pub sampling: Sampling,
-    /// What seeds of rollouts are drawn from, if they are.
+    /// Base of the seeds of rollouts; absent for rollouts without a seed.
     pub seed: Option<i64>,
-    /// Who pays.
     pub payers: Payers,
-    /// What tells this evaluation from others of the same run, on cassettes.
+    /// Tells this evaluation apart from others of the same run, on cassettes.
     pub label: String,
-    /// Columns that are saved with each row.
     pub columns: Vec<Arc<str>>,
 }
 
@@ -54,7 +50,7 @@ impl NativeExecutor {
     }
 }
 
-/// Rollouts of one example must differ, and be the same again in the next run.
+/// Rollouts of one example must differ from each other, and repeat in the next run.
 fn rollout_seed(seed: i64, task: &str, rollout_number: u32) -> i64 {
     let mut hasher = Hasher::default();
     hasher.part(b"aec-bench rollout");
@@ -62,7 +58,7 @@ fn rollout_seed(seed: i64, task: &str, rollout_number: u32) -> i64 {
     hasher.part(task.as_bytes());
     hasher.part(&rollout_number.to_le_bytes());
     let digest = hasher.finish();
-    // Providers take seeds of 31 bits.
+    // Providers accept seeds of 31 bits.
     i64::from_str_radix(&digest.hex()[..8], 16).unwrap_or_default() & 0x7fff_ffff
 }
 

@@ -1,5 +1,5 @@
-//! Evaluating an environment that `verifiers` loads: groups of rollouts go to Python workers, whose calls of the model
-//! come back here.
+//! The Python executor, for environments that `verifiers` loads: sends groups of rollouts to Python workers, whose
+//! model calls come back here.
 
 use std::sync::Arc;
 
@@ -16,20 +16,16 @@ use crate::results::payers::Payers;
 use crate::results::row::adopt;
 use crate::worker::{self, ModelCaller, ModelFuture, WorkerError, WorkerPool};
 
-/// An environment in Python with the model that works on it.
 pub struct PythonExecutor {
-    /// The workers that have loaded the environment.
     pub pool: WorkerPool,
     pub model: Model,
-    /// The name of the model that the environment is told.
+    /// The name of the model as the environment sees it.
     pub model_name: String,
-    /// How answers are drawn, as the environment is told.
+    /// The sampling arguments as the environment sees them.
     pub sampling_args: Map<String, Value>,
-    /// Who pays.
     pub payers: Payers,
-    /// What tells this evaluation from others of the same run, on cassettes.
+    /// Tells this evaluation apart from others of the same run, on cassettes.
     pub label: String,
-    /// Whether each rollout is scored by itself.
     pub independent: bool,
 }
 
@@ -91,13 +87,13 @@ impl Environment for PythonExecutor {
                 let pairs = rows.into_iter().zip(&group.rollouts);
                 pairs.map(|(row, rollout)| finished(&row.text, *rollout, id, &calls)).collect()
             }
-            // The rollouts of a worker that failed have rows too: what became of them must be seen.
+            // Rollouts of a failed worker get rows too, so that the user sees what happened to them.
             Err(error) => group.rollouts.iter().map(|rollout| lost(&error, *rollout, id, &calls)).collect(),
         }
     }
 }
 
-/// A row of the library, as ours.
+/// Converts a row of the library to one of ours.
 fn finished(text: &str, (number, attempt): (u32, u32), id: i64, calls: &GroupCalls) -> Finished {
     let mut line = Vec::with_capacity(text.len() + 64);
     match adopt(text.as_bytes(), number, attempt, &mut line) {
@@ -112,7 +108,7 @@ fn finished(text: &str, (number, attempt): (u32, u32), id: i64, calls: &GroupCal
     }
 }
 
-/// Errors of the library after which a rollout may be tried again.
+/// Errors of the library after which a rollout may be retried.
 fn is_infra(class: &str) -> bool {
     const CLASSES: [&str; 6] = [
         "InfraError",
@@ -134,7 +130,7 @@ fn lost(error: &WorkerError, rollout: (u32, u32), id: i64, calls: &GroupCalls) -
     lost_because(class, &error.to_string(), rollout, id, calls)
 }
 
-/// The row of a rollout of which nothing came back.
+/// The row of a rollout for which the worker returned nothing.
 fn lost_because(
     class: &str,
     what: &str,
@@ -156,11 +152,10 @@ fn lost_because(
     Finished { line, facts, trouble: Some(trouble) }
 }
 
-/// The model calls of one group.
 struct GroupCalls {
     model: Model,
     label: String,
-    /// The number of each rollout, and who pays for it.
+    /// The number of each rollout, and the account that pays for it.
     rollouts: Vec<(u32, Account)>,
     /// A failure after which no other call can succeed.
     refused: std::sync::OnceLock<Failure>,
@@ -181,7 +176,7 @@ impl ModelCaller for GroupCalls {
                 Ok(reply) => Ok(answer(&reply)),
                 Err(failure) => {
                     if meaning(&failure) == Meaning::Fatal {
-                        // Only the first one is told.
+                        // Only the first refusal is kept.
                         self.refused.set(failure.clone()).ok();
                     }
                     Err(refusal(&failure))
@@ -191,7 +186,7 @@ impl ModelCaller for GroupCalls {
     }
 }
 
-/// A call of an environment as a request of ours.
+/// Converts an environment's model call to a request of ours.
 fn request(call: worker::ModelCall) -> Result<Request, String> {
     let mut messages: Vec<Message> = Vec::with_capacity(call.messages.len());
     for message in call.messages {
@@ -201,7 +196,7 @@ fn request(call: worker::ModelCall) -> Result<Request, String> {
                 parts: parts(&message.content)?,
                 is_error: false,
             };
-            // Results of one turn belong into one message.
+            // Tool results of one turn belong in one message.
             match messages.last_mut() {
                 Some(last) if last.role == Role::User && is_results(last) => last.parts.push(result),
                 _ => messages.push(Message { role: Role::User, parts: vec![result] }),
@@ -240,7 +235,7 @@ fn is_results(message: &Message) -> bool {
     message.parts.iter().all(|part| matches!(part, Part::ToolResult { .. }))
 }
 
-/// Content as environments write it: a text, or a list of texts and pictures.
+/// Content in the format of environments: a text, or a list of texts and images.
 fn parts(content: &Value) -> Result<Vec<Part>, String> {
     let list = match content {
         Value::Null => return Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! Where finished rollouts of an evaluation go: the aggregates, the disk, and whoever looks on.
+//! Passes finished rollouts of an evaluation on to the aggregates, the disk and the observer.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,26 +9,24 @@ use crate::event::{EvalEvent, RolloutFinished};
 use crate::results::aggregate::Aggregate;
 use crate::results::writer::{NotTaken, ReadyRow, ResultsWriter};
 
-/// Hears of events while they happen. It must not wait.
+/// Receives events as they happen. It must not block.
 pub type Observer = Arc<dyn Fn(&EvalEvent) + Send + Sync>;
 
-/// What is kept of rollouts.
 pub(crate) enum Kept {
-    /// What they say together.
+    /// Only the aggregates.
     Memory(Box<Aggregate>),
-    /// Everything; the writer knows what they say together.
+    /// All rows; the writer also has the aggregates.
     Disk(ResultsWriter),
 }
 
-/// Where the rollouts of one evaluation go.
 pub struct Sink {
-    /// What they say together, where nothing else knows.
+    /// The aggregates, if no writer keeps them.
     aggregate: Option<Mutex<Aggregate>>,
-    /// Writes rows, when results are saved.
+    /// Present if results are saved.
     writer: Option<ResultsWriter>,
     redactor: Arc<Redactor>,
     observer: Observer,
-    /// Whether those who look on want to see rows.
+    /// Whether the observer wants to see rows.
     wants_rows: bool,
 }
 
@@ -41,12 +39,10 @@ impl Sink {
         Self { aggregate, writer, redactor, observer, wants_rows }
     }
 
-    /// Tells those who look on.
     pub(crate) fn tell(&self, event: &EvalEvent) {
         (self.observer)(event);
     }
 
-    /// Takes a finished rollout.
     pub(crate) fn take(&self, evaluation: usize, finished: Finished) -> Result<(), String> {
         let Finished { line, facts, .. } = finished;
         let facts = Arc::new(facts);
@@ -71,7 +67,7 @@ impl Sink {
         Ok(())
     }
 
-    /// No secret of this machine gets into a row, whatever a model or a tool said.
+    /// Removes the secrets of this machine from a row, whatever a model or a tool wrote.
     fn scrubbed(&self, line: Vec<u8>) -> Vec<u8> {
         match String::from_utf8(line) {
             Ok(text) => self.redactor.scrub(text).into_bytes(),

@@ -1,4 +1,4 @@
-//! Signs of life, against monitors that answer, hang, refuse and lead elsewhere.
+//! Heartbeats, against monitors that answer, hang, refuse and redirect.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -21,16 +21,15 @@ const FINE: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 /// Longer than any test lasts.
 const LONG: Duration = Duration::from_hours(1);
 
-/// What a monitor saw.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
-    /// A request: its first line.
+    /// The first line of a request.
     Request(String),
-    /// A client that went away without an answer.
+    /// A client that closed the connection before the answer.
     Gone,
 }
 
-/// A monitor that gives the same answer to everybody, or none.
+/// A monitor that gives every caller the same answer, or none.
 struct Monitor {
     port: u16,
     requests: Arc<AtomicUsize>,
@@ -109,7 +108,7 @@ async fn serve(
     }
 }
 
-/// Problems that were told.
+/// Problems that were reported.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<Problem>>>);
 
@@ -123,7 +122,6 @@ impl Told {
         self.0.lock().unwrap().clone()
     }
 
-    /// The one problem that was told.
     fn one(&self) -> String {
         let all = self.all();
         assert_eq!(all.len(), 1, "{all:?}");
@@ -164,7 +162,7 @@ async fn nothing_is_called_after_a_heartbeat_is_dropped() {
     monitor.sees_request().await;
     drop(heartbeat);
     assert_eq!(monitor.sees().await, Seen::Gone);
-    // The task owns the listener, so it is gone when nobody can tell anything any more.
+    // The task owns the listener, so the listener is dropped when no more problems can be reported.
     tokio::select! {
         seen = monitor.sees() => panic!("{seen:?}"),
         problem = told.recv() => assert_eq!(problem, None),
@@ -183,7 +181,7 @@ async fn a_call_under_way_is_given_up_for_the_last_one() {
     let events = [monitor.sees().await, monitor.sees().await];
     assert!(events.contains(&Seen::Gone), "{events:?}");
     assert_eq!(monitor.requests(), 2);
-    // The monitor goes away, and with it the last call.
+    // The monitor goes away during the last call.
     drop(monitor);
     end.await.unwrap();
     told.one();

@@ -1,4 +1,5 @@
-//! Evaluations from outside: their files, their workers, the hub and heartbeats. One executable: linking takes longer than most tests.
+//! Evaluations from outside: files, workers, the hub and heartbeats. One executable, because linking takes longer than
+//! most tests.
 
 mod config;
 mod heartbeat;

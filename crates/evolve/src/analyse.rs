@@ -1,5 +1,5 @@
-//! What trials show: how their answers were wrong and what the agent did or left undone. Everything here follows from
-//! records by rules; a model may say more about the turns, never less.
+//! Analyses trials: how their answers were wrong, and what the agent did or failed to do. Rules derive everything here
+//! from records; a model may only add to it.
 
 use std::collections::BTreeMap;
 
@@ -21,21 +21,19 @@ use aec_task::task::Task;
 use crate::archive::Behaviour;
 use crate::event::{Miss, Seen, Sign, WrongField};
 
-/// Fields of one answer that are kept.
+/// Most fields of one answer that are kept.
 const MOST_FIELDS: usize = 20;
 
-/// A trial as it was read: what is kept of it, and its trace for whoever looks closer.
+/// A trial that was read: what is kept of it, and its trace for a closer look.
 #[derive(Clone, Debug)]
 pub struct Looked {
-    /// What is kept.
     pub seen: Seen,
-    /// What the agent did; absent without a trajectory.
+    /// Absent without a trajectory.
     pub trace: Option<Trace>,
-    /// The kinds of its turns, by rules.
+    /// The kinds of its turns, found by rules.
     pub labels: Vec<Label>,
 }
 
-/// Reads a trial.
 pub fn look(record: &TrialRecord, task: &Task, contents: &ContentStore) -> Looked {
     let tools: Vec<DeclaredTool> = task
         .tools()
@@ -77,7 +75,7 @@ fn wrong_fields(fields: &[Field]) -> Vec<WrongField> {
         .collect()
 }
 
-/// How a value is wrong, without telling what would be right.
+/// How a value is wrong, without revealing the right one.
 pub fn miss(expected: &str, got: &str) -> Miss {
     if got.trim().is_empty() || got.trim() == "null" {
         return Miss::Missing;
@@ -131,7 +129,6 @@ fn signs(record: &TrialRecord, features: Option<&Features>, labels: &[Label]) ->
     signs
 }
 
-/// How a candidate works, from what was seen of it.
 #[expect(clippy::cast_precision_loss, reason = "counts are small")]
 pub fn behaviour(prompt_letters: usize, tally: &Tally) -> Behaviour {
     let share = |part: f64, whole: usize| if whole == 0 { 0.0 } else { part / whole as f64 };
@@ -143,30 +140,27 @@ pub fn behaviour(prompt_letters: usize, tally: &Tally) -> Behaviour {
     }
 }
 
-/// What was seen of a candidate, added up.
+/// Sums over the trials of a candidate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     pub trials: usize,
     /// Rewards that count.
     pub rewards: Vec<f64>,
-    /// The same, task by task: trials of one task are alike, so an interval goes by tasks.
+    /// The same by task: trials of one task are alike, so the interval is computed over tasks.
     pub by_task: BTreeMap<Digest, Cluster>,
     pub turns: usize,
-    /// Calls of tools.
     pub calls: usize,
-    /// Turns that look back.
+    /// Turns in which the agent checks its own work.
     pub checks: usize,
     pub tokens: u64,
-    /// How often each part of answers was wrong, and how.
+    /// How often each part of the answers was wrong, and how.
     pub wrong: BTreeMap<WrongField, usize>,
-    /// How often each sign was there.
     pub signs: BTreeMap<Sign, usize>,
-    /// Trials that did not earn everything.
+    /// Trials without the full reward.
     pub failed: usize,
 }
 
 impl Tally {
-    /// Adds a trial.
     pub fn add(&mut self, seen: &Seen) {
         self.trials += 1;
         self.turns += seen.turns;
@@ -185,7 +179,6 @@ impl Tally {
         }
     }
 
-    /// Adds a trial of a task.
     pub fn add_of(&mut self, task: Digest, seen: &Seen) {
         self.add(seen);
         if let Some(reward) = seen.reward {
@@ -193,13 +186,12 @@ impl Tally {
         }
     }
 
-    /// The interval of the mean reward over tasks like these, the same that reports on its trials have.
+    /// The interval of the mean reward over tasks like these, as in reports on its trials.
     pub fn interval(&self) -> Option<Interval> {
         let clusters: Vec<Cluster> = self.by_task.values().copied().collect();
         clustered_mean_logit(&clusters, Confidence::default()).and_then(|estimate| estimate.interval)
     }
 
-    /// Mean reward.
     #[expect(clippy::cast_precision_loss, reason = "counts are small")]
     pub fn mean(&self) -> Option<f64> {
         let count = self.rewards.len();

@@ -1,27 +1,27 @@
 //! The archive: the best known candidate of each way of working. Candidates that behave differently do not compete, so
-//! a search that is stuck can go on from another of them. Evolution and swarm share it.
+//! a search that is stuck can continue from another of them. Evolutions and swarms share this code.
 
 use std::collections::BTreeMap;
 
 use aec_base::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-/// Upper ends of the classes of each measure; whatever is above the last is a class of its own.
+/// Upper ends of the classes of each measure; values above the last form one more class.
 const PROMPT_LETTERS: [f64; 4] = [500.0, 1_500.0, 4_000.0, 10_000.0];
 const TOKENS: [f64; 5] = [1.0, 2_000.0, 8_000.0, 32_000.0, 128_000.0];
 const CALLS: [f64; 4] = [0.0, 0.5, 1.0, 2.0];
 const CHECKS: [f64; 3] = [0.0, 0.1, 0.3];
 
-/// How a candidate works, measured without asking anybody.
+/// How a candidate works, measured from its trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Behaviour {
-    /// Letters that an agent is told.
+    /// Letters of the system prompt.
     pub prompt_letters: f64,
-    /// Tokens of a trial.
+    /// Tokens per trial.
     pub tokens: f64,
-    /// Calls of tools in a turn.
+    /// Tool calls per turn.
     pub calls: f64,
-    /// Share of turns that look back at one's own work.
+    /// Share of turns in which the agent checks its own work.
     pub checks: f64,
 }
 
@@ -31,7 +31,6 @@ pub struct Behaviour {
 pub struct Cell([u8; 4]);
 
 impl Behaviour {
-    /// The cell that it falls into.
     pub fn cell(&self) -> Cell {
         let class = |value: f64, ends: &[f64]| {
             let class = ends.iter().position(|end| value <= *end).unwrap_or(ends.len());
@@ -47,11 +46,10 @@ impl Behaviour {
 }
 
 impl Cell {
-    /// How many there are.
     pub const COUNT: usize =
         (PROMPT_LETTERS.len() + 1) * (TOKENS.len() + 1) * (CALLS.len() + 1) * (CHECKS.len() + 1);
 
-    /// How far two are apart: steps from class to class.
+    /// The distance of two cells, in steps from class to class.
     pub fn distance(self, other: Self) -> u32 {
         self.0.iter().zip(other.0).map(|(one, other)| u32::from(one.abs_diff(other))).sum()
     }
@@ -75,53 +73,47 @@ impl TryFrom<String> for Cell {
 
     fn try_from(text: String) -> Result<Self, String> {
         let parts: Vec<u8> = text.split('.').filter_map(|part| part.parse().ok()).collect();
-        <[u8; 4]>::try_from(parts).map(Self).map_err(|_| format!("`{text}` is no cell"))
+        <[u8; 4]>::try_from(parts).map(Self).map_err(|_| format!("`{text}` is not a cell"))
     }
 }
 
-/// The best known candidate of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elite {
     pub candidate: Digest,
-    /// Who found it.
+    /// The agent that found it.
     pub agent: String,
-    /// In which of the agent's cycles.
+    /// The agent's cycle in which it was found.
     pub cycle: u32,
-    /// How it works.
     pub behaviour: Behaviour,
     /// Trials with a reward.
     pub trials: usize,
-    /// Their mean reward.
     pub mean: f64,
-    /// Lower end of its interval, by which elites of a cell are compared: what is hardly known cannot displace what is.
+    /// Lower end of its interval, by which elites of a cell are compared: few trials cannot displace many.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
-    /// Whether it was accepted: shown to be better than what it challenged.
+    /// Whether it was accepted, that is, shown to be better than the candidate it challenged.
     pub accepted: bool,
-    /// How often it was taken as a parent.
+    /// How often it was chosen as a parent.
     pub selected: u32,
-    /// How often a child of it was accepted.
     pub improved: u32,
 }
 
-/// The best known candidate of each cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Archive {
     pub cells: BTreeMap<Cell, Elite>,
 }
 
 impl Archive {
-    /// Puts a candidate into its cell if nobody is there, it is the one that is there, or it is known to be better.
-    /// Whether it is there now.
+    /// Puts a candidate into its cell if the cell is empty, already holds it, or holds one that is not known to be as
+    /// good. Returns whether the candidate is in the cell now.
     pub fn offer(&mut self, elite: Elite) -> bool {
         let cell = elite.behaviour.cell();
-        // One that moves to another cell because more is known of it is not in two.
+        // New measurements may move a candidate to another cell; it must not be in two.
         let counts = self.take(elite.candidate).map(|known| (known.selected, known.improved));
         let (selected, improved) = counts.unwrap_or((elite.selected, elite.improved));
         let elite = Elite { selected, improved, ..elite };
         match self.cells.get(&cell) {
-            // What was shown to be better gives way only to what was.
+            // An accepted candidate gives way only to another accepted one.
             Some(holder) if (holder.accepted, holder.low) >= (elite.accepted, elite.low) => false,
             _ => {
                 self.cells.insert(cell, elite);
@@ -139,21 +131,19 @@ impl Archive {
         self.cells.iter().find(|(_, elite)| elite.candidate == candidate)
     }
 
-    /// Notes that a candidate was taken as a parent.
     pub fn note_selected(&mut self, candidate: Digest) {
         if let Some(elite) = self.cells.values_mut().find(|elite| elite.candidate == candidate) {
             elite.selected += 1;
         }
     }
 
-    /// Notes that a child of a candidate was accepted.
     pub fn note_improved(&mut self, candidate: Digest) {
         if let Some(elite) = self.cells.values_mut().find(|elite| elite.candidate == candidate) {
             elite.improved += 1;
         }
     }
 
-    /// The elite to go on from: good ones and seldom tried ones, by the upper confidence bound of a bandit.
+    /// The elite to continue from: prefers good ones and rarely tried ones, by the upper confidence bound of a bandit.
     pub fn choose(&self) -> Option<&Elite> {
         let tried: u32 = self.cells.values().map(|elite| elite.selected + 1).sum();
         let worth = |elite: &Elite| {
@@ -165,7 +155,7 @@ impl Archive {
         })
     }
 
-    /// The elite that works most differently from a candidate, the better one where several do.
+    /// The elite that works most differently from a candidate; of several, the best.
     pub fn farthest(&self, from: Digest) -> Option<&Elite> {
         let (cell, _) = self.find(from)?;
         self.cells
@@ -180,7 +170,6 @@ impl Archive {
             .map(|(_, elite)| elite)
     }
 
-    /// Elites, best first.
     pub fn ranked(&self) -> Vec<(&Cell, &Elite)> {
         let mut elites: Vec<_> = self.cells.iter().collect();
         elites.sort_by(|(_, one), (_, other)| {

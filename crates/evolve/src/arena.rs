@@ -1,5 +1,5 @@
-//! Candidates at work: the solver with each candidate's prompt, on the same tasks, through the same machine as every
-//! other trial. What was measured before is not measured again.
+//! Runs candidates: the solver with each candidate's prompt, on the same tasks, through the same code as every other
+//! trial. Trials that are already recorded are not repeated.
 
 use std::sync::Arc;
 
@@ -19,12 +19,10 @@ use crate::analyse::{Looked, look};
 use crate::supply::Item;
 use crate::workspace::candidate::Candidate;
 
-/// Why a run cannot go on for now.
+/// Why a run cannot continue for now.
 #[derive(Debug)]
 pub enum Halt {
-    /// No further trial is started.
     Stopped(StopReason),
-    /// Something is wrong.
     Problems(Vec<Problem>),
 }
 
@@ -46,31 +44,26 @@ impl From<std::io::Error> for Halt {
     }
 }
 
-/// Lets candidates work.
 pub struct Arena {
-    /// Carries out trials.
     pub steps: Arc<StepRunner>,
-    /// The project.
     pub places: Places,
-    /// What all steps have in common.
+    /// The part that all steps have in common.
     pub frame: Frame,
     /// The agent whose prompt is improved.
     pub solver: Agent,
-    /// Calls models.
     pub client: Client,
-    /// Who pays for trials.
+    /// Pays for trials.
     pub account: Account,
-    /// Contents of the ledger.
     pub contents: ContentStore,
 }
 
-/// The solver with a candidate's prompt, as plans have it.
+/// The solver with a candidate's prompt, in the form that plans need.
 pub fn planned(places: &Places, solver: &Agent, candidate: &Candidate) -> Result<PlannedAgent, Vec<Problem>> {
     plan_prompted(places, solver, candidate.name(), candidate.system_prompt())
 }
 
 impl Arena {
-    /// Lets candidates work on tasks: for each of them, what was seen on each task.
+    /// Runs candidates on tasks; returns for each of them what was seen on each task.
     pub async fn measure(&self, arms: &[&Candidate], items: &[Item]) -> Result<Vec<Vec<Looked>>, Halt> {
         let mut tasks: Vec<Task> = Vec::new();
         let mut planned_tasks: Vec<PlannedTask> = Vec::new();

@@ -1,5 +1,5 @@
-//! What a model is told that is to propose a change: where the candidate stands, how it fails, what was tried, and what
-//! may be done. Numbers of tasks are masked, and right answers are not told at all.
+//! The brief for a model that proposes a change: how good the candidate is, how it fails, what was tried, and what may
+//! be changed. Numbers in tasks are masked, and right answers are left out.
 
 use std::collections::BTreeMap;
 
@@ -12,58 +12,49 @@ use crate::event::Phase;
 use crate::workspace::candidate::Candidate;
 use crate::workspace::manifest::Layer;
 
-/// How evolvers work, unless the workspace says otherwise in `program.md`.
+/// Instructions for evolvers, unless the workspace has its own in `program.md`.
 pub const PROGRAM: &str = include_str!("../assets/program.md");
 
 /// Failed tasks whose prompts are shown, and letters of each.
 const SHOWN_TASKS: usize = 2;
 const SHOWN_LETTERS: usize = 1_500;
-/// Rows of tables.
 const ROWS: usize = 12;
-/// Failed changes, notes and turns that are told.
+/// Most failed changes, notes and turns that are listed.
 const TOLD: usize = 5;
 
-/// A change that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// What was changed.
     pub summary: String,
-    /// What became of it.
     pub outcome: String,
 }
 
-/// Everything that goes into a brief.
 pub struct Brief<'a> {
-    /// Which cycle of how many.
+    /// The number of the cycle, and of all cycles.
     pub cycle: (u32, u32),
-    /// The candidate to be changed.
+    /// The candidate to change.
     pub parent: &'a Candidate,
-    /// How it did on the tasks at hand.
+    /// The trials of the parent on the current tasks.
     pub batch: &'a [Looked],
-    /// The tasks at hand.
+    /// The current tasks.
     pub tasks: &'a [Task],
-    /// How it did on all tasks so far.
+    /// The sums over all its trials so far.
     pub all: &'a Tally,
-    /// Kinds of the turns of failed trials, as a classifier sees them.
+    /// Kinds of the turns of failed trials, according to the classifier.
     pub kinds: &'a [String],
-    /// How much may be changed.
     pub scope: Scope,
-    /// The failure that is to be looked at again, with its files.
+    /// The failed candidate to reconsider, with its outcome.
     pub rescued: Option<(&'a Candidate, String)>,
-    /// Changes that failed lately.
     pub failures: &'a [Failure],
-    /// What other agents want to be known.
+    /// Notes of other agents.
     pub notes: &'a [String],
-    /// A word to this agent.
+    /// The user's hint to this agent.
     pub nudge: Option<&'a str>,
-    /// Whether the search is stuck.
     pub stuck: bool,
-    /// Where the money stands.
+    /// The phase of the budget.
     pub phase: Phase,
 }
 
 impl Brief<'_> {
-    /// The brief as a text.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let (cycle, of) = self.cycle;
@@ -227,7 +218,7 @@ impl Brief<'_> {
     }
 }
 
-/// A text without its numbers: what a task is about stays, what tells it from its siblings goes.
+/// A text with its numbers masked, so that it tells what a task is about but does not identify the instance.
 pub fn masked(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut in_number = false;

@@ -1,6 +1,6 @@
 //! One cycle: measure the parent, find out how it fails, make a candidate, measure it on the same tasks, test it on
-//! others, decide. Every step ends with an event, and what is to be done next follows from the events, so a cycle
-//! that was cut off goes on at the step where it was.
+//! others, decide. Every step ends with an event, and the events determine the next step, so an interrupted cycle
+//! continues at the step where it was.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,37 +34,26 @@ use crate::supply::{Item, Supply};
 use crate::workspace::Workspace;
 use crate::workspace::candidate::Candidate;
 
-/// Candidates that are kept in memory.
 const KEPT: usize = 64;
-/// What a run is carried out with.
 pub struct Engine {
-    /// What it was told.
     pub settings: Settings,
-    /// Where it keeps what it knows.
     pub directory: RunDirectory,
-    /// What is improved.
     pub workspace: Workspace,
-    /// Tasks.
     pub supply: Supply,
-    /// Candidates at work.
     pub arena: Arena,
-    /// Calls models.
     pub client: Client,
-    /// Who pays: for models that look on and propose directly, for trials through accounts below it.
+    /// Pays for models directly, and for trials through accounts below it.
     pub account: Account,
     /// Dollars that earlier sessions spent.
     pub spent_before: f64,
-    /// What trials of earlier sessions took.
+    /// What trials of earlier sessions cost.
     pub taken_before: Taken,
-    /// Stops the run.
     pub control: Control,
-    /// What happened, and what the run knows.
     pub journal: Arc<Journal>,
-    /// Candidates with their files.
     pub kept: Kept,
 }
 
-/// Candidates that were looked at lately, and the right to change the repository.
+/// Recently loaded candidates, and locks for the repository and for beginning cycles.
 #[derive(Default)]
 pub struct Kept {
     candidates: Mutex<HashMap<Digest, Arc<Candidate>>>,
@@ -72,11 +61,11 @@ pub struct Kept {
     beginning: Mutex<()>,
 }
 
-/// The right to begin something: one agent has it at a time.
+/// The right to begin a cycle: one agent has it at a time.
 pub struct Beginning<'a>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'a, ()>);
 
 impl Kept {
-    /// Waits for the right to begin something.
+    /// Waits for the right to begin a cycle.
     pub fn beginning(&self) -> Beginning<'_> {
         Beginning(self.beginning.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -95,29 +84,28 @@ impl Kept {
         candidate
     }
 
-    /// One at a time changes the repository.
+    /// Only one thread at a time may change the repository.
     fn git(&self) -> MutexGuard<'_, ()> {
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Engine {
-    /// Looks at what the run knows.
+    /// Reads the state of the run.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         self.journal.look(look)
     }
 
-    /// Writes down that something happened. What follows from it is known when this returns.
+    /// Records an event. The state includes it when this returns.
     pub fn tell(&self, event: Event) -> Result<(), Halt> {
         Ok(self.journal.tell(event)?)
     }
 
-    /// Dollars that were spent so far.
     pub fn spent(&self) -> f64 {
         self.spent_before + self.account.totals().all.spent.dollars()
     }
 
-    /// What trials took so far, as the budget counts it.
+    /// What trials cost so far, as the budget counts it.
     pub fn taken(&self) -> Taken {
         let all = self.arena.account.totals().all;
         Taken {
@@ -126,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// Whether somebody asked to stop.
+    /// Returns an error if the user asked to stop.
     pub fn check(&self) -> Result<(), Halt> {
         match self.control.wish() {
             Wish::GoOn => Ok(()),
@@ -135,7 +123,6 @@ impl Engine {
         }
     }
 
-    /// A candidate with its files.
     pub fn candidate(&self, id: Digest) -> Result<Arc<Candidate>, Halt> {
         match self.kept.find(id) {
             Some(candidate) => Ok(candidate),
@@ -143,17 +130,17 @@ impl Engine {
         }
     }
 
-    /// Begins a cycle of an agent. One at a time: what one agent takes to learn from, no other does.
+    /// Begins a cycle of an agent. One agent at a time: no two agents may take the same tasks to learn from.
     pub fn begin(&self, agent: &str, choice: &Choice, _beginning: &Beginning<'_>) -> Result<(), Halt> {
         let wanted = self.settings.batch_size as usize;
         let (cycle, known, used) = self.look(|state| {
-            let cycle = state.lanes.get(agent).map_or(1, |lane| lane.cycle + 1);
+            let cycle = state.lanes.get(agent).map_or(1, |progress| progress.cycle + 1);
             (cycle, state.known_tasks(choice.parent, wanted), Arc::clone(&state.used))
         });
-        // Where the parent was tested it need not work again. Selected tasks are divided: those of tests stay unseen.
+        // The parent need not repeat tasks that it was tested on. Selected tasks of tests, however, stay unseen.
         let mut known = if self.settings.generate.is_some() { known } else { Vec::new() };
         if self.settings.tasks.is_some() {
-            // Selected tasks are to be learned from as well.
+            // Leaves half of the batch to selected tasks.
             known.truncate(wanted / 2);
         }
         let fresh = block_in_place(|| self.supply.learning(&used, wanted - known.len()))?;
@@ -170,7 +157,7 @@ impl Engine {
         }))
     }
 
-    /// Takes the next step of a cycle that is under way.
+    /// Takes the next step of the current cycle.
     pub async fn step(&self, agent: &str, open: &Open) -> Result<(), Halt> {
         self.check()?;
         let started = &open.started;
@@ -184,7 +171,7 @@ impl Engine {
                 let parent = self.candidate(started.parent)?;
                 self.measure(agent, open, Purpose::Learn, &[&parent], &items).await
             }
-            // Whatever comes later has a candidate.
+            // All later steps have a candidate.
             (Todo::Propose, _) | (_, None) => {
                 let items = self.supply.load(&started.tasks)?;
                 let parent = self.candidate(started.parent)?;
@@ -214,14 +201,14 @@ impl Engine {
         items: &[Item],
     ) -> Result<(), Halt> {
         let looked = self.arena.measure(arms, items).await?;
-        // Without a single reward there is nothing to learn and nothing to decide; asking models would be a waste.
+        // Without a single reward there is nothing to learn or to decide, and asking models would waste money.
         if looked.iter().any(|arm| arm.iter().all(|looked| looked.seen.reward.is_none())) {
             return Err(self.without_rewards("no trial of a batch has a reward", &looked));
         }
         self.tell_measured((agent, open.started.cycle), purpose, arms, items, &looked)
     }
 
-    /// Writes down what was seen of candidates on tasks.
+    /// Records what was seen of candidates on tasks.
     pub(crate) fn tell_measured(
         &self,
         (agent, cycle): (&str, u32),
@@ -247,7 +234,7 @@ impl Engine {
         }))
     }
 
-    /// Trials that have no reward through no fault of the agents keep the run from going on for now.
+    /// The problem that stops a run whose trials have no reward through no fault of the agents.
     pub(crate) fn without_rewards(&self, what: &str, looked: &[Vec<Looked>]) -> Halt {
         let without = looked.iter().flatten().filter(|looked| looked.seen.reward.is_none());
         let outcomes: BTreeSet<&str> = without.map(|looked| looked.seen.outcome.name()).collect();
@@ -257,7 +244,7 @@ impl Engine {
         problem.why("this says nothing about the candidates").fix(fix).into()
     }
 
-    /// Lets both sides of a test work on tasks that it has not had. Where there are none, the test is over, undecided.
+    /// Runs both sides of a test on tasks that are new to it. Without such tasks, the test ends undecided.
     async fn look_again(
         &self,
         agent: &str,
@@ -304,7 +291,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Shows the best in the workspace, unless somebody changed something there by hand meanwhile.
+    /// Shows the best candidate in the workspace, unless the user has edited the files there meanwhile.
     pub fn publish(&self) -> Result<(), Halt> {
         let (champion, label, ours) = self.look(|state| {
             let known = state.candidates.get(&state.champion);
@@ -326,7 +313,6 @@ impl Engine {
         })
     }
 
-    /// Makes a candidate.
     async fn propose(
         &self,
         agent: &str,
@@ -344,7 +330,7 @@ impl Engine {
                 (cross(parent, partner), reasoning, None)
             }
             _ => {
-                // What the parent did is recorded: nothing is run again.
+                // The parent's trials are recorded, so nothing is run again.
                 let looked =
                     self.arena.measure(&[parent], items).await?.into_iter().next().unwrap_or_default();
                 match self.ask(agent, open, parent, partner.as_deref(), &looked, &tasks).await? {
@@ -361,7 +347,7 @@ impl Engine {
         if edits.is_empty() {
             let reason = match dropped.len() {
                 0 => "nothing was proposed".to_owned(),
-                count => format!("nothing could be taken of {}", text::count(count, "proposed change")),
+                count => format!("{} could not be applied", text::count(count, "proposed change")),
             };
             return self.not_proposed(agent, open, reason, dropped);
         }
@@ -389,7 +375,7 @@ impl Engine {
         let prompt_letters = candidate.system_prompt().chars().count();
         let candidate = self.kept.keep(candidate);
         let (agent, cycle) = (agent.to_owned(), started.cycle);
-        // Another agent may have made the same one meanwhile.
+        // Another agent may have made the same candidate meanwhile.
         let told = self.journal.tell_with(|state| {
             if state.candidates.contains_key(&candidate.id) {
                 let reason = tried_before(&candidate);
@@ -426,12 +412,12 @@ fn tried_before(candidate: &Candidate) -> String {
     format!("{} was tried before", candidate.name())
 }
 
-/// The label of the candidate that a run begins with.
+/// The label of the candidate with which a run begins.
 pub fn first_label(experiment: &Name) -> String {
     format!("{experiment}-0")
 }
 
-/// The label of a candidate that was the best.
+/// The label of a candidate that became the best.
 pub(crate) fn label(directory: &RunDirectory, known: Option<&Known>) -> Name {
     let experiment = directory.experiment();
     let place = match known {
@@ -444,7 +430,7 @@ pub(crate) fn label(directory: &RunDirectory, known: Option<&Known>) -> Name {
     Name::nearest(&format!("{experiment}-{place}"))
 }
 
-/// What was changed in a candidate, in a line.
+/// The changes of a candidate, in one line.
 pub(crate) fn summary(known: &Known) -> String {
     let words: Vec<String> = known.edits.iter().map(Edit::words).collect();
     words.join(", ")

@@ -1,5 +1,6 @@
-//! The selected tasks of a run: those to learn from, those of tests and those kept for the end. They are divided once,
-//! when the run begins; the log keeps the division, so that no later session makes a test of what was learned from.
+//! The selected tasks of a run: those to learn from, those for tests and those reserved for the end. They are divided
+//! once, when the run begins; the log keeps the division, so that no later session tests with a task that was learned
+//! from.
 
 use std::collections::HashSet;
 
@@ -19,19 +20,17 @@ use crate::FAMILY;
 use crate::run::Settings;
 use crate::supply::shown;
 
-/// Selected tasks below which nothing is kept for the end.
+/// With fewer selected tasks, none is reserved for the end.
 const FEWEST_FOR_HOLDOUT: usize = 10;
-/// Selected tasks below which tests use those that were learned from.
+/// With fewer selected tasks, tests use those that were learned from.
 const FEWEST_FOR_SIDES: usize = 4;
 
-/// Selected tasks by what they are for. Beside made tasks they are only learned from.
+/// Selected tasks by purpose. If tasks are also generated, selected ones are only learned from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Division {
-    /// To learn from.
     pub learning: Vec<PlannedTask>,
-    /// For tests.
     pub testing: Vec<PlannedTask>,
-    /// Kept for the end.
+    /// Reserved for the end.
     pub holdout: Vec<PlannedTask>,
 }
 
@@ -50,7 +49,7 @@ impl Division {
                 })
             })
             .collect::<Result<_, Vec<Problem>>>()?;
-        // Tasks with the same files are one: a test must not have it twice, nor have what was learned from.
+        // Tasks with the same files count as one: a test must not use a task twice, nor one that was learned from.
         let mut known = HashSet::new();
         selected.retain(|task| known.insert(task.revision));
         if selected.is_empty() {
@@ -79,7 +78,7 @@ impl Division {
         Self { learning, testing, holdout }
     }
 
-    /// What a reader of the run should know about its tasks.
+    /// Warnings about the tasks of the run.
     pub fn remarks(&self, settings: &Settings) -> Vec<Problem> {
         let mut remarks = Vec::new();
         if settings.generate.is_some() || self.learning.is_empty() {
@@ -94,7 +93,7 @@ impl Division {
         if self.tests_on_learned() {
             let what = "tests use the tasks that are learned from: there are too few to divide";
             let problem = Problem::warning(what).id(FAMILY.number(42));
-            remarks.push(problem.why("what is accepted may be better on these tasks only").fix(more));
+            remarks.push(problem.why("an accepted candidate may be better on these tasks only").fix(more));
         }
         remarks
     }
@@ -107,7 +106,7 @@ impl Division {
         self.learning.iter().chain(&self.testing).chain(&self.holdout)
     }
 
-    /// Whether every task is what it was when the run began.
+    /// Checks that every task is the same as when the run began.
     pub fn check(&self, places: &Places) -> Result<(), Vec<Problem>> {
         let changed: Vec<Problem> = self
             .all()
@@ -118,7 +117,6 @@ impl Division {
     }
 }
 
-/// How many tasks are for what.
 struct Sizes {
     kept: usize,
     tests: usize,
@@ -137,9 +135,9 @@ fn sizes(selected: usize, holdout: Option<u32>) -> Sizes {
     Sizes { kept, tests: if apart { rest - rest / 2 } else { rest }, apart }
 }
 
-/// Tasks that must be selected so that so many of them are for tests.
+/// How many tasks must be selected so that this many are for tests.
 pub fn selected_for(tests: usize, holdout: Option<u32>) -> usize {
-    // At most a fifth is kept unless somebody says how many, and half of the rest is for tests.
+    // At most a fifth is reserved unless the user gives a number, and half of the rest is for tests.
     let most = tests.saturating_mul(3).saturating_add(FEWEST_FOR_HOLDOUT + holdout.unwrap_or(0) as usize);
     (1..most).find(|selected| sizes(*selected, holdout).tests >= tests).unwrap_or(most)
 }
@@ -156,12 +154,12 @@ fn select(places: &Places, table: &SelectionTable) -> Result<Vec<Task>, Vec<Prob
         return Err(broken);
     }
     let mut tasks: Vec<Task> = tasks.into_iter().filter(|task| selection.takes(task)).collect();
-    // In the order of a hash: neighbours in the catalogue are alike.
+    // In the order of a hash, because neighbours in the catalogue are alike.
     tasks.sort_by_cached_key(|task| Digest::of(task.id.as_str().as_bytes()));
     Ok(tasks)
 }
 
-/// A task that the log names, if it is what it was.
+/// Loads a task that the log names, if it is unchanged.
 pub(crate) fn load(
     places: &Places,
     (task_id, task_path, revision): (&str, &str, Digest),
@@ -175,7 +173,7 @@ pub(crate) fn load(
     if !path.is_dir() {
         return Err(another("is gone"));
     }
-    // A task that cannot be read any more has changed as well.
+    // A task that can no longer be read counts as changed.
     if tree::hash(&path, &Memory::default()).ok() != Some(revision) {
         return Err(another("has changed"));
     }

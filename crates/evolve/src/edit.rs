@@ -1,5 +1,5 @@
-//! Changes that a model proposes: a few kinds, each checked by itself. One that breaks a rule is dropped with a reason;
-//! nothing is cut to fit, and nothing but the prompt and skills can be reached.
+//! Changes that a model proposes: a few kinds, each checked by itself. A change that breaks a rule is dropped with a
+//! reason; no text is cut to fit, and only the prompt and skills can be changed.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,26 @@ use crate::workspace::candidate::Candidate;
 use crate::workspace::manifest::Layer;
 use crate::workspace::skill::{Skill, is_skill_name};
 
-/// Letters of a prompt.
+/// In letters.
 pub const LONGEST_PROMPT: usize = 8_000;
-/// Letters of a skill.
+/// In letters.
 pub const LONGEST_SKILL: usize = 4_000;
-/// Letters of a description.
+/// In letters.
 pub const LONGEST_DESCRIPTION: usize = 200;
-/// Fewer letters say nothing.
+/// A text with fewer letters is useless.
 const SHORTEST: usize = 20;
-/// Actions of one reply that are looked at.
+/// Further actions of one reply are ignored.
 const MOST_LOOKED_AT: usize = 50;
 
-/// How much may be changed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// One change.
     Minimal,
-    /// Three.
     Targeted,
-    /// Five.
     Comprehensive,
 }
 
 impl Scope {
-    /// How many changes.
     pub fn actions(self) -> usize {
         match self {
             Self::Minimal => 1,
@@ -45,7 +40,6 @@ impl Scope {
         }
     }
 
-    /// The name as written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Minimal => "minimal",
@@ -54,7 +48,7 @@ impl Scope {
         }
     }
 
-    /// The scope that a mean reward calls for: what works well is changed with care.
+    /// The scope for a mean reward: a candidate that works well is changed with care.
     pub fn for_score(mean: f64) -> Self {
         match mean {
             mean if mean >= 0.9 => Self::Minimal,
@@ -91,26 +85,19 @@ enum Action {
     },
 }
 
-/// A change that was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
-    /// What was done.
     pub kind: EditKind,
-    /// The skill; absent for the prompt.
+    /// Absent for the prompt.
     pub skill: Option<String>,
 }
 
-/// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EditKind {
-    /// A skill is new.
     SkillAdded,
-    /// A skill is another.
     SkillChanged,
-    /// A skill is gone.
     SkillRemoved,
-    /// The prompt is another.
     PromptChanged,
 }
 
@@ -126,21 +113,18 @@ impl Edit {
     }
 }
 
-/// A change that was proposed and not made.
+/// A proposed change that was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
-    /// What was proposed, short.
+    /// A short description of the proposal.
     pub what: String,
-    /// Which rule it breaks.
+    /// The rule that it breaks.
     pub why: String,
 }
 
-/// What came of some proposed changes.
 #[derive(Clone, Debug)]
 pub struct Applied {
-    /// The changed candidate.
     pub candidate: Candidate,
-    /// What was done.
     pub edits: Vec<Edit>,
     pub dropped: Vec<Dropped>,
 }
@@ -169,8 +153,7 @@ pub fn apply(parent: &Candidate, actions: &[Value], scope: Scope, guard: &Guard)
     Applied { candidate: parent.with(&prompt, &skills), edits, dropped }
 }
 
-/// Gives a candidate the skills of another, as far as there is room. The nearest in name come first, which is the order
-/// in which everybody reads them.
+/// Gives a candidate the skills of another, up to the allowed number, in the order of their names.
 pub fn cross(parent: &Candidate, partner: &Candidate) -> Applied {
     let mut skills = parent.skills.clone();
     let (mut edits, mut dropped) = (Vec::new(), Vec::new());
@@ -301,7 +284,7 @@ fn check_new(what: &str, content: &str, before: &str, guard: &Guard) -> Result<(
     }
 }
 
-/// An action in a few words, for the log.
+/// A short description of an action, for the log.
 fn said(value: &Value) -> String {
     const LONGEST: usize = 120;
     let word = |key: &str| value.get(key).and_then(Value::as_str);

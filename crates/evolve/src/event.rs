@@ -1,4 +1,4 @@
-//! What happens in a run, as its log keeps it. What a run knows is what these add up to; nothing else is kept.
+//! The events of a run, as its log stores them. The state of a run is the sum of its events; nothing else is stored.
 
 use aec_base::digest::Digest;
 use aec_base::name::Name;
@@ -12,156 +12,134 @@ use crate::division::Division;
 use crate::edit::{Dropped, Edit, Scope};
 use crate::gate::{Bar, Rejection, Standing};
 
-/// The version of the format.
 pub const LOG_VERSION: u32 = 1;
 
-/// A line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Which line, from 0.
+    /// The number of the line, from 0.
     pub sequence: u64,
-    /// When. Nothing depends on it.
+    /// Informative only: nothing depends on it.
     pub at: Timestamp,
-    /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The run begins.
     RunStarted(Box<RunStarted>),
-    /// Somebody goes on with it.
+    /// A later session continues the run.
     Resumed {
-        /// The program's version.
         tool_version: String,
     },
-    /// Whoever goes on with it gives it another budget.
+    /// The user gave the run another budget when resuming it.
     BudgetChanged(BudgetChanged),
     /// A cycle begins: from which candidate, in which way, with which tasks to learn from.
     CycleStarted(CycleStarted),
-    /// Candidates were measured.
     Measured(Measured),
-    /// A model is about to be asked, which may take so much.
+    /// A model is about to be asked, at this cost at most.
     Asked {
-        /// Who asks.
+        /// The agent that asks.
         agent: String,
         cycle: u32,
         role: Role,
         model: String,
-        /// Dollars at most; absent when it has no price.
+        /// Absent if the model has no price.
         at_most_usd: Option<f64>,
         at_most_tokens: u64,
     },
-    /// It answered, or failed.
+    /// The model answered or failed.
     Answered {
-        /// Who asked.
+        /// The agent that asked.
         agent: String,
         cycle: u32,
         role: Role,
-        /// Dollars; absent when it has no price.
+        /// Absent if the model has no price.
         cost_usd: Option<f64>,
-        /// Calls that have no price.
         #[serde(default)]
         unpriced_calls: u64,
         tokens: u64,
     },
-    /// A new candidate is there.
     Proposed(Proposed),
-    /// There is none.
+    /// No new candidate was made.
     NotProposed {
-        /// Who tried.
         agent: String,
         cycle: u32,
-        /// Why there is none.
         reason: String,
-        /// What was proposed and not taken.
+        /// Proposed changes that were not made.
         dropped: Vec<Dropped>,
     },
-    /// A test begins: what it needs is decided now.
+    /// A test begins; its requirements are fixed now.
     TestStarted {
-        /// Whose candidate.
         agent: String,
         cycle: u32,
         candidate: Digest,
-        /// The one that it challenges.
+        /// The candidate that it challenges.
         against: Digest,
-        /// What it needs.
         bar: Bar,
     },
-    /// What became of a candidate.
+    /// The decision about a candidate.
     Decided(Decided),
-    /// Nothing was accepted for so long that the search is widened.
+    /// The search is widened, because nothing was accepted for a long time.
     Widened {
-        /// Who searches.
         agent: String,
-        /// From which cycle on.
+        /// The first cycle of the widened search.
         cycle: u32,
     },
-    /// An agent of a swarm changes its ways.
+    /// An agent of a swarm changes its way of working.
     Pivoted {
         agent: String,
-        /// After which cycle.
+        /// The last cycle before the change.
         cycle: u32,
-        /// How it works now.
         way: Way,
-        /// Where it goes on from.
+        /// The candidate to continue from.
         parent: Digest,
     },
-    /// The money of a swarm reaches another phase.
-    PhaseChanged { phase: Phase },
-    /// An agent of a swarm failed and begins anew.
+    /// The budget of a swarm reaches another phase.
+    PhaseChanged {
+        phase: Phase,
+    },
+    /// An agent of a swarm failed and starts again.
     AgentFailed {
         agent: String,
-        /// Why.
         error: String,
         /// How often in a row.
         failures: u32,
     },
-    /// An agent of a swarm works no more, at least until the swarm is resumed.
+    /// An agent of a swarm stops working, at least until the swarm is resumed.
     AgentRetired {
         agent: String,
-        /// Why.
         reason: String,
         /// Whether it gets another try when the swarm is resumed.
         #[serde(default)]
         retired_for: RetiredFor,
     },
-    /// The tasks that were kept for the end were used, once.
+    /// The holdout was used, which happens once.
     HoldoutMeasured {
-        /// The candidate that the run began with.
+        /// The candidate with which the run began.
         baseline: Digest,
         best: Digest,
         /// Tasks that count.
         pairs: usize,
-        /// Tasks left out.
         left_out: usize,
-        /// Mean reward of the first.
         baseline_mean: Option<f64>,
-        /// Mean reward of the best.
         best_mean: Option<f64>,
-        /// Their difference.
         difference: Option<f64>,
-        /// Lower end of its interval.
+        /// Lower end of the difference's interval.
         low: Option<f64>,
-        /// Upper end.
         high: Option<f64>,
     },
-    /// The run stops before its end; it can go on.
+    /// The run stops before its end; it can be resumed.
     Stopped {
-        /// Why.
         reason: String,
-        /// What trials took until then.
+        /// What trials cost until then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         taken: Option<Taken>,
     },
-    /// The run is over.
+    /// The run has ended.
     Ended {
-        /// Why.
         reason: Ending,
-        /// What trials took until then.
+        /// What trials cost until then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         taken: Option<Taken>,
     },
@@ -169,66 +147,56 @@ pub enum Event {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
-    /// Version of this format.
     pub schema_version: u32,
-    /// Its id.
     pub run: Name,
-    /// An evolution or a swarm.
     pub kind: Kind,
-    /// Where its trials are recorded.
+    /// The experiment that records its trials.
     pub experiment: Name,
-    /// The directories that it reads tasks from and records in; absent in logs from before they were kept.
+    /// The directories from which it reads tasks and to which it records; absent in older logs.
     #[serde(default)]
     pub roots: Option<Roots>,
-    /// The workspace, below the project root where it is there.
+    /// Relative to the project root if it is below it.
     pub workspace: String,
     pub workspace_name: Name,
-    /// The candidate that it begins with.
+    /// The candidate with which it begins.
     pub baseline: Digest,
-    /// Letters that an agent is told.
+    /// Letters of the system prompt.
     pub prompt_letters: usize,
-    /// Who searches.
     pub agents: Vec<String>,
-    /// Tests at most.
+    /// Most tests of the run.
     pub horizon: u32,
-    /// What it was told, frozen.
+    /// The settings, frozen.
     pub settings: Value,
-    /// How the selected tasks are divided, frozen. Logs of earlier versions have none.
+    /// The division of the selected tasks, frozen. Absent in logs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub division: Option<Division>,
-    /// Version of the program.
     pub tool_version: String,
 }
 
-/// What a run may take in all, from now on.
+/// The budget of a run, from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BudgetChanged {
-    /// Dollars.
     pub max_cost_usd: Option<f64>,
-    /// Dollars for trials.
     pub eval_budget_usd: Option<f64>,
     pub max_tokens: Option<u64>,
 }
 
-/// Directories that a run keeps to in all its sessions, below the project root where they are there.
+/// Directories that all sessions of a run use, relative to the project root if they are below it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roots {
     pub tasks: String,
     pub ledger: String,
 }
 
-/// An evolution or a swarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// One search.
     Evolution,
-    /// Many at once.
     Swarm,
 }
 
 impl Kind {
-    /// The name as written, and of the directory of its runs.
+    /// The name in files, and of the directory of its runs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Evolution => "evolve",
@@ -237,21 +205,20 @@ impl Kind {
     }
 }
 
-/// How a new candidate comes to be.
+/// How a new candidate is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// A model changes its parent.
+    /// A model changes the parent.
     #[default]
     Mutation,
-    /// It gets skills of another candidate.
+    /// The parent gets skills of another candidate.
     Crossover,
-    /// A model makes something of a candidate that failed.
+    /// A model repairs a candidate that failed.
     Rescue,
 }
 
 impl Way {
-    /// The name as written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mutation => "mutation",
@@ -260,7 +227,7 @@ impl Way {
         }
     }
 
-    /// The one that an agent takes up when this one leads nowhere.
+    /// The next way of working for an agent that makes no progress.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -271,33 +238,30 @@ impl Way {
     }
 }
 
-/// What a model is asked for.
+/// The task of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// To propose a change.
     Evolver,
-    /// To say what kind turns are.
+    /// Classifies turns.
     Classifier,
 }
 
-/// Where the money of a swarm stands.
+/// How far the budget of a swarm is spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Everything is tried.
+    /// Agents try everything.
     #[default]
     Exploring,
-    /// Only the best is worked on.
+    /// Agents only work on the best candidate.
     WindingDown,
-    /// Nothing new is begun.
+    /// No new cycle starts.
     Final,
-    /// Nothing is left.
     Exhausted,
 }
 
 impl Phase {
-    /// The name as written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exploring => "exploring",
@@ -308,28 +272,23 @@ impl Phase {
     }
 }
 
-/// What made an agent of a swarm retire.
+/// Why an agent of a swarm retired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetiredFor {
-    /// Somebody stopped it: it stays so.
+    /// The user stopped it: it stays retired.
     #[default]
     Wish,
-    /// It failed too often: what was wrong may have passed when the swarm is resumed.
+    /// It failed too often: resuming the swarm gives it another try, because the cause may be gone.
     Failures,
 }
 
-/// Why a run is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// All cycles were used.
     Finished,
-    /// Nothing was accepted for too long.
     Stagnated,
-    /// The budget is used up.
     Budget,
-    /// Every agent of a swarm was retired.
     Retired,
 }
 
@@ -344,39 +303,36 @@ impl Ending {
     }
 }
 
-/// A cycle begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CycleStarted {
-    /// Whose.
     pub agent: String,
-    /// Which, from 1.
+    /// Counted from 1.
     pub cycle: u32,
-    /// How the new candidate comes to be.
+    /// How the new candidate is made.
     pub way: Way,
-    /// Where it goes on from.
+    /// The candidate to continue from.
     pub parent: Digest,
-    /// Whose skills are taken over, or which failure is looked at again.
+    /// The candidate that gives its skills, or the failed one to repair.
     pub partner: Option<Digest>,
-    /// How much may be changed.
     pub scope: Scope,
     /// The tasks to learn from.
     pub tasks: Vec<TaskRef>,
 }
 
-/// A task, and how often it was used before.
+/// A task, and how often it was used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskRef {
-    /// Its id.
+    /// The task's id.
     pub task_id: String,
-    /// Its directory below the project root.
+    /// The task's directory below the project root.
     pub task_path: String,
-    /// Digest of its files.
+    /// Digest of the task's files.
     pub revision: Digest,
-    /// Which repetition, from 1.
+    /// The number of the repetition, from 1.
     pub repetition: u32,
 }
 
-/// What candidates were measured for.
+/// Why candidates were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -384,29 +340,27 @@ pub enum Purpose {
     Learn,
     /// The new candidate, on the tasks of its parent.
     Screen,
-    /// Both sides of a test, on tasks that it has not had.
+    /// Both sides of a test, on tasks that are new to it.
     Accept,
-    /// The first and the best, on tasks kept for the end.
+    /// The first and the best candidate, on the holdout.
     Holdout,
 }
 
-/// Candidates were measured on the same tasks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Whose cycle.
     pub agent: String,
     pub cycle: u32,
     pub purpose: Purpose,
     pub tasks: Vec<TaskRef>,
     /// The candidates, each with what was seen on each task.
     pub arms: Vec<Arm>,
-    /// What trials took until then. Logs of earlier versions have none.
+    /// What trials cost until then. Absent in logs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
 }
 
-/// What all attempts at trials of a run took so far, as its budget counts them: over all sessions, with those that were
-/// cancelled or repeated.
+/// The cost of all attempts at trials of a run so far, as its budget counts them: over all sessions, including
+/// cancelled and repeated ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Taken {
     /// Dollars, as far as prices are known.
@@ -414,64 +368,55 @@ pub struct Taken {
     pub tokens: u64,
 }
 
-/// A candidate at work on tasks.
+/// The trials of one candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
     pub candidate: Digest,
-    /// What was seen, task by task.
+    /// One entry per task.
     pub seen: Vec<Seen>,
 }
 
-/// What was seen of a trial.
+/// The facts of a trial that the log keeps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     pub trial: Name,
-    /// What became of it.
     pub outcome: Outcome,
-    /// The reward that counts; absent when the trial says nothing about the agent.
+    /// The reward that counts; absent if the trial says nothing about the agent.
     pub reward: Option<f64>,
-    /// Parts of the answer that were wrong, and how.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong: Vec<WrongField>,
-    /// What the agent did or left undone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signs: Vec<Sign>,
     pub turns: usize,
-    /// Calls of tools.
     pub calls: usize,
-    /// Turns that look back at one's own work.
+    /// Turns in which the agent checks its own work.
     pub checks: usize,
     pub tokens: u64,
-    /// Dollars; absent when a model without a price took part.
+    /// Absent if a model without a price took part.
     pub cost_usd: Option<f64>,
 }
 
-/// A part of an answer that was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WrongField {
     pub name: String,
-    /// How it was wrong. Values are not told: whoever proposes changes could write them down.
+    /// How it was wrong. The values are left out, because an evolver could copy them into a prompt.
     pub how: Miss,
 }
 
-/// How a part of an answer was wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Miss {
-    /// It is not there.
     Missing,
     WrongSign,
-    /// It is off by a power of ten, as after a slip with units.
+    /// It is off by a power of ten, as after a mistake with units.
     OffByPowerOfTen,
     FarTooHigh,
     FarTooLow,
-    /// Somewhat too high.
     TooHigh,
-    /// Somewhat too low.
     TooLow,
-    /// Close, and outside the tolerance.
+    /// Close, but outside the tolerance.
     Close,
-    /// It should be 0, or another text or truth.
+    /// It should be 0, or is another text or truth value.
     Different,
 }
 
@@ -491,27 +436,23 @@ impl Miss {
     }
 }
 
-/// What an agent did or left undone.
+/// What an agent did or failed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sign {
-    /// It left no answer.
     NoAnswer,
-    /// Its answer could not be read.
     UnreadableAnswer,
-    /// A limit ended its work.
+    /// A limit ended the trial.
     LimitReached,
-    /// It did not read files that it was given.
     UnreadInputs,
-    /// It did not use tools that it was given.
     UnusedTools,
-    /// It left errors of its tools as they were.
+    /// It ignored errors of its tools.
     ErrorsLeft,
-    /// It repeated calls in vain.
+    /// It repeated calls without effect.
     Loops,
-    /// It never looked back at its work.
+    /// It never checked its work.
     NoCheck,
-    /// It answered without acting at all.
+    /// It answered without any action.
     NothingDone,
 }
 
@@ -531,38 +472,33 @@ impl Sign {
     }
 }
 
-/// A new candidate is there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Proposed {
-    /// Who made it.
     pub agent: String,
     pub cycle: u32,
     pub candidate: Digest,
-    /// What it was made from.
     pub parents: Vec<Digest>,
-    /// What was changed.
     pub edits: Vec<Edit>,
-    /// What was proposed and not taken.
+    /// Proposed changes that were not made.
     pub dropped: Vec<Dropped>,
-    /// Why, as the model says.
+    /// The model's reasoning.
     pub reasoning: String,
-    /// What the model wants others to know.
+    /// The model's note to other agents.
     pub note: Option<String>,
-    /// Letters that an agent is told.
+    /// Letters of the system prompt.
     pub prompt_letters: usize,
 }
 
-/// What became of a candidate.
+/// The decision about a candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
-    /// Whose.
     pub agent: String,
     pub cycle: u32,
     pub candidate: Digest,
-    /// The one that it challenged: its parent where it came to no test.
+    /// The candidate that it challenged, or its parent if it was not tested.
     pub against: Digest,
-    /// Why it is not accepted; absent when it is.
+    /// Absent if it was accepted.
     pub rejection: Option<Rejection>,
-    /// How far its test came, or how it stood against its parent.
+    /// The state of its test, or of the comparison with its parent.
     pub standing: Standing,
 }

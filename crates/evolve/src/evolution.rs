@@ -1,5 +1,5 @@
-//! A run of cycles: one agent after the other cycle, until all are used, nothing is found any more, or somebody stops
-//! it; then the tasks that were kept for the end, once.
+//! A run of cycles: the agent works through its cycles until all are used, nothing is accepted any more, or the user
+//! stops it; then the run uses the holdout, once.
 
 use std::sync::Arc;
 
@@ -16,31 +16,27 @@ use crate::event::{Ending, Event, Kind, Phase, Purpose};
 use crate::run::{EVOLVER, Settings};
 use crate::strategy::{Next, next};
 
-/// How an agent's work ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LaneEnd {
-    /// All its cycles are used.
     Finished,
     /// Nothing was accepted for too long.
     Stagnated,
-    /// Nothing new is begun any more.
+    /// No new cycle may start.
     NothingNew,
 }
 
-/// Why a run did not come to its end, in words and as problems.
+/// Why a run did not finish, in words and as problems.
 #[derive(Debug)]
 pub struct Unfinished {
-    /// Why.
     pub reason: String,
-    /// Whether somebody asked for it.
+    /// Whether the user asked for it.
     pub asked: bool,
-    /// Whether it goes on only with more money or tokens.
+    /// Whether the run needs more dollars or tokens to continue.
     pub unpaid: bool,
-    /// What is wrong.
     pub problems: Vec<Problem>,
 }
 
-/// Carries an evolution out. Whatever stops it is written down, and it can go on from there.
+/// Carries an evolution out. The log records whatever stops it, and the run can be resumed from there.
 pub async fn carry_out(engine: &Engine) -> Result<(), Unfinished> {
     let carried = async {
         engine.publish()?;
@@ -71,7 +67,7 @@ impl From<Halt> for Unfinished {
     }
 }
 
-/// A problem in a line, with its file: the log keeps nothing else of it.
+/// A problem in one line, with its file, for the log.
 pub(crate) fn in_words(problem: &Problem) -> String {
     match &problem.file {
         Some(file) => format!("{} ({})", problem.what, text::printable(&file.to_string_lossy())),
@@ -79,9 +75,9 @@ pub(crate) fn in_words(problem: &Problem) -> String {
     }
 }
 
-/// Writes down why a run stops.
+/// Records why a run stops.
 pub(crate) fn stop(engine: &Engine, unfinished: Unfinished) -> Unfinished {
-    // Where even this cannot be written, the reason is told all the same.
+    // If the log cannot be written either, the reason is still returned.
     let told = Event::Stopped { reason: unfinished.reason.clone(), taken: Some(engine.taken()) };
     if let Err(Halt::Problems(problems)) = engine.tell(told) {
         return Unfinished { problems, ..unfinished };
@@ -91,18 +87,18 @@ pub(crate) fn stop(engine: &Engine, unfinished: Unfinished) -> Unfinished {
 
 fn reason_words(reason: &StopReason) -> String {
     match reason {
-        StopReason::Asked | StopReason::Insisted => "somebody stopped it".to_owned(),
+        StopReason::Asked | StopReason::Insisted => "the user stopped it".to_owned(),
         StopReason::Budget(message) => format!("the budget is used up: {message}"),
         StopReason::Time => "the time is over".to_owned(),
         StopReason::Faults(message) | StopReason::Storage(message) => message.clone(),
     }
 }
 
-/// The cycles of one agent, from wherever it is.
+/// Runs the remaining cycles of one agent.
 pub(crate) async fn lane(engine: &Engine, agent: &str) -> Result<LaneEnd, Halt> {
     loop {
         engine.check()?;
-        let open = engine.look(|state| state.lanes.get(agent).and_then(|lane| lane.open.clone()));
+        let open = engine.look(|state| state.lanes.get(agent).and_then(|progress| progress.open.clone()));
         if let Some(open) = open {
             engine.step(agent, &open).await?;
             continue;
@@ -113,19 +109,19 @@ pub(crate) async fn lane(engine: &Engine, agent: &str) -> Result<LaneEnd, Halt> 
     }
 }
 
-/// Begins what an agent does next, if there is something.
+/// Begins the agent's next cycle, or returns why there is none.
 fn begin_or_end(engine: &Engine, agent: &str) -> Result<Option<LaneEnd>, Halt> {
-    // One at a time: no other agent may reach the next phase between the look at it and the cycle that begins in it.
+    // One agent at a time: no other may reach the next phase between the check of the phase and the start of the cycle.
     let beginning = engine.kept.beginning();
     phase(engine)?;
     match engine.look(|state| next(state, &engine.settings, agent)) {
         Next::Cycle(choice) => engine.begin(agent, &choice, &beginning)?,
         Next::Widen => {
-            let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.cycle));
+            let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |progress| progress.cycle));
             engine.tell(Event::Widened { agent: agent.to_owned(), cycle })?;
         }
         Next::Pivot(way, parent) => {
-            let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.cycle));
+            let cycle = engine.look(|state| state.lanes.get(agent).map_or(0, |progress| progress.cycle));
             engine.tell(Event::Pivoted { agent: agent.to_owned(), cycle, way, parent })?;
         }
         Next::Stagnated => return Ok(Some(LaneEnd::Stagnated)),
@@ -135,7 +131,7 @@ fn begin_or_end(engine: &Engine, agent: &str) -> Result<Option<LaneEnd>, Halt> {
     Ok(None)
 }
 
-/// The phase of a run that has spent so many dollars. An evolution has no phases.
+/// The phase of a run that has spent this many dollars. An evolution has no phases.
 pub fn phase_of(settings: &Settings, kind: Kind, spent: f64) -> Phase {
     let (Kind::Swarm, Some(most)) = (kind, settings.max_cost_usd) else { return Phase::Exploring };
     match spent / most {
@@ -146,7 +142,7 @@ pub fn phase_of(settings: &Settings, kind: Kind, spent: f64) -> Phase {
     }
 }
 
-/// Writes down when the money of a swarm reaches another phase. While it is carried out it never goes back.
+/// Records when the budget of a swarm reaches another phase. Within a session, the phase never goes back.
 fn phase(engine: &Engine) -> Result<(), Halt> {
     let phase = phase_of(&engine.settings, engine.directory.kind, engine.spent());
     if phase > engine.look(|state| state.phase) {
@@ -155,7 +151,7 @@ fn phase(engine: &Engine) -> Result<(), Halt> {
     Ok(())
 }
 
-/// Writes down the phase that a swarm is in when somebody takes it up: with more money it may be an earlier one.
+/// Records the phase of a resumed swarm: with a larger budget it may be an earlier one.
 pub(crate) fn phase_anew(engine: &Engine) -> Result<(), Halt> {
     let phase = phase_of(&engine.settings, engine.directory.kind, engine.spent());
     if phase != engine.look(|state| state.phase) {
@@ -164,8 +160,8 @@ pub(crate) fn phase_anew(engine: &Engine) -> Result<(), Halt> {
     Ok(())
 }
 
-/// The end of a run: the tasks that were kept for it, once, and then nothing more. A run that cannot use them now, for
-/// want of money or because a model does not answer, is not over: it stops, and whoever resumes it gets there.
+/// Ends a run: uses the holdout once, and then nothing more. If the run cannot use it now, because money is lacking or
+/// a model does not answer, the run is not over: it stops, and a later session finishes it.
 pub(crate) async fn finish(engine: &Engine, ending: Ending) -> Result<(), Halt> {
     holdout(engine).await?;
     engine.tell(Event::Ended { reason: ending, taken: Some(engine.taken()) })
@@ -174,11 +170,11 @@ pub(crate) async fn finish(engine: &Engine, ending: Ending) -> Result<(), Halt> 
 async fn holdout(engine: &Engine) -> Result<(), Halt> {
     let (baseline, best, done) =
         engine.look(|state| (state.started.baseline, state.champion, state.holdout.is_some()));
-    // What did not change needs no tasks to show it: they stay unseen.
+    // Without a change there is nothing to show, so the holdout stays unseen.
     if done || baseline == best {
         return Ok(());
     }
-    // A process that was killed right after they were used has used them.
+    // If a process was killed right after using the holdout, the log already has its rewards.
     if engine.look(|state| state.holdout_rewards.is_none()) {
         let used = engine.look(|state| Arc::clone(&state.used));
         let items = block_in_place(|| engine.supply.holdout(&used))?;
@@ -190,7 +186,7 @@ async fn holdout(engine: &Engine) -> Result<(), Halt> {
         let looked = engine.arena.measure(&arms, &items).await?;
         let rewards = |arm: &[Looked]| arm.iter().map(|looked| looked.seen.reward).collect::<Vec<_>>();
         let counted = pairs(&rewards(&looked[1]), &rewards(&looked[0])).len();
-        // They can be used once. Where most trials say nothing about the agents, they were not used.
+        // The holdout can be used only once. If most trials say nothing about the agents, it does not count as used.
         if counted * 2 < items.len() {
             return Err(engine.without_rewards("most trials of the holdout have no reward", &looked));
         }

@@ -1,14 +1,15 @@
-//! When a candidate is accepted: a paired test on tasks that nobody learns from, which may be looked at after every batch.
+//! Decides when a candidate is accepted: by a paired test on tasks that no agent learns from, checked after every
+//! batch.
 //!
-//! The test's null is that the candidate is better than what it challenges by no more than the threshold. Its evidence
-//! is a betting capital (see `aec_report::stats::sequential`), so looking often costs nothing. A run makes several
-//! tests; each needs more evidence than a single one would: with `horizon` tests at most, the k-th needs
+//! The null hypothesis is that the candidate exceeds the challenged one by no more than the threshold. The evidence is
+//! a betting capital (see `aec_report::stats::sequential`), so frequent checks cost nothing. A run makes several tests;
+//! each needs more evidence than a single one would: with `horizon` tests at most, the k-th needs
 //! `horizon / (error_rate · (accepted + 1))`. That is LOND with e-values (Xu and Ramdas, 2024): over the whole run the
-//! share of acceptances that are wrong is at most the error rate, and where nothing is an improvement at all, the chance
-//! to accept anything is at most the error rate. It holds however the tests depend on each other.
+//! share of wrong acceptances is at most the error rate, and if there is no improvement at all, the chance to accept
+//! anything is at most the error rate. This holds however the tests depend on each other.
 //!
-//! The pairs of one test are different tasks. A task that came up again would say nothing new about other tasks, and the
-//! evidence would grow without any: where a test has used all tasks that there are, it ends undecided.
+//! The pairs of one test are different tasks. Repeating a task would say nothing about other tasks, yet the evidence
+//! would grow; so a test that has used all available tasks ends undecided.
 
 use aec_report::stats::{
     Bounds, Confidence, Interval, confidence_sequence, evidence_above, fewest_observations,
@@ -17,48 +18,44 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Acceptance;
 
-/// Pairs before a test may be given up because nothing is gained so far.
+/// Pairs after which a test without any gain may be given up.
 const PATIENCE: usize = 20;
 
-/// What a test needs, decided before its first task.
+/// The requirements of a test, fixed before its first task.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bar {
-    /// Which test of the run, from 1.
+    /// The number of the test within the run, from 1.
     pub test: u32,
-    /// Evidence that is needed.
     pub needed: f64,
     /// By how much the candidate must be better.
     pub threshold: f64,
-    /// Tasks at most.
+    /// Most tasks.
     pub max_tasks: u32,
 }
 
-/// What a test says so far.
+/// The result of a test so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// The candidate is better by more than the threshold.
     Accepted,
-    /// It is not shown to be.
+    /// The candidate was not shown to be better.
     Rejected(Rejection),
-    /// More tasks are needed.
     Open,
 }
 
-/// Why a candidate is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rejection {
     /// It was worse than its parent on the tasks that it was made from.
     WorseThanParent,
-    /// Nothing was gained by then.
+    /// The test showed no gain so far.
     NoGain,
-    /// As many tasks as a test may have were used without enough evidence.
+    /// The test used its most tasks without enough evidence.
     NotShown,
-    /// There was no further task that the test had not had.
+    /// No task was left that was new to the test.
     TasksRanOut,
-    /// All tests of the run were used up.
     NoTestLeft,
-    /// It holds expected values of tasks.
+    /// It contains expected values of tasks.
     HoldsAnswers,
     /// Too many trials had no reward through no fault of the agents.
     TooManyFaults,
@@ -78,23 +75,21 @@ impl Rejection {
     }
 }
 
-/// How far a test is.
+/// The state of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// Pairs that count.
     pub pairs: usize,
-    /// Pairs left out, because one of them had no reward.
+    /// Pairs left out, because one side had no reward.
     pub left_out: usize,
-    /// Mean difference of rewards.
     pub difference: f64,
-    /// Lower end of its interval, valid at every look.
+    /// Lower end of the difference's interval, valid at every check.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
     pub evidence: f64,
 }
 
-/// The bar of the next test of a run; none when its tests are used up.
+/// The requirements of the next test of a run; absent if its tests are used up.
 pub fn bar(acceptance: &Acceptance, tests: u32, accepted: u32, horizon: u32) -> Option<Bar> {
     (tests < horizon).then(|| Bar {
         test: tests + 1,
@@ -104,27 +99,26 @@ pub fn bar(acceptance: &Acceptance, tests: u32, accepted: u32, horizon: u32) -> 
     })
 }
 
-/// Tasks with which the first test of a run can be passed at all, if every task went from 0 to 1.
+/// The fewest tasks with which the first test of a run can be passed, if every reward went from 0 to 1.
 pub fn fewest_tasks(acceptance: &Acceptance, horizon: u32) -> Option<usize> {
     let needed = bar(acceptance, 0, 0, horizon)?.needed;
     fewest_observations(acceptance.improvement_threshold, Bounds::DIFFERENCE, needed)
 }
 
-/// Rewards of candidate and champion on the same tasks, each of them once. A pair without both is left out.
+/// Rewards of candidate and champion on the same tasks, each task once. A pair without both rewards is left out.
 pub type Pairs = [(Option<f64>, Option<f64>)];
 
 fn differences(pairs: &Pairs) -> Vec<f64> {
     pairs.iter().filter_map(|(candidate, champion)| Some((*candidate)? - (*champion)?)).collect()
 }
 
-/// How far a test is.
 pub fn standing(bar: &Bar, pairs: &Pairs) -> Standing {
     let Interval { low, high } =
         confidence_sequence(&differences(pairs), Bounds::DIFFERENCE, Confidence::default());
     Standing { low, high, ..without_interval(bar, pairs) }
 }
 
-/// The same without the interval, which takes a hundred times as long and decides nothing.
+/// Leaves out the interval, which takes a hundred times as long and does not affect the decision.
 #[expect(clippy::cast_precision_loss, reason = "pairs are few")]
 fn without_interval(bar: &Bar, pairs: &Pairs) -> Standing {
     let differences = differences(pairs);
@@ -139,7 +133,7 @@ fn without_interval(bar: &Bar, pairs: &Pairs) -> Standing {
     }
 }
 
-/// What a test says. Giving up early can only lose acceptances, never make one.
+/// The result of a test. Giving up early can only lose acceptances, never cause one.
 pub fn verdict(bar: &Bar, pairs: &Pairs) -> Verdict {
     let standing = without_interval(bar, pairs);
     let seen = standing.pairs + standing.left_out;

@@ -1,5 +1,4 @@
-//! Keeps what tasks say out of what agents are told: a prompt that repeats a task, or holds its answers, is no better,
-//! it only looks so.
+//! Keeps the text of tasks out of prompts: a prompt that repeats a task, or contains its answers, only looks better.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -7,10 +6,10 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use aec_judge::audit::{answers_in, telling_answers};
 use aec_task::task::Task;
 
-/// Words in a row that are no accident.
+/// This many equal words in a row are not a coincidence.
 const RUN: usize = 10;
 
-/// What some tasks say, and their answers.
+/// The words of some tasks, and their answers.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     runs: HashSet<u64>,
@@ -18,7 +17,6 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Knows these tasks.
     pub fn of(tasks: &[Task]) -> Self {
         let mut guard = Self::default();
         for task in tasks {
@@ -33,7 +31,7 @@ impl Guard {
         self.runs.extend(words.windows(RUN).map(fingerprint));
     }
 
-    /// The first words of a text that repeat a task, as they stand there; what was in `before` already is not new.
+    /// The first words of a text that repeat a task, unless they were already in `before`.
     pub fn repeats(&self, text: &str, before: &str) -> Option<String> {
         let known: HashSet<u64> = words(before).windows(RUN).map(fingerprint).collect();
         let words = words(text);
@@ -46,13 +44,13 @@ impl Guard {
             .map(|run| run.join(" "))
     }
 
-    /// Whether a text holds expected values of a task, enough not to be there by chance.
+    /// Whether a text contains more expected values of a task than chance explains.
     pub fn holds_answers(&self, text: &str) -> bool {
         self.answers.iter().any(|answers| answers_in(answers, text).is_some())
     }
 }
 
-/// The words of a text, small letters, without marks around them.
+/// The words of a text in lower case, without surrounding punctuation.
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace()
         .map(|word| word.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase())

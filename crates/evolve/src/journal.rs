@@ -1,4 +1,4 @@
-//! The log and what it adds up to, as one: whoever writes an event down knows at once what follows from it.
+//! The log and the state together: an event that is recorded changes the state at once.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use crate::propose::Proposal;
 use crate::run::ARCHIVE_FILE;
 use crate::state::State;
 
-/// Hears what happens, and what the run knows then.
+/// Receives each event, and the state after it.
 pub type Observer = Arc<dyn Fn(&Entry, &State) + Send + Sync>;
 
-/// The log of a run that is carried out, and what the run knows.
+/// The log of a running run, and its state.
 pub struct Journal {
     inner: Mutex<Inner>,
     archive: PathBuf,
@@ -25,12 +25,12 @@ pub struct Journal {
 struct Inner {
     log: Log,
     state: State,
-    /// Why something could not be written when nobody could be told.
+    /// Why an event could not be written by [`Journal::note`], which returns no error.
     broken: Option<String>,
 }
 
 impl Journal {
-    /// Goes on with a log that adds up to a state.
+    /// Continues a log whose events add up to `state`.
     pub fn new(log: Log, state: State, directory: &Path, observer: Option<Observer>) -> Self {
         let inner = Mutex::new(Inner { log, state, broken: None });
         Self { inner, archive: directory.join(ARCHIVE_FILE), observer }
@@ -40,12 +40,12 @@ impl Journal {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at what the run knows.
+    /// Reads the state of the run.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.inner().state)
     }
 
-    /// Takes known secrets out of what a model says, before it becomes part of a candidate or reaches other models.
+    /// Removes known secrets from a proposal before it becomes part of a candidate or reaches other models.
     pub fn scrub(&self, proposal: &mut Proposal) {
         let inner = self.inner();
         let redactor = inner.log.redactor();
@@ -56,22 +56,22 @@ impl Journal {
         redactor.scrub_some(&mut proposal.note);
     }
 
-    /// Writes down that something happened.
+    /// Records an event.
     pub fn tell(&self, event: Event) -> io::Result<()> {
         self.tell_with(|_| event)
     }
 
-    /// The same, for what depends on what the run knows at this very moment.
+    /// Records an event that depends on the state at this very moment.
     pub fn tell_with(&self, event: impl FnOnce(&State) -> Event) -> io::Result<()> {
         let mut inner = self.inner();
         if let Some(reason) = &inner.broken {
             return Err(io::Error::other(reason.clone()));
         }
         let event = event(&inner.state);
-        // A copy of the archive for others to read; the log has it all.
+        // A copy of the archive for other readers; the log contains everything.
         let copy = |state: &State| write_atomic(&self.archive, state.archive.to_json().as_bytes());
         if matches!(event, Event::Ended { .. }) {
-            // Hardly anybody goes on with a run that has ended, so a copy that is missed then would stay old.
+            // After this event the run is hardly ever resumed, so a failed copy would stay outdated.
             copy(&inner.state)?;
         }
         let entry = inner.log.add(event)?;
@@ -85,7 +85,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes down that something happens, from where no error can be returned. The next one who writes hears of it.
+    /// Records an event where no error can be returned. The next call of [`Journal::tell`] returns the error.
     pub fn note(&self, event: Event) {
         if let Err(error) = self.tell(event) {
             self.inner().broken = Some(error.to_string());

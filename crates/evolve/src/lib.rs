@@ -1,18 +1,17 @@
-//! Prompts and skills that improve by measured selection.
+//! Improves prompts and skills by measured selection.
 //!
-//! A run makes candidates from candidates, lets them work on the same tasks, and accepts one only when a test that may
-//! be looked at after every task says that it is better on tasks that nobody learns from. Everything that happens is an
-//! event in a log; what a run knows is what its events add up to, so a run that was killed goes on where it was, and
-//! its archive can be made again from the log.
+//! A run makes candidates from candidates, runs them on the same tasks, and accepts one only if a sequential test shows
+//! that it is better on tasks that no agent learns from. Everything that happens is an event in a log; the state of a
+//! run is the sum of its events, so a killed run can be resumed, and its archive can be rebuilt from the log.
 //!
 //! - [`workspace`]: what is improved, versioned with git.
 //! - [`config`]: `evolution.yaml` and `swarm.yaml`.
-//! - [`event`], [`log`], [`state`], [`journal`]: what happened, kept, and added up.
-//! - [`archive`], [`gate`], [`strategy`]: what is kept of many candidates, what makes one the best, where to go on.
+//! - [`event`], [`log`], [`state`], [`journal`]: events, their storage, and their sum.
+//! - [`archive`], [`gate`], [`strategy`]: which candidates are kept, which one is the best, and where to continue.
 //! - [`edit`], [`guard`], [`analyse`], [`brief`], [`propose`]: from failures to a new candidate.
-//! - [`division`], [`supply`], [`arena`]: tasks by what they are for, and agents at work on them.
-//! - [`step`], [`cycle`], [`evolution`], [`swarm`]: what a cycle needs next, one cycle, a run of cycles, many agents at once.
-//! - [`view`]: a run as it is shown.
+//! - [`division`], [`supply`], [`arena`]: tasks by purpose, and agents at work on them.
+//! - [`step`], [`cycle`], [`evolution`], [`swarm`]: the next step, one cycle, a run of cycles, many agents at once.
+//! - [`view`]: a run as users see it.
 
 pub mod analyse;
 pub mod archive;

@@ -1,5 +1,5 @@
-//! The log of a run: one JSON object a line, appended and made durable before anything follows from it. Half a line,
-//! left by a process that was killed while it wrote, is taken away before the next is written.
+//! The log of a run: one JSON object per line, appended and synced before the run acts on it. A partial line, left by a
+//! process that was killed while writing, is removed before the next write.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -14,12 +14,10 @@ use aec_base::timestamp::Timestamp;
 use crate::FAMILY;
 use crate::event::{Entry, Event, LOG_VERSION};
 
-/// The file's name in the directory of a run.
 pub const LOG_FILE: &str = "events.jsonl";
 /// A longer log is a mistake or an attack.
 const LOG_LIMIT: u64 = 2 * 1024 * 1024 * 1024;
 
-/// A log that is written to.
 pub struct Log {
     lines: Appender,
     next: u64,
@@ -27,8 +25,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins a log with its first event. There must be none. A log appears with that event or not at all, so whatever
-    /// has a log can be resumed.
+    /// Starts a log with its first event. No log may exist yet. It appears together with that event or not at all, so
+    /// every log can be resumed.
     pub fn create(directory: &Path, redactor: Redactor, first: Event) -> io::Result<Self> {
         let path = directory.join(LOG_FILE);
         if path.symlink_metadata().is_ok() {
@@ -42,7 +40,7 @@ impl Log {
         Ok(Self { lines: Appender::open(&path)?, next: 1, redactor })
     }
 
-    /// Goes on with a log: what it holds, and the log to be written to.
+    /// Continues a log: returns it with its entries.
     pub fn resume(directory: &Path, redactor: Redactor) -> Result<(Self, Vec<Entry>), Vec<Problem>> {
         let path = directory.join(LOG_FILE);
         let Read { entries, whole } = read(&path)?;
@@ -51,12 +49,12 @@ impl Log {
         Ok((Self { lines, next, redactor }, entries))
     }
 
-    /// What takes known secrets out of texts.
+    /// Removes known secrets from texts.
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Adds an event. When this returns, it is durable.
+    /// Adds an event. It is durable when this returns.
     pub fn add(&mut self, event: Event) -> io::Result<Entry> {
         let (entry, line) = line(self.next, event, &self.redactor)?;
         self.lines.append_durably(&line)?;
@@ -65,7 +63,7 @@ impl Log {
     }
 }
 
-/// An event as it is written down. Whoever goes on with it knows what the log knows, without secrets.
+/// An event as it is written. The returned entry has the secrets removed too, so that the state equals the log.
 fn line(sequence: u64, event: Event, redactor: &Redactor) -> io::Result<(Entry, Vec<u8>)> {
     let entry = Entry { sequence, at: Timestamp::now_in_milliseconds(), event };
     let told = serde_json::to_value(&entry)?;
@@ -76,14 +74,12 @@ fn line(sequence: u64, event: Event, redactor: &Redactor) -> io::Result<(Entry, 
     Ok((entry, line))
 }
 
-/// What a log holds.
 struct Read {
     entries: Vec<Entry>,
     /// Bytes up to the end of the last whole line.
     whole: u64,
 }
 
-/// Everything that a log holds.
 pub fn entries(directory: &Path) -> Result<Vec<Entry>, Vec<Problem>> {
     read(&directory.join(LOG_FILE)).map(|read| read.entries)
 }
@@ -103,7 +99,7 @@ fn read(path: &Path) -> Result<Read, Vec<Problem>> {
         let entry: Entry = serde_json::from_slice(line)
             .map_err(|error| vec![damaged(path, entries.len() + 1, &error.to_string())])?;
         if entry.sequence != entries.len() as u64 {
-            return Err(vec![damaged(path, entries.len() + 1, "lines are missing or stand twice")]);
+            return Err(vec![damaged(path, entries.len() + 1, "lines are missing or duplicated")]);
         }
         entries.push(entry);
     }

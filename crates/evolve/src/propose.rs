@@ -1,4 +1,4 @@
-//! Asking a model for a change: one question, one repair if the answer cannot be read, and every answer bounded.
+//! Asks a model for a change: one question, one repair if the answer cannot be parsed, and a limit on every answer.
 
 use aec_base::text;
 use aec_model::client::{Model, Scope as CallScope};
@@ -8,33 +8,27 @@ use serde_json::Value;
 
 use crate::config::Voice;
 
-/// Letters of an answer that are read.
+/// In letters; the rest is ignored.
 const LONGEST_ANSWER: usize = 256 * 1024;
-/// Letters of a reason or a note that are kept.
+/// In letters; the rest of a reason or a note is cut.
 const LONGEST_REASON: usize = 2_000;
 const LONGEST_NOTE: usize = 400;
 
-/// What a model proposes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
-    /// Changes, not yet looked at.
+    /// Changes, not yet checked.
     pub actions: Vec<Value>,
-    /// Why.
     pub reasoning: String,
-    /// What others should know.
+    /// For other agents.
     pub note: Option<String>,
 }
 
-/// Why there is no proposal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoProposal {
-    /// The answers could not be read.
     Unreadable(String),
-    /// The model failed.
     Model(Failure),
 }
 
-/// Asks for a change.
 pub async fn ask(
     model: &Model,
     voice: &Voice,
@@ -58,7 +52,7 @@ pub async fn ask(
         };
         let reply = match model.call(&request, scope).await.outcome {
             Ok(reply) => reply.text(),
-            // A model that says nothing is asked once more, like one that says nonsense.
+            // A model that answers nothing is asked once more, like one whose answer cannot be parsed.
             Err(failure) if failure.kind == FailureKind::Empty => String::new(),
             Err(failure) => return Err(NoProposal::Model(failure)),
         };
@@ -81,7 +75,7 @@ pub async fn ask(
     Err(NoProposal::Unreadable(why))
 }
 
-/// Reads an answer: an object, perhaps in a fenced block, perhaps with words around it.
+/// Parses an answer: an object, perhaps in a fenced block, perhaps with words around it.
 pub fn parse(reply: &str) -> Result<Proposal, String> {
     let reply = reply.trim();
     if reply.is_empty() {
@@ -119,7 +113,7 @@ pub fn parse(reply: &str) -> Result<Proposal, String> {
     Err(text::printable(&why).into_owned())
 }
 
-/// The pieces of an answer that may be the object: all of it, fenced blocks, and from the first brace to the last.
+/// The parts of an answer that may be the object: all of it, fenced blocks, and from the first brace to the last.
 fn pieces(reply: &str) -> Vec<&str> {
     let mut pieces = vec![reply];
     let mut rest = reply;

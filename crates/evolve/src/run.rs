@@ -1,7 +1,7 @@
-//! What a run was told, frozen when it begins, and the directory in which it keeps what it knows.
+//! The settings of a run, frozen when it begins, and the directory in which it keeps its state.
 //!
-//! A run lies in `paths.feedback`, below `evolve/` or `swarm/`: its log, the archive as a file for others to read, a
-//! lock, tasks that it made, and trees of agents. Nothing of it lies in the workspace.
+//! A run's directory is in `paths.feedback`, below `evolve/` or `swarm/`: its log, the archive as a file for other
+//! readers, a lock, generated tasks, and trees of agents. None of it is in the workspace.
 
 use std::fs::File;
 use std::io;
@@ -28,71 +28,60 @@ use crate::log::LOG_FILE;
 use crate::workspace::manifest::Manifest;
 
 pub const ARCHIVE_FILE: &str = "archive.json";
-/// Held by whoever carries the run out.
+/// Held by the process that carries the run out.
 const LOCK_FILE: &str = "lock";
-/// Says that the run is to stop.
+/// Asks the run to stop.
 const STOP_FILE: &str = "stop";
-/// The name of the one agent of an evolution.
+/// The name of the only agent of an evolution.
 pub const EVOLVER: &str = "evolve";
 
-/// What a run was told. It is kept in the log, so that whoever resumes the run needs nothing else.
+/// The settings of a run. They are in the log, so that resuming the run needs nothing else.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// The agent whose prompt is improved.
     pub solver: Agent,
-    /// Tasks that are made on the fly.
+    /// Tasks that are generated during the run.
     pub generate: Option<Generate>,
-    /// Tasks of the project.
     pub tasks: Option<SelectionTable>,
-    /// Where trials run.
     pub backend: Backend,
-    /// Whether commands run in rooms.
     pub sandbox: SandboxChoice,
-    /// Seconds that the agent may take, instead of the tasks' own.
+    /// Seconds that the agent may take, in place of the tasks' own limit.
     pub timeout_override: Option<u32>,
-    /// Memory in MiB, instead of the tasks' own.
+    /// In MiB, in place of the tasks' own limit.
     pub memory_mb: Option<u32>,
     /// Which of several answers of an agent counts.
     #[serde(default = "AnswerOrder::unnamed", skip_serializing_if = "AnswerOrder::is_unnamed")]
     pub answer_order: AnswerOrder,
-    /// Tasks of a batch.
     pub batch_size: u32,
-    /// Candidates that each agent tries at most.
     pub max_cycles: u32,
-    /// Cycles without an acceptance before an evolution changes its ways, and before it ends.
+    /// Cycles without an acceptance before an evolution widens its search, and again before it ends.
     pub stagnation_window: Option<u32>,
-    /// Cycles without progress before an agent of a swarm changes its ways.
+    /// Cycles without progress before an agent of a swarm changes its way of working.
     pub pivot_after: Option<u32>,
-    /// How parents are chosen.
     pub strategy: Strategy,
-    /// When a candidate is accepted.
     pub acceptance: Acceptance,
-    /// Tasks that are kept for the end; absent: as many as make sense.
+    /// Tasks that are reserved for the end; a sensible number if absent.
     pub holdout: Option<u32>,
-    /// Dollars in all.
     pub max_cost_usd: Option<f64>,
-    /// Dollars for trials.
     pub eval_budget_usd: Option<f64>,
     pub max_tokens: Option<u64>,
-    /// Share of the dollars after which only the best is worked on.
+    /// Share of the dollars after which agents only work on the best candidate.
     pub wind_down_threshold: f64,
-    /// Share of the dollars after which nothing new is begun.
+    /// Share of the dollars after which no new cycle starts.
     pub final_threshold: f64,
     /// Failures in a row after which an agent is retired.
     pub max_restarts: u32,
-    /// Trials at once.
     pub concurrency: u32,
-    /// Who proposes changes, agent by agent.
+    /// The model that proposes changes, for each agent.
     pub evolvers: Vec<Voice>,
-    /// A word to each agent.
+    /// The user's hint to each agent.
     pub nudges: Vec<Option<String>>,
-    /// Says what kind turns are.
     pub classifier: Option<Voice>,
 }
 
 impl Settings {
-    /// What an evolution is told. `backend` is the project's, for a file that names none.
+    /// The settings of an evolution. `backend` is the project's, for a file that names none.
     pub fn of_evolution(
         told: &Evolution,
         manifest: &Manifest,
@@ -129,7 +118,7 @@ impl Settings {
         }
     }
 
-    /// What a swarm is told. `tasks` are those of its task path.
+    /// The settings of a swarm. `tasks` are those of its task path.
     pub fn of_swarm(
         told: &Swarm,
         manifest: &Manifest,
@@ -172,7 +161,6 @@ impl Settings {
         }
     }
 
-    /// What the run may take.
     pub fn budget(&self) -> BudgetChanged {
         BudgetChanged {
             max_cost_usd: self.max_cost_usd,
@@ -181,7 +169,7 @@ impl Settings {
         }
     }
 
-    /// The same with the budget that a later session was given, if one was.
+    /// The settings with the budget of a later session, if one changed it.
     #[must_use]
     pub fn with_budget(mut self, budget: Option<BudgetChanged>) -> Self {
         if let Some(budget) = budget {
@@ -192,7 +180,6 @@ impl Settings {
         self
     }
 
-    /// Conditions of every trial.
     pub fn conditions(&self) -> Conditions {
         Conditions {
             backend: self.backend,
@@ -204,7 +191,6 @@ impl Settings {
         }
     }
 
-    /// Agents, in order.
     pub fn agents(&self, kind: Kind) -> Vec<String> {
         match kind {
             Kind::Evolution => vec![EVOLVER.to_owned()],
@@ -212,7 +198,7 @@ impl Settings {
         }
     }
 
-    /// Tests of the whole run at most.
+    /// Most tests of the whole run.
     pub fn horizon(&self) -> u32 {
         let agents = u32::try_from(self.evolvers.len()).unwrap_or(u32::MAX);
         self.max_cycles.saturating_mul(agents)
@@ -236,28 +222,26 @@ fn whole_seconds(seconds: f64) -> u32 {
     seconds.ceil().max(1.0) as u32
 }
 
-/// How often a run is tried to be taken, and the pause after each try.
+/// How often to try to take a run's lock, and the pause after each try.
 const CARRY_TRIES: u32 = 5;
 const CARRY_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunDirectory {
-    /// Its id.
     pub run: Name,
-    /// An evolution or a swarm.
     pub kind: Kind,
     path: PathBuf,
 }
 
-/// Held by whoever carries a run out.
+/// The lock of a run, held by the process that carries it out.
 #[derive(Debug)]
 pub struct Carried {
     _lock: File,
 }
 
 impl RunDirectory {
-    /// Makes the directory of the next run over a workspace: `NAME-1`, `NAME-2` and so on. A run whose directory was
-    /// removed may have left labels and records, so whoever knows of these says which experiments there were.
+    /// Creates the directory of the next run over a workspace: `NAME-1`, `NAME-2` and so on. A run whose directory was
+    /// removed may have left labels and records, so the caller passes the names of known experiments.
     pub fn create(
         feedback: &Path,
         kind: Kind,
@@ -284,7 +268,7 @@ impl RunDirectory {
         }
     }
 
-    /// The run that a word stands for: its id or a beginning that fits only one.
+    /// Finds a run by its id or a unique prefix.
     pub fn find(feedback: &Path, kind: Kind, word: &str) -> Result<Self, Problem> {
         let runs = Self::all(feedback, kind).map_err(|error| Problem::error(error.to_string()))?;
         if let Some(exact) = runs.iter().find(|run| run.run.as_str() == word) {
@@ -300,7 +284,6 @@ impl RunDirectory {
         Err(problem.fix(format!("see `aec-bench {} history`", kind.name())))
     }
 
-    /// Every run, sorted by name.
     pub fn all(feedback: &Path, kind: Kind) -> io::Result<Vec<Self>> {
         let root = feedback.join(kind.name());
         let entries = match fs_err::read_dir(&root) {
@@ -322,7 +305,6 @@ impl RunDirectory {
         Ok(runs)
     }
 
-    /// Every run of both kinds.
     pub fn of_both_kinds(feedback: &Path) -> io::Result<Vec<Self>> {
         let mut runs = Self::all(feedback, Kind::Evolution)?;
         runs.extend(Self::all(feedback, Kind::Swarm)?);
@@ -333,22 +315,22 @@ impl RunDirectory {
         &self.path
     }
 
-    /// Where tasks are that it made.
+    /// The directory of generated tasks.
     pub fn tasks(&self) -> PathBuf {
         self.path.join("tasks")
     }
 
-    /// Where an agent's own tree is.
+    /// The directory of an agent's own tree.
     pub fn tree(&self, agent: &str) -> PathBuf {
         self.path.join("agents").join(agent)
     }
 
-    /// The experiment that its trials are recorded in.
+    /// The experiment that records its trials.
     pub fn experiment(&self) -> Name {
         Name::nearest(&format!("{}-{}", self.kind.name(), self.run))
     }
 
-    /// Keeps others from carrying it out. A wish to stop from before is forgotten.
+    /// Takes the lock, so that no other process carries the run out. An old request to stop is forgotten.
     pub fn carry(&self) -> Result<Carried, Vec<Problem>> {
         let lock = File::options()
             .write(true)
@@ -356,7 +338,7 @@ impl RunDirectory {
             .truncate(false)
             .open(self.path.join(LOCK_FILE))
             .map_err(|error| vec![Problem::error(error.to_string()).in_file(&self.path)])?;
-        // Whoever only asks whether it is carried out holds the lock for a moment.
+        // A process that only checks the lock holds it for a moment.
         let is_held = (0..CARRY_TRIES).all(|_| {
             let refused = lock.try_lock().is_err();
             if refused {
@@ -372,12 +354,12 @@ impl RunDirectory {
         Ok(Carried { _lock: lock })
     }
 
-    /// Whether somebody carries it out.
+    /// Whether a process is carrying it out.
     pub fn is_carried_out(&self) -> bool {
         File::open(self.path.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock_shared().is_err())
     }
 
-    /// Asks whoever carries it out to stop. `agent` stops one agent of a swarm alone.
+    /// Asks the process that carries it out to stop. `agent` stops only one agent of a swarm.
     pub fn ask_to_stop(&self, wish: Wish, agent: Option<&str>) -> io::Result<()> {
         let word = if wish == Wish::GiveUp { "give up" } else { "finish" };
         let file = match agent {
@@ -387,7 +369,7 @@ impl RunDirectory {
         write_atomic(&file, format!("{word}\n").as_bytes())
     }
 
-    /// What somebody asked for.
+    /// The user's request.
     pub fn wish(&self) -> Wish {
         match fs_err::read_to_string(self.path.join(STOP_FILE)).as_deref().map(str::trim) {
             Ok("finish") => Wish::Finish,
@@ -396,7 +378,7 @@ impl RunDirectory {
         }
     }
 
-    /// Whether somebody asked that one agent stops; asking is over once it is heard.
+    /// Whether the user asked to stop one agent; the request is deleted.
     pub fn hear_stop_of(&self, agent: &str) -> bool {
         std::fs::remove_file(self.path.join(format!("{STOP_FILE}-{agent}"))).is_ok()
     }

@@ -1,4 +1,4 @@
-//! What a run knows: its events added up. The same events give the same state, whoever adds them up and whenever.
+//! The state of a run: the sum of its events. The same events always give the same state.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -15,47 +15,42 @@ use crate::event::{
 };
 use crate::gate::{Bar, Rejection, Standing};
 
-/// What a run knows.
 #[derive(Clone, Debug)]
 pub struct State {
     pub started: RunStarted,
-    /// The best: nothing was shown to be better.
+    /// The best candidate: none was shown to be better.
     pub champion: Digest,
-    /// The best of each way of working.
     pub archive: Archive,
-    /// Every candidate.
     pub candidates: BTreeMap<Digest, Known>,
-    /// Who searches, and how far each is.
+    /// The progress of each agent.
     pub lanes: BTreeMap<String, AgentProgress>,
     /// Candidates that were not accepted, oldest first.
     pub buried: Vec<Digest>,
-    /// What agents want others to know, oldest first.
+    /// Notes of agents to each other, oldest first.
     pub notes: Vec<Note>,
-    /// Tests that were begun.
     pub tests: u32,
-    /// Candidates that were accepted, oldest first.
+    /// Oldest first.
     pub accepted: Vec<Digest>,
-    /// Cycles that are over, oldest first.
+    /// Finished cycles, oldest first.
     pub cycles: Vec<CycleRecord>,
-    /// What models took that look on and propose.
+    /// The cost of models that classify and propose.
     pub voices: Spend,
-    /// What trials took, those included that were cancelled or repeated.
+    /// The cost of trials, including cancelled and repeated ones.
     pub trials: Spend,
-    /// What the run may take, where a later session was told something else than the first.
+    /// The current budget, if a later session changed it.
     pub budget: Option<BudgetChanged>,
-    /// Where the money of a swarm stands.
+    /// The phase of a swarm's budget.
     pub phase: Phase,
-    /// Rewards on the tasks kept for the end, first candidate and best, once they were used.
+    /// Rewards of the first and the best candidate on the holdout, once it was used.
     pub holdout_rewards: Option<(Rewards, Rewards)>,
-    /// What they say.
+    /// The result on the holdout.
     pub holdout: Option<Event>,
-    /// Why it is over.
+    /// Why the run has ended.
     pub ending: Option<Ending>,
-    /// Why it stopped last, while it is not over.
+    /// Why it last stopped, while it has not ended.
     pub stopped: Option<String>,
-    /// Tasks that were used.
     pub used: Arc<Used>,
-    /// Calls that nobody saw end yet, at their bounds.
+    /// Calls whose end is not recorded yet, at their highest possible cost.
     open_calls: BTreeMap<(String, Role), Spend>,
     seen: HashSet<Name>,
     learned: BTreeSet<TaskKey>,
@@ -63,31 +58,25 @@ pub struct State {
 
 type TaskKey = (String, Digest, u32);
 
-/// Rewards task by task; absent where a trial says nothing about the agent.
+/// One reward per task; absent if a trial says nothing about the agent.
 pub type Rewards = Vec<Option<f64>>;
 
-/// What a task is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UsedFor {
-    /// To learn from.
     Learning,
-    /// To test.
     Testing,
-    /// For the end.
     Holdout,
 }
 
-/// Tasks that a run has used.
 #[derive(Clone, Debug, Default)]
 pub struct Used {
-    /// How often each, by what for.
+    /// How often each task was used for each purpose.
     pub times: BTreeMap<(UsedFor, String), u32>,
-    /// How many, by what for.
+    /// How many tasks were used for each purpose.
     pub supplied: BTreeMap<UsedFor, u64>,
     pub revisions: HashSet<Digest>,
 }
 
-/// Money and tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spend {
     /// Dollars, as far as prices are known.
@@ -97,43 +86,36 @@ pub struct Spend {
     pub unpriced: u64,
 }
 
-/// What is known of a candidate.
+/// What the run knows about a candidate.
 #[derive(Clone, Debug)]
 pub struct Known {
-    /// What it was made from.
     pub parents: Vec<Digest>,
-    /// Who made it.
+    /// The agent that made it.
     pub agent: String,
-    /// In which cycle; 0 for the one that the run began with.
+    /// 0 for the candidate with which the run began.
     pub cycle: u32,
-    /// How it came to be.
+    /// How it was made.
     pub way: Way,
-    /// What was changed.
     pub edits: Vec<Edit>,
-    /// Why, as the model says.
+    /// The model's reasoning.
     pub reasoning: String,
-    /// Letters that an agent is told.
+    /// Letters of the system prompt.
     pub prompt_letters: usize,
-    /// What was seen of it.
     pub tally: Tally,
-    /// Fresh tasks that it was tested on.
+    /// New tasks that it was tested on.
     pub tested_on: Vec<TaskRef>,
-    /// What became of it.
     pub status: Status,
-    /// How its last test stood.
+    /// The state of its last test.
     pub standing: Option<Standing>,
 }
 
-/// What became of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The run began with it.
     Baseline,
-    /// It is being measured.
     Open,
-    /// It was better.
     Accepted,
-    /// It was not shown to be.
+    /// It was not shown to be better.
     Rejected(Rejection),
 }
 
@@ -148,93 +130,79 @@ impl Status {
     }
 }
 
-/// What an agent wants others to know.
+/// A note of an agent to the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub agent: String,
     pub text: String,
 }
 
-/// A cycle that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CycleRecord {
-    /// Whose.
     pub agent: String,
     pub cycle: u32,
-    /// How the candidate came to be.
+    /// How the candidate was made.
     pub way: Way,
-    /// Where it came from.
     pub parent: Digest,
-    /// The candidate; absent if there was none.
+    /// Absent if no candidate was made.
     pub candidate: Option<Digest>,
-    /// Why there was none.
+    /// Why no candidate was made.
     pub reason: Option<String>,
-    /// Changes that were proposed and not taken.
+    /// Proposed changes that were not made.
     pub dropped: Vec<Dropped>,
     pub accepted: bool,
-    /// The best after it.
+    /// The best candidate after it.
     pub champion: Digest,
-    /// Mean reward of the best by then.
+    /// Mean reward of the best candidate at that time.
     pub champion_mean: Option<f64>,
 }
 
-/// How far an agent is.
 #[derive(Clone, Debug, Default)]
 pub struct AgentProgress {
-    /// Its last cycle.
     pub cycle: u32,
-    /// The cycle under way.
     pub open: Option<Open>,
     /// Cycles in a row without an acceptance.
     pub dry: u32,
-    /// Whether the search is widened.
     pub widened: bool,
     /// Cycles in a row without anything new in the archive.
     pub idle: u32,
-    /// How it works since it changed its ways.
+    /// Its way of working since it last changed it.
     pub way: Way,
-    /// Where it goes on from since then; once.
+    /// The parent of the first cycle after that change.
     pub parent: Option<Digest>,
-    /// Failures in a row.
     pub failures: u32,
-    /// Why it works no more.
+    /// Why it stopped working.
     pub retired: Option<String>,
-    /// Whether that lasts.
+    /// Whether it may work again when the swarm is resumed.
     pub retired_for: RetiredFor,
 }
 
-/// A cycle under way.
 #[derive(Clone, Debug)]
 pub struct Open {
-    /// How it began.
     pub started: CycleStarted,
-    /// Rewards of the parent, task by task, once it was measured.
+    /// Rewards of the parent, one per task, once it was measured.
     pub learned: Option<Rewards>,
-    /// Changes that were proposed and not taken.
+    /// Proposed changes that were not made.
     pub dropped: Vec<Dropped>,
-    /// The new candidate.
     pub proposed: Option<Proposed>,
     /// Rewards of the new candidate on the tasks of its parent, once it was measured.
     pub screened: Option<Rewards>,
-    /// The test under way.
     pub test: Option<Test>,
 }
 
-/// A test under way.
 #[derive(Clone, Debug)]
 pub struct Test {
-    /// The one that is challenged.
+    /// The challenged candidate.
     pub against: Digest,
-    /// What is needed.
     pub bar: Bar,
-    /// Rewards of candidate and challenged, task by task.
+    /// Rewards of the candidate and the challenged one, one pair per task.
     pub pairs: Vec<(Option<f64>, Option<f64>)>,
-    /// The tasks that it has had.
+    /// The tasks that were used.
     pub had: HashSet<Digest>,
 }
 
 impl State {
-    /// What a run knows at its beginning.
+    /// The state at the beginning of a run.
     pub fn new(started: RunStarted) -> Self {
         let baseline = started.baseline;
         let known = Known {
@@ -277,7 +245,7 @@ impl State {
         }
     }
 
-    /// What the events of a log add up to; `None` without a beginning.
+    /// The sum of the events of a log; `None` without a beginning.
     pub fn replay(entries: &[Entry]) -> Option<Self> {
         let (first, rest) = entries.split_first()?;
         let Event::RunStarted(started) = &first.event else { return None };
@@ -288,7 +256,6 @@ impl State {
         Some(state)
     }
 
-    /// Adds an event.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::RunStarted(_) => {}
@@ -309,7 +276,7 @@ impl State {
             Event::Answered { agent, role, cost_usd, unpriced_calls, tokens, .. } => {
                 self.open_calls.remove(&(agent.clone(), *role));
                 self.voices.usd += cost_usd.unwrap_or(0.0);
-                // Logs of earlier versions do not say how many calls there were.
+                // Logs of earlier versions do not record the number of calls.
                 self.voices.unpriced += (*unpriced_calls).max(u64::from(cost_usd.is_none()));
                 self.voices.tokens += tokens;
             }
@@ -329,25 +296,25 @@ impl State {
             }
             Event::Decided(decided) => self.decided(decided),
             Event::Widened { agent, .. } => {
-                if let Some(lane) = self.lanes.get_mut(agent) {
-                    (lane.widened, lane.dry) = (true, 0);
+                if let Some(progress) = self.lanes.get_mut(agent) {
+                    (progress.widened, progress.dry) = (true, 0);
                 }
             }
             Event::Pivoted { agent, way, parent, .. } => {
-                if let Some(lane) = self.lanes.get_mut(agent) {
-                    (lane.way, lane.parent, lane.idle) = (*way, Some(*parent), 0);
+                if let Some(progress) = self.lanes.get_mut(agent) {
+                    (progress.way, progress.parent, progress.idle) = (*way, Some(*parent), 0);
                 }
             }
             Event::PhaseChanged { phase } => self.phase = *phase,
             Event::AgentFailed { agent, failures, .. } => {
-                if let Some(lane) = self.lanes.get_mut(agent) {
-                    lane.failures = *failures;
+                if let Some(progress) = self.lanes.get_mut(agent) {
+                    progress.failures = *failures;
                 }
             }
             Event::AgentRetired { agent, reason, retired_for } => {
-                if let Some(lane) = self.lanes.get_mut(agent) {
-                    lane.retired = Some(reason.clone());
-                    lane.retired_for = *retired_for;
+                if let Some(progress) = self.lanes.get_mut(agent) {
+                    progress.retired = Some(reason.clone());
+                    progress.retired_for = *retired_for;
                 }
             }
             Event::HoldoutMeasured { .. } => self.holdout = Some(event.clone()),
@@ -362,8 +329,8 @@ impl State {
         }
     }
 
-    /// Calls that were under way when a process was killed will not be heard of again: their bounds are spent. When a run
-    /// is resumed nobody else can be asking.
+    /// Counts calls that were under way when a process was killed at their highest possible cost, because their end
+    /// will never be recorded. When a run is resumed no other process can be asking.
     pub fn settle_open_calls(&mut self) {
         for open in std::mem::take(&mut self.open_calls).into_values() {
             self.voices.usd += open.usd;
@@ -372,19 +339,19 @@ impl State {
         }
     }
 
-    /// What is told of all attempts replaces what the trials that were measured add up to: it knows of others as well.
+    /// The reported cost of all attempts replaces the sum over measured trials, because it includes other trials.
     fn taken(&mut self, taken: Option<Taken>) {
         if let Some(Taken { cost_usd, tokens }) = taken {
             (self.trials.usd, self.trials.tokens) = (cost_usd, tokens);
         }
     }
 
-    /// Whoever resumes a run gives agents that failed another try.
+    /// Resuming a run gives failed agents another try.
     fn revive(&mut self) {
-        for lane in self.lanes.values_mut() {
-            lane.failures = 0;
-            if lane.retired_for == RetiredFor::Failures {
-                lane.retired = None;
+        for progress in self.lanes.values_mut() {
+            progress.failures = 0;
+            if progress.retired_for == RetiredFor::Failures {
+                progress.retired = None;
             }
         }
     }
@@ -396,16 +363,16 @@ impl State {
     fn begin_cycle(&mut self, started: &CycleStarted) {
         self.archive.note_selected(started.parent);
         for task in &started.tasks {
-            // A task that was used for a test before is not taken from those to learn from.
+            // A task that was already used for a test does not count against the tasks to learn from.
             if !self.tested(started.parent).any(|tested| tested == task) {
                 self.use_task(UsedFor::Learning, task);
             }
             self.learned.insert(key(task));
         }
-        if let Some(lane) = self.lanes.get_mut(&started.agent) {
-            lane.cycle = started.cycle;
-            lane.parent = None;
-            lane.open = Some(Open {
+        if let Some(progress) = self.lanes.get_mut(&started.agent) {
+            progress.cycle = started.cycle;
+            progress.parent = None;
+            progress.open = Some(Open {
                 started: started.clone(),
                 learned: None,
                 dropped: Vec::new(),
@@ -469,7 +436,7 @@ impl State {
         let Some(known) = self.candidates.get_mut(&arm.candidate) else { return };
         for (task, seen) in measured.tasks.iter().zip(&arm.seen) {
             if self.seen.insert(seen.trial.clone()) {
-                // What is kept for the end says nothing to the search.
+                // The holdout must not influence the search.
                 if measured.purpose != Purpose::Holdout {
                     known.tally.add_of(task.revision, seen);
                 }
@@ -487,7 +454,7 @@ impl State {
         }
     }
 
-    /// Puts a candidate into the archive, as far as it is known by now.
+    /// Offers a candidate with its current measurements to the archive.
     fn offer(&mut self, candidate: Digest) -> bool {
         let Some(known) = self.candidates.get(&candidate) else { return false };
         let Some(mean) = known.tally.mean() else { return false };
@@ -511,7 +478,7 @@ impl State {
         let way = self
             .lanes
             .get(&proposed.agent)
-            .and_then(|lane| lane.open.as_ref())
+            .and_then(|progress| progress.open.as_ref())
             .map_or(Way::Mutation, |open| open.started.way);
         self.candidates.entry(proposed.candidate).or_insert_with(|| Known {
             parents: proposed.parents.clone(),
@@ -549,7 +516,7 @@ impl State {
         if status == Status::Accepted {
             self.accepted.push(candidate);
             if !wins {
-                // Somebody else was quicker: it must be shown to be better than the new best as well.
+                // Another agent was quicker: the candidate must also be shown to be better than the new best one.
                 if let Some(open) = self.open(&decided.agent) {
                     open.test = None;
                 }
@@ -576,12 +543,12 @@ impl State {
         let accepted = candidate.is_some_and(|candidate| self.champion == candidate);
         let champion_mean = self.mean(self.champion);
         let champion = self.champion;
-        let Some(lane) = self.lanes.get_mut(agent) else { return };
-        let Some(open) = lane.open.take() else { return };
-        lane.failures = 0;
-        lane.dry = if accepted { 0 } else { lane.dry + 1 };
-        lane.idle = if accepted || new { 0 } else { lane.idle + 1 };
-        lane.widened &= !accepted;
+        let Some(progress) = self.lanes.get_mut(agent) else { return };
+        let Some(open) = progress.open.take() else { return };
+        progress.failures = 0;
+        progress.dry = if accepted { 0 } else { progress.dry + 1 };
+        progress.idle = if accepted || new { 0 } else { progress.idle + 1 };
+        progress.widened &= !accepted;
         self.cycles.push(CycleRecord {
             agent: agent.to_owned(),
             cycle: open.started.cycle,
@@ -596,12 +563,10 @@ impl State {
         });
     }
 
-    /// Mean reward of a candidate.
     pub fn mean(&self, candidate: Digest) -> Option<f64> {
         self.candidates.get(&candidate).and_then(|known| known.tally.mean())
     }
 
-    /// What everything took.
     pub fn spend(&self) -> Spend {
         Spend {
             usd: self.voices.usd + self.trials.usd,
@@ -610,17 +575,17 @@ impl State {
         }
     }
 
-    /// Whether somebody has learned from a task, in whichever repetition.
+    /// Whether any agent has learned from a task, in any repetition.
     pub fn was_learned_from(&self, task: &TaskRef) -> bool {
         self.learned.iter().any(|(_, revision, _)| *revision == task.revision)
     }
 
-    /// Tasks that a candidate was tested on and that nobody has learned from yet: there it need not work again.
+    /// Tasks that a candidate was tested on and that no agent has learned from yet: it need not work on them again.
     pub fn known_tasks(&self, candidate: Digest, most: usize) -> Vec<TaskRef> {
         self.tested(candidate).filter(|task| !self.learned.contains(&key(task))).take(most).cloned().collect()
     }
 
-    /// The failed candidate that came nearest.
+    /// The rejected candidate that came nearest to acceptance.
     pub fn nearest_miss(&self) -> Option<Digest> {
         let difference =
             |candidate: &Digest| self.candidates.get(candidate)?.standing.map(|standing| standing.difference);

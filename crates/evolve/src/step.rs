@@ -1,5 +1,5 @@
-//! What a cycle needs next, and what follows from what it has: decisions alone, without tasks, agents or models. The
-//! engine acts on them; simulations of thousands of runs do so too.
+//! The next step of a cycle: decisions only, without tasks, agents or models. The engine acts on them, and so do
+//! simulations of thousands of runs.
 
 use aec_base::digest::Digest;
 
@@ -9,24 +9,22 @@ use crate::gate::{self, Bar, Rejection, Standing, Verdict};
 use crate::run::Settings;
 use crate::state::{Open, State, Status, Test};
 
-/// What a cycle needs next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Todo {
-    /// The parent is to be measured.
+    /// Measure the parent.
     Learn,
-    /// A candidate is to be made.
+    /// Make a candidate.
     Propose,
-    /// The candidate is to be measured on the tasks of its parent.
+    /// Measure the candidate on the tasks of its parent.
     Screen,
-    /// Whether it is worth a test is to be decided.
+    /// Decide whether the candidate is worth a test.
     EnterTest,
-    /// So many tasks that the test has not had are to be worked on by both sides of the test.
+    /// Run both sides of the test on this many tasks that are new to it.
     Look(usize),
     /// The test is over.
     Decide(Option<Rejection>, Standing),
 }
 
-/// What a cycle needs next.
 pub fn todo(open: &Open, settings: &Settings) -> Todo {
     match (&open.learned, &open.proposed, &open.screened, &open.test) {
         (None, ..) => Todo::Learn,
@@ -49,8 +47,8 @@ fn after_look(test: &Test, settings: &Settings) -> Todo {
     }
 }
 
-/// A test begins, unless the candidate was worse than its parent where it was made, or no test is left. What the test
-/// needs depends on what the run knows at this moment.
+/// Starts a test, unless the candidate was worse than its parent on the tasks that it was made from, or no test is
+/// left. The requirements of the test depend on the state at this moment.
 pub fn enter_test(state: &State, acceptance: &Acceptance, open: &Open, candidate: Digest) -> Event {
     let started = &open.started;
     let pairs: Vec<_> =
@@ -70,7 +68,7 @@ pub fn enter_test(state: &State, acceptance: &Acceptance, open: &Open, candidate
         return reject(Rejection::NoTestLeft, gate::standing(&no_bar(acceptance), &pairs));
     };
     let screen = gate::standing(&bar, &pairs);
-    // One that won a test against somebody who is not the best any more was looked at before.
+    // A candidate that won a test against a former best one was already compared with its parent.
     let is_new = state.candidates.get(&candidate).is_some_and(|known| known.status == Status::Open);
     if is_new && screen.pairs > 0 && screen.difference < 0.0 {
         return reject(Rejection::WorseThanParent, screen);
@@ -84,7 +82,7 @@ pub fn enter_test(state: &State, acceptance: &Acceptance, open: &Open, candidate
     }
 }
 
-/// What standings are measured by when there is no test any more.
+/// The requirements for computing a standing when no test is left.
 fn no_bar(acceptance: &Acceptance) -> Bar {
     Bar {
         test: 0,

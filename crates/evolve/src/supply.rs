@@ -1,8 +1,8 @@
-//! Tasks for a run: made on the fly, so that nobody has seen them, or taken from the project's own.
+//! Tasks for a run: generated during the run, so that no model has seen them, or selected from the project.
 //!
-//! Tasks to learn from, tasks of tests and tasks kept for the end are never the same. Made ones have seeds of their own
-//! for each use; selected ones are divided once (see `division`), and where there are too few to divide, the run says
-//! so. A task of the project that another batch or another test uses again is another repetition of it; no batch and no
+//! Tasks to learn from, tasks for tests and tasks reserved for the end are never the same. Generated ones have
+//! different seeds for each purpose; selected ones are divided once (see `division`), and the run warns if there are
+//! too few to divide. If another batch or test uses a selected task again, that is another repetition; no batch and no
 //! test has a task twice.
 
 use std::collections::{HashMap, HashSet};
@@ -32,41 +32,38 @@ use crate::log;
 use crate::run::{RunDirectory, Settings};
 use crate::state::{Used, UsedFor};
 
-/// Instances in a row that are known already, after which a template has no new ones.
+/// After this many known instances in a row, a template counts as exhausted.
 const MOST_KNOWN: u32 = 200;
 
-/// A task that is to be worked on.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub task: Task,
-    /// How the log names it.
+    /// The task's name in the log.
     pub reference: TaskRef,
 }
 
-/// Gives tasks.
 pub struct Supply {
     places: Places,
     made: Option<Made>,
     division: Division,
     wanted_holdout: usize,
-    /// What a reader of the run should know about its tasks.
+    /// Warnings about the tasks of the run.
     pub remarks: Vec<Problem>,
 }
 
-/// Tasks that are made on the fly.
 struct Made {
     engines: Engines,
     template: Template,
     told: Generate,
     run: String,
     directory: PathBuf,
-    /// One at a time: lots are published as directories.
+    /// One thread at a time: lots are published as directories.
     making: Mutex<Making>,
 }
 
 impl Supply {
-    /// Finds out which tasks there are. Selected ones are divided now, unless the run has its `division` already: then
-    /// they must be what they were. `directory` is where made ones go.
+    /// Finds the tasks of a run. Selected ones are divided now, unless the run already has a `division`: then they must
+    /// be unchanged. `directory` is for generated ones.
     pub fn open(
         places: Places,
         settings: &Settings,
@@ -101,23 +98,22 @@ impl Supply {
         Ok(Self { places, made, division, wanted_holdout, remarks })
     }
 
-    /// How the selected tasks are divided.
     pub fn division(&self) -> &Division {
         &self.division
     }
 
-    /// Different tasks that tests have in all; `None` where they are made and do not run out.
+    /// Number of different tasks for tests; `None` if tasks are generated and do not run out.
     pub fn tasks_of_tests(&self) -> Option<usize> {
         self.made.is_none().then_some(self.division.testing.len())
     }
 
-    /// Tasks that are kept for the end.
+    /// Tasks that are reserved for the end.
     pub fn tasks_kept(&self) -> usize {
         self.wanted_holdout
     }
 
-    /// Says so when other runs have looked at selected tasks that are kept for the end: who begins again from what such
-    /// a run found has tuned to them.
+    /// Warns if other runs have used selected tasks that are reserved here: a user who starts from the result of such a
+    /// run has tuned to them.
     pub fn compare_with(&mut self, others: &[RunDirectory]) {
         let kept: HashSet<Digest> = self.division.holdout.iter().map(|task| task.revision).collect();
         if kept.is_empty() {
@@ -126,7 +122,7 @@ impl Supply {
         let mut seen: HashSet<Digest> = HashSet::new();
         let mut runs: Vec<&str> = Vec::new();
         for other in others {
-            // A log that cannot be read is that run's trouble.
+            // An unreadable log is reported by its own run.
             let before = seen.len();
             for entry in log::entries(other.path()).unwrap_or_default() {
                 if let Event::Measured(measured) = entry.event
@@ -143,7 +139,7 @@ impl Supply {
         }
         if !seen.is_empty() {
             let what = format!(
-                "{} of {} kept for the end served as such before: {}",
+                "{} of {} kept for the end served as the holdout of an earlier run: {}",
                 seen.len(),
                 text::count(kept.len(), "task"),
                 runs.join(", ")
@@ -151,13 +147,13 @@ impl Supply {
             let problem = Problem::warning(what).id(FAMILY.number(48));
             self.remarks.push(
                 problem
-                    .why("a result on tasks that were looked at before may be too good")
+                    .why("a result on tasks that were used before may be too good")
                     .fix("select other tasks, or let them be made with `generate`"),
             );
         }
     }
 
-    /// Tasks to learn from. Half of a batch is selected tasks where both kinds are there.
+    /// Tasks to learn from. If there are both kinds, half of a batch is selected tasks.
     pub fn learning(&self, used: &Used, count: usize) -> Result<Vec<Item>, Vec<Problem>> {
         let learning = &self.division.learning;
         let selected = match &self.made {
@@ -172,7 +168,7 @@ impl Supply {
         Ok(items)
     }
 
-    /// Tasks of a test that it has not had. There are fewer than asked for, or none, where selected ones run out.
+    /// Tasks that are new to a test. Fewer than `count`, or none, if the selected ones run out.
     pub fn testing(
         &self,
         used: &Used,
@@ -185,7 +181,7 @@ impl Supply {
         }
     }
 
-    /// The tasks that are kept for the end.
+    /// The tasks that are reserved for the end.
     pub fn holdout(&self, used: &Used) -> Result<Vec<Item>, Vec<Problem>> {
         let (kept, count) = (&self.division.holdout, self.wanted_holdout);
         match &self.made {
@@ -194,7 +190,7 @@ impl Supply {
         }
     }
 
-    /// Tasks of the log, as they were.
+    /// Loads tasks that the log names, if they are unchanged.
     pub fn load(&self, references: &[TaskRef]) -> Result<Vec<Item>, Vec<Problem>> {
         let load = |reference: &TaskRef| {
             let TaskRef { task_id, task_path, revision, .. } = reference;
@@ -204,7 +200,7 @@ impl Supply {
         references.iter().map(load).collect()
     }
 
-    /// The next selected tasks for a use, those first that were used least, each of them once.
+    /// The next selected tasks for a purpose, least used first, each only once.
     fn again(
         &self,
         tasks: &[PlannedTask],
@@ -220,7 +216,7 @@ impl Supply {
             .filter(|task| !had.contains(&task.revision))
             .map(|task| (times(task), task))
             .collect();
-        // The order of the division where several were used as often.
+        // Tasks used equally often stay in the order of the division.
         left.sort_by_key(|(times, _)| *times);
         let references: Vec<TaskRef> = left
             .into_iter()
@@ -236,25 +232,24 @@ impl Supply {
     }
 }
 
-/// What was made so far.
 #[derive(Default)]
 struct Making {
-    /// Where the next instances of a use begin, so that two agents of a swarm never get the same.
+    /// Where the next instances of a purpose begin, so that two agents of a swarm never get the same.
     next: HashMap<UsedFor, u64>,
-    /// The lot of each use that was looked at last.
+    /// The last lot of each purpose.
     lots: HashMap<UsedFor, (u64, Lot)>,
 }
 
-/// Some instances that were made together.
+/// Instances that were generated together.
 #[derive(Clone)]
 struct Lot {
     directory: PathBuf,
-    /// Tasks, by their paths below the directory.
+    /// Paths of the tasks below the directory.
     tasks: Vec<String>,
 }
 
 impl Made {
-    /// Instances that the run has not had for any use. They lie in lots of the size that was asked for.
+    /// Instances that are new to the run. They are stored in lots of the requested size.
     fn make(
         &self,
         places: &Places,
@@ -301,8 +296,8 @@ impl Made {
         Ok(items)
     }
 
-    /// Makes a lot. One that is there already, because a process was killed after it was made, is taken as it is: lots
-    /// appear as a whole or not at all.
+    /// Generates a lot. If it already exists, because a process was killed after generating it, it is used: lots appear
+    /// completely or not at all.
     fn lot(&self, used_for: UsedFor, number: u64, size: u64) -> Result<Lot, Vec<Problem>> {
         let name = match used_for {
             UsedFor::Learning => "learn",
@@ -333,7 +328,7 @@ impl Made {
         Ok(Lot { directory, tasks })
     }
 
-    /// A seed for each use and run: what one run kept for its end, no other run learns from.
+    /// A seed for each purpose and run, so that no run learns from the tasks that another one reserved.
     fn seed(&self, name: &str) -> i64 {
         let mut hasher = Hasher::default();
         hasher.part(b"evolution");

@@ -1,7 +1,7 @@
-//! Many agents at once, over one archive and one budget. Each has a tree of its own and works through its own cycles;
-//! what one finds, the others go on from. An agent that fails begins its step anew, and one that fails too often is
-//! retired; neither loses what was accepted, since that is in the log before anybody goes on. Where all fail, the swarm
-//! stops, and whoever resumes it gives them another try.
+//! Many agents at once, with one archive and one budget. Each has its own tree and its own cycles, and builds on what
+//! the others find. An agent that fails repeats its step, and one that fails too often is retired; no accepted
+//! candidate is lost, because the log records it first. If all agents fail, the swarm stops, and resuming it gives them
+//! another try.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,21 +16,19 @@ use crate::cycle::Engine;
 use crate::event::{Ending, Event, Phase, RetiredFor};
 use crate::evolution::{LaneEnd, Unfinished, finish, in_words, lane, phase_anew, stop};
 
-/// The pause before an agent that failed once begins anew; it doubles with each failure.
+/// The pause before an agent that failed once starts again; it doubles with each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// How often wishes are looked for.
+/// How often to check for requests of the user.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How an agent ended.
 enum Ended {
     AgentProgress(LaneEnd),
-    /// What it needed next could not be paid for; in words.
+    /// Its next step could not be paid for; the reason.
     Budget(String),
-    /// It works no more, since it failed too often; the last time for this.
+    /// It failed too often; the last problems.
     Retired(Vec<Problem>),
 }
 
-/// Carries a swarm out.
 pub async fn carry_out(engine: &Arc<Engine>) -> Result<(), Unfinished> {
     match work(engine).await {
         Ok(()) => Ok(()),
@@ -40,15 +38,14 @@ pub async fn carry_out(engine: &Arc<Engine>) -> Result<(), Unfinished> {
 
 async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
     engine.publish()?;
-    // Once the tasks that were kept for the end are used, nothing may be searched for any more: they would say nothing
-    // about what is found then.
+    // Once the holdout is used, the search must not continue: the holdout would say nothing about new candidates.
     let is_over = engine.look(|state| state.holdout_rewards.is_some());
     if !is_over {
         phase_anew(engine)?;
     }
     let agents: Vec<String> = engine.look(|state| {
-        let works = |(name, lane): (&String, &crate::state::AgentProgress)| {
-            lane.retired.is_none().then(|| name.clone())
+        let works = |(name, progress): (&String, &crate::state::AgentProgress)| {
+            progress.retired.is_none().then(|| name.clone())
         };
         state.lanes.iter().filter_map(works).collect()
     });
@@ -80,7 +77,7 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
                 Ok((_, (_, Err(found)))) => halt = halt.or(Some(found)),
                 Err(error) if error.is_cancelled() => {}
                 Err(error) => {
-                    // A bug in one agent's work is that agent's failure.
+                    // A panic in one agent's work is that agent's failure.
                     let of = |(name, handle): (&String, &AbortHandle)| (handle.id() == error.id()).then(|| name.clone());
                     let name = handles.iter().find_map(of).unwrap_or_default();
                     let what = "it ended in a bug of this program";
@@ -95,7 +92,7 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
                 for (agent, handle) in &handles {
                     if engine.directory.hear_stop_of(agent) && !handle.is_finished() {
                         handle.abort();
-                        let reason = "somebody stopped it".to_owned();
+                        let reason = "the user stopped it".to_owned();
                         let retired_for = RetiredFor::Wish;
                         engine.tell(Event::AgentRetired { agent: agent.clone(), reason, retired_for })?;
                     }
@@ -107,12 +104,12 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
         return Err(halt.into());
     }
     engine.check()?;
-    // Somebody could not go on for want of money: with more it can, so the swarm is not over.
+    // An agent stopped for lack of money: with more it can continue, so the swarm is not over.
     if let Some(message) = unpaid {
         return Err(Halt::Stopped(StopReason::Budget(message)).into());
     }
-    let all_retired = engine.look(|state| state.lanes.values().all(|lane| lane.retired.is_some()));
-    // Faults may pass, so a swarm that nobody but faults has ended is not over either.
+    let all_retired = engine.look(|state| state.lanes.values().all(|progress| progress.retired.is_some()));
+    // Faults may pass, so a swarm that only stopped because of faults is not over either.
     if all_retired && !faults.is_empty() {
         return Err(all_failed(faults));
     }
@@ -126,7 +123,7 @@ async fn work(engine: &Arc<Engine>) -> Result<(), Unfinished> {
     Ok(finish(engine, ending).await?)
 }
 
-/// What is wrong when every agent failed too often: each fault once.
+/// The problem when every agent failed too often: each fault once.
 fn all_failed(faults: Vec<Problem>) -> Unfinished {
     let mut problems: Vec<Problem> = Vec::new();
     for fault in faults {
@@ -139,7 +136,7 @@ fn all_failed(faults: Vec<Problem>) -> Unfinished {
     Unfinished { reason, asked: false, unpaid: false, problems }
 }
 
-/// Lets an agent work, and begin anew when it fails.
+/// Runs an agent, and starts it again when it fails.
 async fn supervise(engine: &Engine, agent: &str) -> Result<Ended, Halt> {
     loop {
         let problems = match lane(engine, agent).await {
@@ -157,7 +154,7 @@ async fn supervise(engine: &Engine, agent: &str) -> Result<Ended, Halt> {
         if !failed(engine, agent, &error)? {
             return Ok(Ended::Retired(problems));
         }
-        let failures = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.failures));
+        let failures = engine.look(|state| state.lanes.get(agent).map_or(0, |progress| progress.failures));
         let pause = FIRST_PAUSE * 2_u32.saturating_pow(failures.saturating_sub(1).min(6));
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -166,9 +163,9 @@ async fn supervise(engine: &Engine, agent: &str) -> Result<Ended, Halt> {
     }
 }
 
-/// Writes down that an agent failed. Whether it may begin anew.
+/// Records that an agent failed. Returns whether it may start again.
 fn failed(engine: &Engine, agent: &str, error: &str) -> Result<bool, Halt> {
-    let failures = engine.look(|state| state.lanes.get(agent).map_or(0, |lane| lane.failures)) + 1;
+    let failures = engine.look(|state| state.lanes.get(agent).map_or(0, |progress| progress.failures)) + 1;
     engine.tell(Event::AgentFailed { agent: agent.to_owned(), error: error.to_owned(), failures })?;
     if failures < engine.settings.max_restarts {
         return Ok(true);

@@ -1,5 +1,5 @@
-//! A run as it is shown: on a terminal, as JSON, on a page. Everything here follows from its log, and differences from
-//! its workspace; nothing is computed twice in different places.
+//! A run as users see it: on a terminal, as JSON, on a page. Everything here is derived from its log, except
+//! differences, which come from its workspace; all outputs share it.
 
 use std::collections::HashMap;
 
@@ -22,70 +22,57 @@ use crate::workspace::Workspace;
 use crate::workspace::candidate::name;
 use crate::workspace::diff::diff;
 
-/// A run.
 #[derive(Clone, Debug, Serialize)]
 pub struct View {
-    /// Its id.
     pub run: Name,
-    /// An evolution or a swarm.
     pub kind: Kind,
-    /// What it is doing.
     pub state: RunState,
-    /// Why it stopped or is over, in words.
+    /// Why it stopped or ended, in words.
     pub reason: Option<String>,
     pub workspace: String,
-    /// Where its trials are recorded.
+    /// The experiment that records its trials.
     pub experiment: Name,
-    /// When it began.
     pub started_at: Timestamp,
-    /// When something last happened.
     pub updated_at: Timestamp,
-    /// What it was told, with the budget that was given last.
+    /// The settings, with the latest budget.
     pub settings: Option<Settings>,
-    /// Tests that were begun, of how many.
+    /// Tests that were started.
     pub tests: u32,
-    /// Tests at most.
+    /// Most tests of the run.
     pub horizon: u32,
-    /// The candidate that it began with.
+    /// The candidate with which it began.
     pub baseline: Name,
     pub best: Name,
     pub best_candidate: Digest,
-    /// Candidates that were accepted.
     pub accepted: usize,
-    /// What it took.
     pub cost: CostView,
-    /// Where the money stands.
+    /// The phase of the budget.
     pub phase: Phase,
-    /// Who searches.
     pub agents: Vec<AgentView>,
-    /// Cycles that are over, in the order in which they ended.
+    /// Finished cycles, in the order in which they ended.
     pub cycles: Vec<CycleView>,
     /// Candidates, parents before children.
     pub candidates: Vec<CandidateView>,
     /// The best of each way of working, best first.
     pub archive: Vec<EliteView>,
-    /// Cells of the archive.
     pub cells: usize,
-    /// What agents want others to know.
+    /// Notes of agents to each other.
     pub notes: Vec<NoteView>,
-    /// The tasks that were kept for the end.
+    /// The result on the holdout.
     pub holdout: Option<HoldoutView>,
 }
 
-/// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// Somebody carries it out.
+    /// A process is carrying it out.
     Running,
-    /// It is not over, and nobody carries it out.
+    /// It has not ended, and no process is carrying it out.
     Stopped,
-    /// It is over.
     Ended,
 }
 
 impl RunState {
-    /// The name as written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -95,24 +82,22 @@ impl RunState {
     }
 }
 
-/// What a run took.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct CostView {
     /// Dollars, as far as prices are known.
     pub total_usd: f64,
-    /// Dollars of trials.
     pub trials_usd: f64,
-    /// Dollars of models that look on and propose.
+    /// Dollars of models that classify and propose.
     pub voices_usd: f64,
     pub tokens: u64,
     /// Trials without a known price, which the dollars leave out.
     pub unpriced_trials: u64,
-    /// The same of calls of models that look on and propose.
+    /// Calls of models that classify and propose without a known price.
     pub unpriced_calls: u64,
 }
 
 impl CostView {
-    /// What the dollars leave out, in words; `None` where every price is known.
+    /// What the dollars leave out, in words; `None` if every price is known.
     pub fn left_out(&self) -> Option<String> {
         let words = |count: u64, word: &str| {
             (count > 0).then(|| text::count(usize::try_from(count).unwrap_or(usize::MAX), word))
@@ -126,128 +111,102 @@ impl CostView {
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentView {
     pub name: String,
-    /// Its last cycle.
     pub cycle: u32,
     /// Cycles in a row without an acceptance.
     pub without_acceptance: u32,
     /// Cycles in a row without anything new in the archive.
     pub without_progress: u32,
-    /// How it works.
     pub way: Way,
-    /// What it does now, in words.
+    /// What it is doing now, in words.
     pub doing: String,
-    /// Why it works no more.
+    /// Why it stopped working.
     pub retired: Option<String>,
 }
 
-/// A cycle that is over.
 #[derive(Clone, Debug, Serialize)]
 pub struct CycleView {
-    /// Whose.
     pub agent: String,
     pub cycle: u32,
-    /// How the candidate came to be.
     pub way: Way,
-    /// Where it came from.
     pub parent: Name,
     pub candidate: Option<Name>,
-    /// What is new in it.
+    /// Its changes, in one line.
     pub summary: String,
-    /// What became of it, in words.
     pub outcome: String,
-    /// Changes that were proposed and not taken, each with the rule that it breaks.
+    /// Proposed changes that were not made, each with the rule that it breaks.
     pub dropped: Vec<Dropped>,
     pub accepted: bool,
-    /// How its test stood; absent without a pair.
+    /// The state of its test; absent without a pair.
     pub standing: Option<Standing>,
-    /// The best after it.
+    /// The best candidate after it.
     pub best: Name,
-    /// Mean reward of the best by then.
+    /// Mean reward of the best candidate at that time.
     pub best_mean: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct CandidateView {
-    /// How people name it.
     pub name: Name,
     pub candidate: Digest,
-    /// What it was made from.
     pub parents: Vec<Name>,
-    /// How many steps from the beginning.
+    /// Number of steps from the first candidate.
     pub depth: usize,
-    /// Who made it.
     pub agent: String,
     pub cycle: u32,
-    /// How it came to be.
     pub way: Way,
-    /// What became of it, in words.
+    /// In words.
     pub status: String,
     /// Whether it was accepted, or the run began with it.
     pub accepted: bool,
-    /// What is new in it.
+    /// Its changes, in one line.
     pub summary: String,
-    /// Why, as the model says.
+    /// The model's reasoning.
     pub reasoning: String,
-    /// Trials with a reward.
     pub trials: usize,
-    /// Mean reward.
     pub mean: Option<f64>,
-    /// Lower end of its interval.
+    /// Lower end of the mean's interval.
     pub low: Option<f64>,
-    /// Upper end.
     pub high: Option<f64>,
-    /// How its test stood; absent without a pair.
+    /// The state of its test; absent without a pair.
     pub standing: Option<Standing>,
-    /// What tells it from its first parent, where that was asked for.
+    /// The difference to its first parent, if the caller asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
 }
 
-/// The best of a way of working.
 #[derive(Clone, Debug, Serialize)]
 pub struct EliteView {
     pub cell: Cell,
-    /// The candidate.
     pub name: Name,
-    /// Who found it.
     pub agent: String,
-    /// How it works.
     pub behaviour: Behaviour,
-    /// Trials with a reward.
     pub trials: usize,
-    /// Mean reward.
     pub mean: f64,
-    /// Lower end of its interval.
+    /// Lower end of the mean's interval.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
     pub accepted: bool,
-    /// How often it was taken as a parent.
+    /// How often it was chosen as a parent.
     pub selected: u32,
 }
 
-/// What an agent wants others to know.
 #[derive(Clone, Debug, Serialize)]
 pub struct NoteView {
     pub agent: String,
     pub text: String,
 }
 
-/// The tasks that were kept for the end.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct HoldoutView {
     /// Tasks that count.
     pub pairs: usize,
-    /// Tasks left out.
     pub left_out: usize,
-    /// Mean reward of the candidate that the run began with.
+    /// Mean reward of the candidate with which the run began.
     pub baseline_mean: Option<f64>,
-    /// Mean reward of the best.
     pub best_mean: Option<f64>,
     pub difference: Option<f64>,
-    /// Lower end of its interval.
+    /// Lower end of the difference's interval.
     pub low: Option<f64>,
-    /// Upper end.
     pub high: Option<f64>,
 }
 
@@ -258,7 +217,7 @@ impl View {
         view.ok_or_else(|| vec![Problem::error("the run has no beginning").in_file(directory.path())])
     }
 
-    /// What events show.
+    /// The view after some events.
     pub fn of(entries: &[Entry], running: bool) -> Option<Self> {
         let state = State::replay(entries)?;
         let (first, last) = (entries.first()?, entries.last()?);
@@ -313,7 +272,7 @@ impl View {
         })
     }
 
-    /// Every candidate below its first parent, and how deep: depth first, siblings in the order of the candidates.
+    /// Every candidate below its first parent, with its depth: depth first, siblings in the order of the candidates.
     pub fn lineage(&self) -> Vec<(usize, &CandidateView)> {
         let places: HashMap<&Name, usize> =
             self.candidates.iter().enumerate().map(|(at, candidate)| (&candidate.name, at)).collect();
@@ -334,7 +293,7 @@ impl View {
         lineage
     }
 
-    /// Adds what tells candidates from their first parents; at most so many, the newest.
+    /// Adds the differences of the newest candidates to their first parents, for at most this many.
     pub fn add_diffs(&mut self, workspace: &Workspace, most: usize) {
         let ids: Vec<(Name, Digest)> =
             self.candidates.iter().map(|candidate| (candidate.name.clone(), candidate.candidate)).collect();
@@ -350,8 +309,8 @@ impl View {
 }
 
 fn agents(state: &State) -> Vec<AgentView> {
-    let doing = |lane: &crate::state::AgentProgress| match &lane.open {
-        _ if lane.retired.is_some() => "retired".to_owned(),
+    let doing = |progress: &crate::state::AgentProgress| match &progress.open {
+        _ if progress.retired.is_some() => "retired".to_owned(),
         None => "between cycles".to_owned(),
         Some(open) => match (&open.learned, &open.proposed, &open.screened, &open.test) {
             (None, ..) => format!("measures {}", name(open.started.parent)),
@@ -366,19 +325,19 @@ fn agents(state: &State) -> Vec<AgentView> {
     state
         .lanes
         .iter()
-        .map(|(name, lane)| AgentView {
+        .map(|(name, progress)| AgentView {
             name: name.clone(),
-            cycle: lane.cycle,
-            without_acceptance: lane.dry,
-            without_progress: lane.idle,
-            way: lane.way,
-            doing: doing(lane),
-            retired: lane.retired.clone(),
+            cycle: progress.cycle,
+            without_acceptance: progress.dry,
+            without_progress: progress.idle,
+            way: progress.way,
+            doing: doing(progress),
+            retired: progress.retired.clone(),
         })
         .collect()
 }
 
-/// How a test stands. Without a pair there is no difference, not one of 0.
+/// The state of a test. Without a pair there is no difference, rather than one of 0.
 fn standing(known: &Known) -> Option<Standing> {
     known.standing.filter(|standing| standing.pairs > 0)
 }
@@ -450,12 +409,12 @@ fn candidates(state: &State) -> Vec<CandidateView> {
     views
 }
 
-/// What became of a candidate, in words. One whose agent works no more is not being measured any more either.
+/// The status of a candidate, in words. A candidate of a retired agent is no longer being measured either.
 fn status(state: &State, known: &Known) -> &'static str {
-    let is_left =
-        state.ending.is_some() || state.lanes.get(&known.agent).is_some_and(|lane| lane.retired.is_some());
+    let is_left = state.ending.is_some()
+        || state.lanes.get(&known.agent).is_some_and(|progress| progress.retired.is_some());
     match known.status {
-        Status::Open if is_left => "not decided: its agent works no more",
+        Status::Open if is_left => "not decided: its agent stopped working",
         status => status.words(),
     }
 }

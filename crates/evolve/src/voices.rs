@@ -1,4 +1,4 @@
-//! Models that look on and propose: what they are told, on whose account, and what becomes of their answers.
+//! Models that classify turns and propose changes: their prompts, their accounts, and their answers.
 
 use std::sync::Arc;
 
@@ -29,13 +29,13 @@ use crate::propose::{NoProposal, Proposal, ask};
 use crate::state::{Known, Open, State};
 use crate::workspace::candidate::Candidate;
 
-/// Failed trials whose turns a classifier is asked about.
+/// Failed trials whose turns a classifier sees.
 const CLASSIFIED: usize = 3;
-/// How much more freely the evolver draws when the search is widened.
+/// Added to the evolver's temperature when the search is widened.
 const WARMER: f64 = 0.3;
 
 impl Engine {
-    /// Asks a model for a change. The inner error is why there is none.
+    /// Asks a model for a change. The inner error tells why there is none.
     pub(crate) async fn ask(
         &self,
         agent: &str,
@@ -55,7 +55,10 @@ impl Engine {
         let kinds = self.classify(agent, started.cycle, looked).await?;
         let (all, failures, notes, stuck, phase) = self.look(|state| {
             let all = state.candidates.get(&parent.id).map(|known| known.tally.clone()).unwrap_or_default();
-            let stuck = state.lanes.get(agent).is_some_and(|lane| lane.widened || lane.way != Way::Mutation);
+            let stuck = state
+                .lanes
+                .get(agent)
+                .is_some_and(|progress| progress.widened || progress.way != Way::Mutation);
             let notes: Vec<String> = state
                 .notes
                 .iter()
@@ -121,7 +124,7 @@ impl Engine {
         }
     }
 
-    /// What a classifier makes of the turns of failed trials. It is a second opinion: what it does not say is done without.
+    /// The classifier's view of the turns of failed trials. It is only a second opinion: the run continues without it.
     async fn classify(&self, agent: &str, cycle: u32, looked: &[Looked]) -> Result<Vec<String>, Halt> {
         let failed = looked.iter().filter(|looked| {
             looked.seen.reward.is_some_and(|reward| !aec_report::selection::is_full(reward))
@@ -189,7 +192,7 @@ impl Engine {
         }
     }
 
-    /// On whose behalf a model is asked: an account of its own, and every attempt written down before it is sent.
+    /// The scope of a model call: a separate account, and a record of every attempt before it is sent.
     fn scope(&self, agent: &str, cycle: u32, role: Role, model: &str, label: &str) -> (CallScope, Account) {
         let account = self.account.open("a question", Budget::UNLIMITED);
         let label = format!("{}/{agent}/cycle-{cycle}/{label}", self.directory.kind.name());
@@ -223,7 +226,6 @@ impl Engine {
     }
 }
 
-/// Changes that failed, oldest first.
 fn failures(state: &State) -> Vec<Failure> {
     let known = |candidate: &Digest| state.candidates.get(candidate);
     state

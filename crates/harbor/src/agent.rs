@@ -1,4 +1,4 @@
-//! Agents of a plan as agents of Harbor, or why they cannot be.
+//! Converts the agents of a plan to agents of Harbor, or reports why that is impossible.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,22 +26,22 @@ const CARRIED: [(&str, &str); 3] = [
     ("max_turns", "AGENT_MAX_TURNS"),
     ("command_timeout", "AGENT_COMMAND_TIMEOUT"),
 ];
-/// The limit of time is kept by Harbor.
+/// Harbor itself enforces the time limit.
 const TIMEOUT: &str = "timeout_sec";
-/// Where the program lies in environments.
+/// Where the program is in environments.
 const PLACE: &str = "/opt/aec-bench";
 
-/// An agent as a job has it.
+/// An agent in a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HarborAgent {
-    /// Its entry of the job's configuration.
+    /// Its entry in the job's configuration.
     pub entry: Map<String, Value>,
     pub harness: Harness,
-    /// The model that it shares with others, for limits of how many work at once.
+    /// The model that it shares with others, for limits on concurrent trials.
     pub model: Option<String>,
 }
 
-/// This program, as environments are given it.
+/// This program, to be copied into environments.
 #[derive(Clone, Debug)]
 pub struct Carried {
     pub program: PathBuf,
@@ -51,7 +51,7 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// The program that runs now, with the objects that it has in its memory: an image may have others, or none.
+    /// The running program, with the shared objects in its memory: an image may have others, or none.
     pub fn find(version: &str) -> std::io::Result<Self> {
         let maps = fs_err::read_to_string("/proc/self/maps")?;
         Ok(Self { program: aec_sandbox::program()?, objects: mapped(&maps), version: version.to_owned() })
@@ -96,7 +96,7 @@ fn mapped(maps: &str) -> Vec<PathBuf> {
     paths.into_iter().collect()
 }
 
-/// The agents of a plan, or everything that keeps them from working.
+/// The agents of a plan, or all problems that prevent them from working.
 pub fn prepare(
     plan: &Plan,
     tasks: &[Task],
@@ -172,7 +172,7 @@ fn entry(
         }
     }
     if let Some(seconds) = agent.parameters.get(TIMEOUT).and_then(Value::as_u64) {
-        // The least of the two holds, as everywhere.
+        // The smaller of the two limits holds, as everywhere.
         entry.insert("max_timeout_sec".to_owned(), seconds.into());
     }
     entry.insert("kwargs".to_owned(), Value::Object(kwargs));
@@ -196,7 +196,7 @@ fn loop_arguments(
     arguments
 }
 
-/// Parameters that are not what they are by default and that nothing carries into an environment.
+/// Parameters with other than default values that cannot be passed to an environment.
 fn unknown_parameters(agent: &PlannedAgent) -> Vec<Problem> {
     if !WORKING.contains(&agent.harness.name()) {
         return Vec::new();
@@ -221,7 +221,7 @@ fn unknown_parameters(agent: &PlannedAgent) -> Vec<Problem> {
 
 type Connection = Result<(Map<String, Value>, Map<String, Value>), Box<Problem>>;
 
-/// What the loop is told of its model: settings, and variables by reference.
+/// The connection of the loop to its model: settings, and variables by reference.
 fn connection(agent: &PlannedAgent, environment: &Environment, routes: &Routes) -> Connection {
     let model = agent.model.as_deref().unwrap_or_default();
     let refuse = |what: String, fix: &str| {
@@ -242,7 +242,7 @@ fn connection(agent: &PlannedAgent, environment: &Environment, routes: &Routes) 
             format!("`{}` has several replicas, of which an environment knows one", text::printable(model));
         return Err(refuse(what, "name one endpoint, or use another backend"));
     };
-    // Somebody's own environment may well be on this machine.
+    // A user's own environment may well be on this machine.
     if endpoint.is_loopback() && matches!(environment, Environment::Type(_)) {
         let what = format!("`{}` answers on this machine only", text::printable(model));
         return Err(refuse(what, "use a model that environments can reach, or --backend local or docker"));
@@ -260,14 +260,14 @@ fn connection(agent: &PlannedAgent, environment: &Environment, routes: &Routes) 
     };
     if !endpoint.headers.is_empty() || endpoint.path.is_some() {
         let what =
-            "its endpoint has headers or a path of its own, which environments are not told".to_owned();
+            "its endpoint has its own headers or path, which cannot be passed to environments".to_owned();
         return Err(refuse(what, "use an endpoint without them, or another backend"));
     }
     let mut env = Map::from_iter([(address.to_owned(), Value::from(endpoint.base_url.as_str()))]);
     match &endpoint.credential {
         Credential::None => {}
         Credential::Key { variable, .. } => {
-            // Harbor keeps the reference as it is and fills it in for the environment alone.
+            // Harbor stores the reference and resolves it only for the environment.
             env.insert(key.to_owned(), format!("${{{variable}}}").into());
         }
         Credential::Missing { variables } => {

@@ -1,6 +1,6 @@
-//! The two digests by which Harbor names a task: one of the whole directory, one of the files of the contract.
+//! The two digests by which Harbor identifies a task: one of the whole directory, one of the files of the contract.
 //!
-//! Both are written down from what Harbor computes, not from its source; `tests/harbor` compares them with a real job.
+//! Both were derived from Harbor's results, not from its source; `tests/harbor` compares them with a real job.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,11 @@ use aec_base::digest::Digest;
 const CONTRACT_FILES: [&str; 4] = ["task.toml", "instruction.md", "README.md", "trajectory.json"];
 const CONTRACT_DIRECTORIES: [&str; 4] = ["environment/", "tests/", "solution/", "steps/"];
 
-/// How Harbor would name a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checksums {
-    /// Of every file, as `task_checksum` of results: 64 digits.
+    /// Of every file; `task_checksum` in results: 64 digits.
     pub whole: String,
-    /// Of the files of the contract, as `digest` of locks: `sha256:` and 64 digits.
+    /// Of the files of the contract; `digest` in locks: `sha256:` and 64 digits.
     pub contract: String,
 }
 
@@ -61,7 +60,7 @@ impl Directory {
         }
     }
 
-    /// A directory without files has none.
+    /// A directory without files has no hash.
     fn hash(&self) -> Option<String> {
         let files = self
             .files

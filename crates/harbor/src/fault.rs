@@ -1,4 +1,4 @@
-//! What Harbor's exceptions mean: whose fault they are, and whether what the agent left counts all the same.
+//! Interprets Harbor's exceptions: who caused them, and whether the agent's work still counts.
 
 use aec_judge::settle::outcome::{Boundary, Ending, Fault};
 use aec_judge::verdict::Outcome;
@@ -17,7 +17,7 @@ const SANDBOX: [&str; 9] = [
     "DownloadVerifierDirError",
     "RuntimeRequestError",
 ];
-/// The provider of the model failed, and may do better.
+/// The provider of the model failed, and may recover.
 const PROVIDER_PASSING: [(&str, &str); 14] = [
     ("ApiError", "server"),
     ("ApiRateLimitError", "rate"),
@@ -34,7 +34,7 @@ const PROVIDER_PASSING: [(&str, &str); 14] = [
     ("APIError", "server"),
     ("Timeout", "network"),
 ];
-/// The provider refused, and will again.
+/// The provider refused, and will refuse again.
 const PROVIDER_LASTING: [(&str, &str); 9] = [
     ("BadRequestError", "request"),
     ("UnprocessableEntityError", "request"),
@@ -53,7 +53,7 @@ const OVERLONG: [&str; 4] = [
     "OutputTokenExceededError",
     "OutputLengthExceededError",
 ];
-/// The verifier failed there. The judge here has the last word.
+/// Harbor's verifier failed. Our own judge decides.
 const VERIFIER: [&str; 6] = [
     "VerifierTimeoutError",
     "RewardFileNotFoundError",
@@ -63,8 +63,8 @@ const VERIFIER: [&str; 6] = [
     "ValidationError",
 ];
 
-/// How a trial ended. `is_ours`: its agent is Harbor's oracle or nop, or this program's, of which a surprising exception
-/// says that the environment failed.
+/// How a trial ended. `is_ours` tells that its agent is Harbor's oracle or nop, or this program's; then an unknown
+/// exception means that the environment failed.
 pub fn ending(trial: &Trial, is_ours: bool) -> Ending {
     let Some(exception) = &trial.exception else { return Ending::Judgeable(solution_failed(trial)) };
     let kind = exception.kind.as_str();
@@ -123,7 +123,7 @@ pub fn ending(trial: &Trial, is_ours: bool) -> Ending {
     if ["ServiceOperationsUnsupportedError", "MissingExtraError", "RegradeError"].contains(&kind) {
         return Ending::Lost(Outcome::InfraFault, fault(Boundary::Internal, None, false));
     }
-    // Nobody knows this one. Before the agent began it was the environment; afterwards, whoever's agent it is.
+    // An unknown exception. Before the agent began, the environment caused it; afterwards, a foreign agent did.
     if is_ours || !trial.times.agent_began {
         return Ending::Lost(Outcome::InfraFault, fault(Boundary::Sandbox, None, true));
     }
@@ -134,7 +134,7 @@ fn judged_or(has_work: bool, fault: Fault, outcome: Outcome) -> Ending {
     if has_work { Ending::Judgeable(Some(fault)) } else { Ending::Lost(outcome, fault) }
 }
 
-/// Harbor takes no notice of a reference solution that fails; it leaves a file.
+/// Harbor ignores a reference solution that fails, but leaves a file.
 fn solution_failed(trial: &Trial) -> Option<Fault> {
     if trial.agent.name.as_deref() != Some("oracle") {
         return None;
@@ -154,7 +154,6 @@ fn solution_failed(trial: &Trial) -> Option<Fault> {
     })
 }
 
-/// An exception in one line.
 fn told(exception: &Exception) -> String {
     let line = exception.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let line: String = line.chars().take(400).collect();

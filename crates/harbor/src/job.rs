@@ -1,9 +1,9 @@
-//! A job: which planned trials it has, the directory that it is made in, and its configuration.
+//! A job: its planned trials, its directory, and its configuration.
 //!
-//! Harbor crosses all tasks of a job with all its agents and names trials at random. A job of ours therefore has agents
-//! that still have the same trials to do, one entry for each task and repetition, and the repetition as the entry's
-//! `source`; the agent's name is among its arguments. Task, source and agent come back with every result and together
-//! name exactly one planned trial.
+//! Harbor combines all tasks of a job with all its agents and names trials at random. One of our jobs therefore
+//! contains only agents with the same remaining trials, one entry for each task and repetition, and the repetition as
+//! the entry's `source`; the agent's name is among its arguments. Every result contains task, source and agent, which
+//! together identify exactly one planned trial.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -28,39 +28,35 @@ use crate::task::export::{Purpose, RunChanges, translate};
 
 /// The directory of jobs in an experiment's directory of `jobs`.
 pub const HARBOR: &str = "_harbor";
-/// What a job's trials are, in the job's directory of ours.
+/// The list of a job's trials, in our directory of the job.
 const NOTE: &str = "trials.json";
 const CONFIG: &str = "job.json";
 const NOTE_LIMIT: u64 = 64 * 1024 * 1024;
-/// Seconds beside a trial's own that a remote sandbox may live.
+/// Seconds that a remote sandbox may live in addition to a trial's own limit.
 const SPARE_SECONDS: f64 = 1800.0;
 
 pub struct JobSetup<'a> {
     pub plan: &'a Plan,
-    /// Its tasks, in its order.
+    /// In the plan's order.
     pub tasks: &'a [Task],
-    /// Its agents, in its order.
+    /// In the plan's order.
     pub agents: &'a [HarborAgent],
-    /// The trials of the run.
     pub trials: &'a [PlannedTrial],
-    /// What trials run in.
     pub environment: &'a Environment,
-    /// Trials at once.
     pub concurrency: usize,
-    /// Trials at once of one model.
+    /// Most concurrent trials of one model.
     pub model_concurrency: usize,
 }
 
-/// A job that is ready to be run.
 #[derive(Clone, Debug)]
 pub struct Staged {
-    /// Its directory of ours.
+    /// Our directory of the job.
     pub directory: PathBuf,
     pub name: Name,
     note: Note,
 }
 
-/// What a job's trials are.
+/// The list of a job's trials.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Note {
     schema_version: u32,
@@ -69,12 +65,10 @@ struct Note {
     trials: Vec<NotedTrial>,
 }
 
-/// A planned trial and what Harbor's result says when it is this one.
+/// A planned trial, and the values by which Harbor's result identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotedTrial {
-    /// The planned trial.
     pub trial_id: Name,
-    /// Which try at it.
     pub attempt: u32,
     task: String,
     source: String,
@@ -84,7 +78,7 @@ pub struct NotedTrial {
 /// Repetitions and tasks.
 type Places = Vec<(u32, usize)>;
 
-/// Jobs that have exactly the wanted trials: agents with the same ones share a job.
+/// Groups the wanted trials into jobs: agents with the same remaining trials share a job.
 pub fn groups(trials: &[PlannedTrial], wanted: &[Waiting]) -> Vec<Vec<Waiting>> {
     let mut by_agent: BTreeMap<usize, Vec<Waiting>> = BTreeMap::new();
     for one in wanted {
@@ -92,7 +86,7 @@ pub fn groups(trials: &[PlannedTrial], wanted: &[Waiting]) -> Vec<Vec<Waiting>> 
     }
     let mut groups: Vec<(Places, Vec<Waiting>)> = Vec::new();
     for wanted in by_agent.into_values() {
-        // Repetition by repetition, so that a job that is stopped early is balanced.
+        // Sorted by repetition, so that a job that is stopped early is balanced.
         let mut places: Places =
             wanted.iter().map(|one| (trials[one.trial].repetition, trials[one.trial].task)).collect();
         places.sort_unstable();
@@ -105,7 +99,6 @@ pub fn groups(trials: &[PlannedTrial], wanted: &[Waiting]) -> Vec<Vec<Waiting>> 
 }
 
 impl JobSetup<'_> {
-    /// The configuration of a job, and its trials.
     fn describe(&self, name: &Name, directory: &Path, wanted: &[Waiting]) -> (Value, Note) {
         let mut agents: Vec<usize> = wanted.iter().map(|one| self.trials[one.trial].agent).collect();
         agents.sort_unstable();
@@ -155,7 +148,7 @@ impl JobSetup<'_> {
         (config, note)
     }
 
-    /// What would be run, for people who only look.
+    /// The jobs that would be run, for a preview.
     pub fn preview(&self, wanted: &[Waiting]) -> Vec<Value> {
         let groups = groups(self.trials, wanted);
         let name = |number: usize| Name::nearest(&format!("{}-{number}", self.plan.experiment_id));
@@ -166,7 +159,7 @@ impl JobSetup<'_> {
             .collect()
     }
 
-    /// Makes the directory of a job: tasks, configuration, the Python sources and a note on its trials.
+    /// Creates the directory of a job: tasks, configuration, the Python sources and the list of its trials.
     pub fn stage(&self, directory: &Path, name: Name, wanted: &[Waiting]) -> Result<Staged, Vec<Problem>> {
         let (config, note) = self.describe(&name, directory, wanted);
         let with_solution = wanted
@@ -226,7 +219,7 @@ impl JobSetup<'_> {
             Environment::Class(path) => drop(entry.insert("import_path".to_owned(), path.as_str().into())),
         }
         if self.environment.name() == "modal" {
-            // A job that is killed leaves its sandboxes, which by default live for a day.
+            // A killed job leaves its sandboxes, which by default live for a day.
             let longest = places
                 .iter()
                 .map(|(_, task)| &self.tasks[*task])
@@ -258,7 +251,7 @@ impl Staged {
         self.directory.join("jobs").join(self.name.as_str())
     }
 
-    /// A job that an earlier session made.
+    /// Reads a job that an earlier session made.
     pub fn read(directory: &Path) -> Option<Self> {
         let text = read_text(&directory.join(NOTE), NOTE_LIMIT, Links::Refuse).ok()?;
         let note: Note = serde_json::from_str(&text).ok()?;
@@ -273,13 +266,12 @@ impl Staged {
         &self.note.trials
     }
 
-    /// By what results are told apart.
     pub fn index(&self) -> Index<'_> {
         let key = |trial: &'_ NotedTrial| (trial.task.clone(), trial.source.clone(), trial.agent.clone());
         Index(self.note.trials.iter().map(|trial| (key(trial), trial)).collect())
     }
 
-    /// Whether its process still lives: a killed run leaves Harbor behind.
+    /// The process id, if its process is still alive: a killed run leaves Harbor running.
     pub fn is_running(&self) -> Option<i32> {
         let pid: i32 = fs_err::read_to_string(self.directory.join("pid")).ok()?.trim().parse().ok()?;
         let line = fs_err::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -288,17 +280,15 @@ impl Staged {
     }
 }
 
-/// Planned trials by what results say.
+/// Planned trials by the values that identify them in results.
 pub struct Index<'a>(HashMap<(String, String, String), &'a NotedTrial>);
 
 impl<'a> Index<'a> {
-    /// The planned trial of a task, a source and an agent.
     pub fn find(&self, task: &str, source: &str, agent: &str) -> Option<&'a NotedTrial> {
         let task = Path::new(task).file_name()?.to_str()?.to_owned();
         self.0.get(&(task, source.to_owned(), agent.to_owned())).copied()
     }
 
-    /// The planned trial that a result is of.
     pub fn of(&self, trial: &Trial) -> Option<&'a NotedTrial> {
         let agent = trial.agent.kwargs.get("aec_agent")?.as_str()?;
         self.find(trial.task_path.as_deref()?, trial.source.as_deref()?, agent)

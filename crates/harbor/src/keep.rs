@@ -1,4 +1,4 @@
-//! Evidence of a trial: what Harbor wrote about it, kept by content, bounded, without secrets.
+//! Evidence of a trial: the files that Harbor wrote about it, stored by content, limited in size, without secrets.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,14 +13,13 @@ use aec_sandbox::{Kind, Tree, WalkLimits};
 const PLACE: &str = "harbor";
 /// Files at the top of a trial.
 const TOP: [&str; 5] = ["result.json", "config.json", "lock.json", "trial.log", "exception.txt"];
-/// Directories with logs.
 const LOGS: [&str; 2] = ["agent", "verifier"];
-/// Bytes of one file, and of all of them.
+/// Most bytes of one file, and of all of them.
 const FILE_BYTES: u64 = 16 * 1024 * 1024;
 const ALL_BYTES: u64 = 64 * 1024 * 1024;
 const WALK: WalkLimits = WalkLimits { entries: 2000, depth: 8 };
 
-/// Keeps what Harbor wrote about a trial. What is too large, or holds a secret and is not text, is left out.
+/// Stores the files that Harbor wrote about a trial, except those that are too large or binary with a secret.
 pub(crate) fn evidence(
     trial: &Path,
     contents: &ContentStore,
@@ -33,7 +32,7 @@ pub(crate) fn evidence(
         if !place.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             continue;
         }
-        // A directory with more than that in it says nothing that somebody reads.
+        // A directory with more files than that is not worth reading.
         let Ok(listed) = Tree::open(&place).and_then(|logs| logs.list(WALK)) else { continue };
         let files = listed.into_iter().filter(|entry| entry.kind == Kind::File);
         wanted.extend(files.map(|entry| Path::new(directory).join(entry.path)));

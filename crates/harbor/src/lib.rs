@@ -1,5 +1,5 @@
-//! Harbor: tasks in its directory contract and back, jobs that its own program runs, and job directories as records.
-//! The document is `docs/harbor.md`.
+//! Harbor: converts tasks to and from its directory contract, runs jobs with its own program, and imports job
+//! directories. The document is `docs/harbor.md`.
 
 pub mod agent;
 pub mod checksum;

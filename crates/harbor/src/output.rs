@@ -1,14 +1,13 @@
-//! What Harbor's program prints while a job runs: new lines as they come, and the last ones.
+//! Reads the output of Harbor's program while a job runs: new lines, and the last ones.
 
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use aec_base::{jsonl, text};
 
-/// Lines of Harbor's own output that are told when it fails.
+/// Lines of Harbor's output that are shown when it fails.
 const TOLD_LINES: usize = 12;
 
-/// A file that grows, read line by line.
 pub(crate) struct Tail {
     path: PathBuf,
     at: u64,
@@ -20,7 +19,7 @@ impl Tail {
         Self { path, at: 0, rest: Vec::new() }
     }
 
-    /// Whole lines that are new.
+    /// New complete lines.
     pub(crate) fn lines(&mut self) -> Vec<String> {
         const MOST: u64 = 16 * 1024 * 1024;
         let read = std::fs::File::open(&self.path).and_then(|mut file| {
@@ -36,7 +35,7 @@ impl Tail {
     }
 }
 
-/// The end of what Harbor printed.
+/// The last lines of Harbor's output.
 pub(crate) fn last_lines(log: &Path) -> String {
     const TAIL: u64 = 16 * 1024;
     let mut bytes = Vec::new();

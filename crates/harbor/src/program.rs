@@ -1,4 +1,4 @@
-//! Harbor's own program: where it is, which version, which environment it is asked for, and how it is started.
+//! Harbor's own program: finds it, checks its version, and starts it with an environment.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,19 +13,17 @@ use semver::Version;
 
 use crate::FAMILY;
 
-/// The oldest version whose jobs this program knows.
+/// The oldest supported version.
 pub const OLDEST: Version = Version::new(0, 24, 0);
 const NAME: &str = "harbor";
 const INSTALL: &str = "install it with `pip install harbor` (Python 3.12 or newer) and put it on PATH";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Where it lies.
     pub path: PathBuf,
     pub version: Version,
 }
 
-/// Why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
     #[error("there is no `{NAME}` on PATH")]
@@ -37,7 +35,6 @@ pub enum FindError {
 }
 
 impl FindError {
-    /// What to do.
     pub fn fix(&self) -> &'static str {
         match self {
             Self::Absent => INSTALL,
@@ -55,7 +52,7 @@ impl From<FindError> for Problem {
 }
 
 impl Program {
-    /// Looks for it on a search path and asks for its version.
+    /// Searches for it on a search path and queries its version.
     pub fn find(search_path: Option<&OsStr>) -> Result<Self, FindError> {
         let path = search(search_path).ok_or(FindError::Absent)?;
         let shown = path.display().to_string();
@@ -76,7 +73,7 @@ impl Program {
         Ok(Self { path, version })
     }
 
-    /// The command that runs a job in its directory. Its output goes to a file, its progress to another.
+    /// The command that runs a job in its directory. Its output goes to one file, its progress to another.
     pub(crate) fn command(&self, job: &Start<'_>) -> io::Result<tokio::process::Command> {
         let log = fs_err::File::create(job.directory.join("harbor.log"))?;
         let clean = job.directory.join("cwd");
@@ -87,7 +84,7 @@ impl Program {
         let mut progress = OsString::from("path=");
         progress.push(job.directory.join("progress.jsonl"));
         command.arg("--pk").arg(progress);
-        // Harbor loads `.env.local` of the directory that it is started in.
+        // Harbor loads `.env.local` of its working directory.
         command.current_dir(clean);
         command.envs(job.env.iter());
         for (name, value) in job.variables {
@@ -102,7 +99,7 @@ impl Program {
         for (name, value) in [
             ("HARBOR_TELEMETRY", "0"),
             ("HARBOR_NO_PAGER", "1"),
-            // Otherwise a list of prices is fetched whenever a model is named.
+            // Otherwise LiteLLM downloads a list of prices whenever a model is named.
             ("LITELLM_LOCAL_MODEL_COST_MAP", "True"),
             ("PYTHONDONTWRITEBYTECODE", "1"),
             ("NO_COLOR", "1"),
@@ -112,19 +109,16 @@ impl Program {
             command.env(name, value);
         }
         command.stdin(Stdio::null()).stdout(log.file().try_clone()?).stderr(log.into_parts().0);
-        // Signals of the terminal are for this program, which passes them on.
+        // This program receives the signals of the terminal and passes them on.
         command.process_group(0).kill_on_drop(true);
         Ok(command)
     }
 }
 
-/// What a job is started with.
 pub(crate) struct Start<'a> {
-    /// The job's directory of ours.
+    /// Our directory of the job.
     pub(crate) directory: &'a Path,
-    /// The environment of the project.
     pub(crate) env: &'a Env,
-    /// Further variables.
     pub(crate) variables: &'a [(String, String)],
 }
 
@@ -137,17 +131,15 @@ fn search(search_path: Option<&OsStr>) -> Option<PathBuf> {
         })
 }
 
-/// What Harbor runs trials in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// One of its own: `docker`, `modal`, `daytona` …
+    /// One of Harbor's own: `docker`, `modal`, `daytona` …
     Type(String),
-    /// Somebody's own: `module:Class`, found through `PYTHONPATH`.
+    /// A user's own: `module:Class`, found through `PYTHONPATH`.
     Class(String),
 }
 
 impl Environment {
-    /// The environment of a name.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let word = |text: &str| {
             !text.is_empty()
@@ -157,14 +149,13 @@ impl Environment {
             None if word(text) => Ok(Self::Type(text.to_owned())),
             Some((module, class)) if word(module) && word(class) => Ok(Self::Class(text.to_owned())),
             _ => {
-                let what = format!("`{}` is no environment of Harbor", printable(text));
+                let what = format!("`{}` is not an environment of Harbor", printable(text));
                 let fix = "write a type such as docker, modal or daytona, or module:Class";
                 Err(Problem::error(what).id(FAMILY.number(27)).fix(fix))
             }
         }
     }
 
-    /// The name as written.
     pub fn name(&self) -> &str {
         match self {
             Self::Type(name) | Self::Class(name) => name,

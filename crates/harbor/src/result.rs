@@ -1,5 +1,5 @@
-//! Job directories as Harbor leaves them: finished, interrupted, crashed, written by others. Nothing in them is believed:
-//! sizes are bounded, links are not followed, names are only shown, and a key of the wrong type is an absent one.
+//! Reads job directories of Harbor: finished, interrupted, crashed, or written by others. Nothing in them is trusted:
+//! sizes are limited, links are not followed, names are only shown, and a key of the wrong type counts as absent.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,36 +9,31 @@ use aec_base::file::{Links, ReadError, open_regular};
 use aec_base::timestamp::Timestamp;
 use serde_json::{Map, Value};
 
-/// The result of a job or a trial.
+/// The file with the result of a job or a trial.
 pub const RESULT: &str = "result.json";
 const CONFIG: &str = "config.json";
 const LOCK: &str = "lock.json";
-/// A result holds token lists of whole rollouts at most.
+/// Even a result with token lists of whole rollouts is smaller.
 const RESULT_LIMIT: u64 = 64 * 1024 * 1024;
-/// Entries of a job directory that are looked at.
+/// Most entries of a job directory that are read.
 const MOST_TRIALS: usize = 200_000;
 
-/// A job directory.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Where it lies.
     pub path: PathBuf,
-    /// Harbor's id of the job, if it says.
+    /// Harbor's id of the job.
     pub id: Option<String>,
-    /// The version of Harbor, if it says.
+    /// The version of Harbor.
     pub version: Option<String>,
-    /// Trials that the job should have, if it says.
+    /// Trials that the job should have.
     pub planned: Option<u64>,
-    /// Whether the job ran to its end.
     pub is_finished: bool,
     /// Directories of trials, sorted.
     pub trials: Vec<PathBuf>,
 }
 
-/// A trial that has a result.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Its directory.
     pub path: PathBuf,
     /// The result as it was written.
     pub raw: Vec<u8>,
@@ -46,7 +41,6 @@ pub struct Trial {
     pub id: Option<String>,
     /// Its name, which is that of its directory.
     pub name: String,
-    /// The task's name.
     pub task_name: Option<String>,
     pub task_path: Option<String>,
     /// Digest of the task's directory.
@@ -56,87 +50,67 @@ pub struct Trial {
     /// Free text of the job's configuration.
     pub source: Option<String>,
     pub agent: AgentInfo,
-    /// What it ran in: `docker`, or the class of somebody's own.
+    /// `docker`, or the class of a user's own environment.
     pub environment: String,
     pub job_id: Option<String>,
-    /// What the agent says of its work.
     pub work: Work,
-    /// What the verifier gave, by name.
+    /// The verifier's rewards, by name.
     pub rewards: BTreeMap<String, f64>,
-    /// The reward: the one that is called so, else the only one. Absent when there is none; an error when it is
-    /// not a number.
+    /// The reward: the one named `reward`, else the only one. Absent if there is none; an error if it is not a number.
     pub reward: Option<Result<f64, String>>,
-    /// What ended it, if something did.
     pub exception: Option<Exception>,
-    /// When it began and ended, and its phases.
     pub times: Times,
-    /// Whether it has several steps.
     pub has_steps: bool,
 }
 
-/// The agent of a trial.
 #[derive(Clone, Debug, Default)]
 pub struct AgentInfo {
     pub name: Option<String>,
     pub version: Option<String>,
     pub model: Option<String>,
-    /// Its class, when it is somebody's own.
+    /// Its class, if it is not one of Harbor's own.
     pub import_path: Option<String>,
-    /// Arguments of its class.
     pub kwargs: Map<String, Value>,
 }
 
-/// What an agent says of its work.
+/// The agent's report of its work.
 #[derive(Clone, Debug, Default)]
 pub struct Work {
-    /// Input tokens, those of caches included.
+    /// Includes cached tokens.
     pub tokens_in: Option<u64>,
     /// Input tokens from caches.
     pub cached: Option<u64>,
-    /// Output tokens.
     pub tokens_out: Option<u64>,
-    /// Dollars.
     pub cost_usd: Option<f64>,
-    /// Anything else.
     pub metadata: Map<String, Value>,
 }
 
-/// What ended a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
-    /// The class.
     pub kind: String,
-    /// What it said.
     pub message: String,
 }
 
-/// When things happened.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
-    /// The beginning.
     pub started: Option<Timestamp>,
-    /// The end.
     pub finished: Option<Timestamp>,
-    /// Seconds of the environment's and the agent's preparation.
+    /// Seconds for preparing the environment and the agent.
     pub setup: Option<f64>,
-    /// Seconds of the agent's work.
     pub agent: Option<f64>,
-    /// Seconds of the verifier's work.
     pub verifier: Option<f64>,
     /// Whether the agent began to work.
     pub agent_began: bool,
 }
 
-/// Why a trial is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    #[error("it has no {RESULT}: it did not come to its end")]
+    #[error("it has no {RESULT}: it did not finish")]
     Missing,
     #[error("its {RESULT} cannot be read: {0}")]
     Unreadable(String),
 }
 
-/// Whether a directory looks like one of Harbor's jobs.
 pub fn is_job(path: &Path) -> bool {
     let has = |name: &str| path.join(name).symlink_metadata().is_ok_and(|found| found.is_file());
     let job = read_object(&path.join(RESULT)).is_ok_and(|result| result.contains_key("n_total_trials"));
@@ -144,7 +118,6 @@ pub fn is_job(path: &Path) -> bool {
 }
 
 impl Job {
-    /// Opens a job directory.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut trials = Vec::new();
         for entry in fs_err::read_dir(path)?.take(MOST_TRIALS) {
@@ -189,7 +162,7 @@ impl Trial {
         let value: Value = serde_json::from_slice(&raw).map_err(|error| unreadable(error.to_string()))?;
         let Value::Object(result) = value else { return Err(unreadable("it is not an object".to_owned())) };
         if !result.contains_key("trial_name") && !result.contains_key("task_name") {
-            return Err(unreadable("it says neither its task nor its name".to_owned()));
+            return Err(unreadable("it has neither a task nor a name".to_owned()));
         }
         let config = object(&result, "config");
         let task = object(&config, "task");
@@ -217,12 +190,11 @@ impl Trial {
         })
     }
 
-    /// The reward, if there is one.
     pub fn reward(&self) -> Option<f64> {
         self.reward.as_ref()?.as_ref().ok().copied()
     }
 
-    /// What the agent left in `/workspace`, if that was brought back.
+    /// The agent's `/workspace`, if Harbor copied it back.
     pub fn workspace(&self) -> Option<PathBuf> {
         let manifest = read_bytes(&self.path.join("artifacts/manifest.json")).ok();
         let manifest: Option<Vec<Value>> = manifest.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -240,7 +212,7 @@ impl Trial {
         self.inside(&place)
     }
 
-    /// A directory of the trial that no link leads to.
+    /// A directory of the trial, if it is not a link.
     fn inside(&self, place: &Path) -> Option<PathBuf> {
         let mut path = self.path.clone();
         for part in place.components() {
@@ -318,7 +290,7 @@ fn numbers(rewards: Map<String, Value>) -> BTreeMap<String, f64> {
     rewards.into_iter().filter_map(|(name, value)| Some((name, value.as_f64()?))).take(1000).collect()
 }
 
-/// Nothing but a number is a reward, and nothing else takes its place.
+/// Only a number is a reward; nothing else replaces it.
 fn reward(rewards: &Map<String, Value>) -> Option<Result<f64, String>> {
     let only = || rewards.values().next().filter(|_| rewards.len() == 1);
     let told = rewards.get("reward").or_else(only)?;
@@ -331,7 +303,7 @@ fn exception(info: &Map<String, Value>) -> Option<Exception> {
 }
 
 fn moment(map: &Map<String, Value>, key: &str) -> Option<Timestamp> {
-    // Microseconds are more than a record keeps.
+    // Records do not store microseconds.
     let text = text(map, key)?;
     let cut = match text.split_once('.') {
         Some((head, tail)) => {

@@ -1,5 +1,5 @@
-//! Carrying out a plan through Harbor: jobs are staged and run by its own program, every trial that ends is judged and
-//! recorded at once, and what a job leaves unfinished stays to be done.
+//! Carries out a plan through Harbor: stages jobs, runs them with Harbor's own program, judges and records every trial
+//! as soon as it ends. Trials that a job leaves unfinished remain to be done.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -27,56 +27,51 @@ use crate::output::{Tail, last_lines};
 use crate::program::{Environment, Program, Start};
 use crate::result::{Job, RESULT, Trial, TrialError};
 
-/// Trials that are judged at once.
+/// Trials that are judged concurrently.
 const JUDGING: usize = 4;
 
-/// Harbor, as a run uses it.
 pub struct Harbor {
     pub program: Program,
-    /// What trials run in.
     pub environment: Environment,
-    /// The agents of the plan, in its order.
+    /// In the plan's order.
     pub agents: Vec<HarborAgent>,
-    /// The environment of the project.
     pub env: Env,
-    /// Further variables for Harbor.
+    /// Additional variables for Harbor.
     pub variables: Vec<(String, String)>,
 }
 
-/// Lets Harbor's program make the attempts of a run.
+/// Runs the attempts of a run with Harbor's program.
 pub struct HarborRun {
     harbor: Harbor,
     /// Trials of jobs that are still to be run.
     groups: VecDeque<Vec<Waiting>>,
     job: Option<RunningJob>,
     jobs_begun: usize,
-    /// Directories of trials that were taken or are being taken.
+    /// Directories of trials that were recorded or are being recorded.
     seen: HashSet<PathBuf>,
-    /// Records on their way.
+    /// Records in the making.
     taking: JoinSet<Taken>,
     judging: Arc<tokio::sync::Semaphore>,
     running: HashSet<Name>,
-    /// Places of trials, by their ids.
+    /// Indices of trials, by their ids.
     by_id: HashMap<Name, usize>,
 }
 
-/// A job whose program was started.
 struct RunningJob {
     staged: Arc<Staged>,
     child: Child,
     pid: Option<Pid>,
     tail: Tail,
-    /// What the program was told.
+    /// The last request that was passed to the program.
     told: Wish,
     /// How the program ended, in words.
     ended: Option<String>,
 }
 
-/// A trial that was taken in, and a word on a reward that this judge does not give; nothing if it was recorded before.
+/// A recorded trial, and a problem if our judge gives another reward; absent if it was recorded before.
 type Taken = Option<(Finished, Option<Problem>)>;
 
 impl HarborRun {
-    /// A run that has not begun.
     pub fn new(harbor: Harbor) -> Self {
         Self {
             harbor,
@@ -91,7 +86,6 @@ impl HarborRun {
         }
     }
 
-    /// Stages a job and starts it.
     fn start_job(&mut self, course: &Course<'_>, wanted: &[Waiting]) -> Result<RunningJob, Vec<Problem>> {
         self.jobs_begun += 1;
         let label = format!("{}-{}", course.campaign.session(), self.jobs_begun);
@@ -122,7 +116,7 @@ impl HarborRun {
         Ok(RunningJob { staged: Arc::new(staged), child, pid, tail, told: Wish::GoOn, ended: None })
     }
 
-    /// Hears what the plugin told since the last time.
+    /// Reads the plugin's messages since the last call.
     fn hear(&mut self, course: &mut Course<'_>) {
         let Some(job) = &mut self.job else { return };
         let (lines, staged) = (job.tail.lines(), Arc::clone(&job.staged));
@@ -148,7 +142,7 @@ impl HarborRun {
                     let name = text("trial");
                     let plain = !name.is_empty() && !name.contains('/') && name != "..";
                     let directory = staged.job_directory().join(name);
-                    // The result is written about now; what is not there yet is found by the sweep.
+                    // Harbor is just writing the result; if it is not there yet, the sweep finds it later.
                     if plain && directory.join(RESULT).is_file() {
                         self.take(course, &index, &directory);
                     }
@@ -158,7 +152,7 @@ impl HarborRun {
         }
     }
 
-    /// Passes wishes on: Harbor knows only to cancel, and then to be killed.
+    /// Passes requests on: Harbor can only be cancelled, and then killed.
     fn pass_on(&mut self, wish: Wish) {
         let Some(job) = self.job.as_mut().filter(|job| wish > job.told && job.ended.is_none()) else {
             return;
@@ -169,12 +163,12 @@ impl HarborRun {
             _ => kill_process(pid, Signal::INT),
         };
         if let Err(error) = sent {
-            tracing::debug!(%error, "Harbor did not hear that it is to stop");
+            tracing::debug!(%error, "Harbor did not receive the request to stop");
         }
         job.told = wish;
     }
 
-    /// Tells of a job that did not do all its trials. Nothing is made up for them.
+    /// Reports a job that did not finish all its trials. No result is invented for them.
     fn close_job(&mut self, course: &mut Course<'_>) {
         self.running.clear();
         let Some(job) = self.job.take() else { return };
@@ -190,18 +184,18 @@ impl HarborRun {
         let problem = if said.is_empty() { problem } else { problem.why(format!("it said: {said}")) };
         course
             .problems
-            .push(problem.fix("see its log; what finished is recorded, `run --resume` does the rest"));
+            .push(problem.fix("see its log; finished trials are recorded, `run --resume` does the rest"));
         course.stop_for(StopReason::Faults(what));
     }
 
-    /// The trial that a job noted, if the try at it is one that is wanted.
+    /// The trial of a job, if this attempt at it is still wanted.
     fn wanted(&self, course: &Course<'_>, noted: &NotedTrial) -> Option<Waiting> {
         let trial = *self.by_id.get(&noted.trial_id)?;
         let attempt = noted.attempt;
         (attempt > course.last_attempt(trial)).then_some(Waiting { trial, attempt })
     }
 
-    /// Begins to take in whatever a job has finished.
+    /// Starts recording all finished trials of a job.
     fn sweep(&mut self, course: &mut Course<'_>, job: &Staged) {
         let directory = job.job_directory();
         if !directory.is_dir() {
@@ -220,7 +214,7 @@ impl HarborRun {
         }
     }
 
-    /// Begins to make the record of one trial, if it has a result and no record.
+    /// Starts recording one trial, if it has a result and no record.
     fn take(&mut self, course: &mut Course<'_>, index: &Index<'_>, directory: &Path) {
         if self.seen.contains(directory) {
             return;
@@ -289,7 +283,7 @@ impl HarborRun {
 impl Executor for HarborRun {
     const CALLS_ELSEWHERE: bool = true;
 
-    /// Records what jobs of earlier sessions finished. One that still runs is in the way.
+    /// Records what jobs of earlier sessions finished. A job that is still running is an error.
     async fn recover(&mut self, course: &mut Course<'_>) -> Result<(), Vec<Problem>> {
         self.by_id = course.trials.iter().enumerate().map(|(at, trial)| (trial.id.clone(), at)).collect();
         let Ok(entries) = fs_err::read_dir(course.shared.jobs.join(HARBOR)) else { return Ok(()) };
@@ -301,7 +295,7 @@ impl Executor for HarborRun {
                 format!("the Harbor job `{}` of an earlier run is still running as process {pid}", job.name);
             let problem = Problem::error(what).id(FAMILY.number(36)).why("its trials would be run twice");
             return Err(vec![
-                problem.fix("wait for it, or end that process; what it finished is then recorded"),
+                problem.fix("wait for it, or end that process; its finished trials are then recorded"),
             ]);
         }
         for job in jobs {
@@ -313,7 +307,7 @@ impl Executor for HarborRun {
         Ok(())
     }
 
-    /// One job at a time. Trials that are to be tried again wait until the jobs of their round are over.
+    /// Runs one job at a time. Trials to be retried wait until the jobs of their round are over.
     fn start(&mut self, course: &mut Course<'_>) -> Result<(), Vec<Problem>> {
         if self.job.is_some() || course.is_stopped() {
             return Ok(());
@@ -350,7 +344,7 @@ impl Executor for HarborRun {
                 self.hear(course);
                 self.sweep(course, &staged);
             }
-            // The program has ended, and everything that it finished is recorded.
+            // The program has ended, and all finished trials are recorded.
             else => self.close_job(course),
         }
     }

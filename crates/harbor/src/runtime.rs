@@ -1,10 +1,9 @@
-//! The Python sources that Harbor loads: the agent that runs this program in an environment, and the plugin that tells
-//! how a job goes on.
+//! The Python sources that Harbor loads: the agent that runs this program in an environment, and the plugin that
+//! reports the progress of a job.
 
 use std::io;
 use std::path::Path;
 
-/// Name of the module directory.
 const PACKAGE: &str = "aec_bench_harbor";
 
 /// Path in the module, and text.
@@ -14,12 +13,12 @@ const FILES: [(&str, &str); 3] = [
     ("progress.py", include_str!("../../../python/harbor/progress.py")),
 ];
 
-/// The agent, as jobs name it.
+/// The agent's import path in jobs.
 pub const AGENT: &str = "aec_bench_harbor.agent:AecBenchAgent";
-/// The plugin, as the command line names it.
+/// The plugin's import path on the command line.
 pub const PLUGIN: &str = "aec_bench_harbor.progress:Progress";
 
-/// Writes the module below a directory that is then part of `PYTHONPATH`.
+/// Writes the module below a directory for `PYTHONPATH`.
 pub fn write(directory: &Path) -> io::Result<()> {
     let package = directory.join(PACKAGE);
     fs_err::create_dir_all(&package)?;

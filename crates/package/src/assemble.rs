@@ -1,4 +1,4 @@
-//! Reading tasks into a package: its manifest and the contents that belong to it.
+//! Reads tasks into a package: its manifest and the contents of its files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,24 +25,23 @@ use crate::manifest::{
 };
 use crate::{Audience, PackageSpec};
 
-/// Sides are drawn from here, as `dataset split --seed 0` would draw them.
+/// The seed of the sides, as with `dataset split --seed 0`.
 const SPLIT_SEED: i64 = 0;
 const WORKSPACE: &str = "/workspace/";
 
-/// A package in memory.
 #[derive(Debug)]
 pub struct Assembled {
     pub manifest: PackageManifest,
     pub contents: BTreeMap<Digest, Arc<[u8]>>,
 }
 
-/// A task as the package has it, with its contents.
+/// A task in the package's form, with its contents.
 struct ReadTask {
     task: PackagedTask,
     contents: Vec<(Digest, Arc<[u8]>)>,
 }
 
-/// Reads tasks. Problems of all of them are told at once.
+/// Reads tasks. Reports the problems of all of them at once.
 pub fn assemble(spec: &PackageSpec, tasks: &[Task]) -> Result<Assembled, Vec<Problem>> {
     let members: Vec<Member> = tasks.iter().map(Member::of).collect();
     let sides = sides(&members, SPLIT_SEED, TrainShare::default());
@@ -98,7 +97,7 @@ fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Re
     };
     let compose = Compose::read(&task.path.join("environment"))?;
     if !compose.is_empty() {
-        // Whoever trains without what the task counts on trains on another task.
+        // Without the services that it relies on, it would be another task.
         let names: Vec<&str> = compose.services.iter().map(|service| service.name.as_str()).collect();
         let what = match names.as_slice() {
             [] => "a package cannot set the variables of its Compose file".to_owned(),
@@ -135,7 +134,7 @@ fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Re
             },
             discipline: task.domain.clone(),
             difficulty: task.difficulty.map(|difficulty| Difficulty::name(difficulty).to_owned()),
-            // What says nothing is treated as if it were held out, here and wherever its rollouts go.
+            // A task without a visibility is treated as held out, here and wherever its rollouts go.
             visibility: task.visibility.unwrap_or(Visibility::Holdout).name().to_owned(),
             tags: task.tags.clone(),
             lane,
@@ -162,13 +161,13 @@ fn read_task(task: &Task, side: Side, spec: &PackageSpec, memory: &Memory) -> Re
     })
 }
 
-/// Whoever trains on what is held out has no benchmark left.
+/// Training on a held-out task would make it useless as a benchmark.
 fn refuse_unless_public(task: &Task) -> Result<(), Problem> {
     match task.visibility {
         Some(Visibility::Public) => Ok(()),
         Some(Visibility::Holdout) => {
             Err(finding(14, format!("`{}` is held out and is not exported", task.id))
-                .fix("select public tasks; what is trained on measures nothing any more"))
+                .fix("select public tasks; a task that a model was trained on measures nothing any more"))
         }
         None => Err(finding(15, format!("`{}` does not say who may see it", task.id))
             .fix("write `visibility = \"public\"` below [metadata] in its task.toml")),

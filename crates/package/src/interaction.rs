@@ -1,4 +1,4 @@
-//! Lanes: whether a task is one question and one answer, or work in a workspace.
+//! How a model works on a task: one question and one answer, or several turns in a workspace.
 
 use std::path::Path;
 
@@ -9,7 +9,6 @@ use aec_task::long_documents::settings::{LambdaSettings, RlmSettings};
 use aec_task::task::Task;
 use serde::{Deserialize, Serialize};
 
-/// How a task is worked on in an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interaction {
@@ -20,7 +19,6 @@ pub enum Interaction {
 }
 
 impl Interaction {
-    /// Its name in files and arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::SingleTurn => "single-turn",
@@ -29,24 +27,22 @@ impl Interaction {
     }
 }
 
-/// Which lane an environment takes.
+/// How an environment lets models work on its tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HarnessMode {
-    /// What the tasks need: a workspace for all as soon as one needs it, because a package loads as one environment.
+    /// A workspace for all tasks as soon as one needs it, because a package loads as one environment.
     #[default]
     Auto,
     /// One prompt, one answer; an error for a task that needs more.
     SingleTurn,
-    /// A workspace for all.
+    /// A workspace for all tasks.
     Stateful,
 }
 
 impl HarnessMode {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Auto, Self::SingleTurn, Self::Stateful];
 
-    /// Its name in files and arguments.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -56,7 +52,7 @@ impl HarnessMode {
     }
 }
 
-/// The lane that a task needs at least, and why.
+/// The least interaction that a task needs, and why.
 pub fn lane(task: &Task, workspace: &[&str]) -> (Interaction, String) {
     let has = |name: &str| task.path.join(name).is_file();
     let reason = if let Some(file) = POLICIES.iter().find(|name| has(name)) {
@@ -75,18 +71,17 @@ pub fn lane(task: &Task, workspace: &[&str]) -> (Interaction, String) {
     (Interaction::Stateful, reason)
 }
 
-/// Files that say how long documents are worked on; the first one that exists counts.
+/// Files with the settings for long documents; the first one that exists counts.
 const POLICIES: [&str; 2] = [LAMBDA_FILE, RLM_FILE];
 
-/// Limits of a policy file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guardrails {
     pub max_turns: Option<u32>,
-    /// Tokens over all turns.
+    /// Over all turns.
     pub max_total_tokens: Option<u64>,
 }
 
-/// The limits that a task's policy file sets, and what is wrong with the file.
+/// The limits in a task's policy file, or what is wrong with the file.
 pub fn guardrails(task: &Path) -> Result<Guardrails, String> {
     let Some(name) = POLICIES.iter().find(|name| task.join(name).is_file()) else {
         return Ok(Guardrails::default());

@@ -6,15 +6,15 @@ use crate::interaction::Interaction;
 use crate::manifest::{PackageManifest, PackagedSide};
 use crate::select::{Ask, select};
 
-/// Names longer than this are cut by somebody on the way.
+/// Some tools cut longer names.
 const LONGEST: usize = 64;
 
-/// The name of a package: small letters, digits and `-` or `_` between them.
+/// The name of a package: lower-case letters and digits, with single `-` or `_` between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageName(String);
 
 impl PackageName {
-    /// Checks a name; the error says what is wrong with it.
+    /// Checks a name; the error tells what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
         let is_inner = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
         let problem = if text.len() > LONGEST {
@@ -26,30 +26,30 @@ impl PackageName {
             format!("it holds `{}`", other.escape_default())
         } else if !text.ends_with(is_inner) || ["--", "__", "-_", "_-"].iter().any(|pair| text.contains(pair))
         {
-            "`-` and `_` stand between letters or digits, one at a time".to_owned()
+            "`-` and `_` must be between letters or digits, one at a time".to_owned()
         } else {
             return Ok(Self(text.to_owned()));
         };
         Err(problem)
     }
 
-    /// The name of tasks that were selected for an evaluation and are no package.
+    /// The name for tasks that were selected for an evaluation without a package.
     pub fn of_selection() -> Self {
         Self("tasks".to_owned())
     }
 
-    /// The name as it was given: the name of the package and of the environment on a hub.
+    /// The name as given: the name of the package and of the environment on a hub.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The module of the package, which is its directory too.
+    /// The module of the package, which is also its directory.
     pub fn module(&self) -> String {
         self.0.replace('-', "_")
     }
 }
 
-/// `pyproject.toml`, also beside the module: that is where `verifiers` looks for the defaults of an evaluation.
+/// `pyproject.toml`, also written beside the module: `verifiers` looks there for the defaults of an evaluation.
 pub(crate) fn pyproject(name: &PackageName, manifest: &PackageManifest) -> String {
     let module = &manifest.name;
     let examples = manifest.tasks.len().min(5);
@@ -127,7 +127,7 @@ pub(crate) fn readme(name: &PackageName, manifest: &PackageManifest) -> String {
             PackagedSide::Eval => "eval",
         };
         let difficulty = task.difficulty.as_deref().unwrap_or("unknown");
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _written =
             writeln!(text, "| `{}` | {difficulty} | {side} | {} |", task.task_id, task.lane.name());
     }

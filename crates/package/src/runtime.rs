@@ -1,4 +1,4 @@
-//! The Python sources that every package carries. They are the same in all of them: what differs is in `tasks.json`.
+//! The Python sources that every package contains. They are the same in all packages; only `tasks.json` differs.
 
 /// Path in the module, and text.
 pub(crate) const FILES: [(&str, &str); 13] = [

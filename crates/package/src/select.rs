@@ -1,34 +1,31 @@
-//! Which tasks of a package an environment shows, in which order. `core.py` in every package does the same.
+//! Selects and orders the tasks of a package that an environment shows. `core.py` in every package does the same.
 
 use aec_base::digest::Digest;
 
 use crate::manifest::{PackageManifest, PackagedSide, PackagedTask};
 
-/// A smaller slice stays whole: an environment without tasks is of no use to anybody.
+/// A smaller selection is not split, because an environment without tasks is useless.
 pub const SMALLEST_SPLIT: usize = 5;
 
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
-    /// Difficulties; empty is any, also an unknown one.
+    /// Empty for any, including unknown ones.
     pub difficulty: Vec<String>,
-    /// The side; absent for both.
+    /// Absent for both.
     pub side: Option<PackagedSide>,
-    /// Draws the order; absent for the order of the ids.
+    /// Shuffles the tasks; absent for the order of the ids.
     pub seed: Option<i64>,
-    /// At most so many.
     pub num_examples: Option<usize>,
 }
 
-/// What an environment shows.
 #[derive(Clone, Debug)]
 pub struct Slice<'a> {
-    /// The tasks, in order.
     pub tasks: Vec<&'a PackagedTask>,
-    /// Whether the slice cannot be split, so that train and eval share tasks: it is too small, or all on one side.
+    /// Whether train and eval share tasks, because the selection is too small or all on one side.
     pub overlap: bool,
 }
 
-/// Difficulty first, then the side, then the order, then the count.
+/// Applies difficulty first, then the side, then the order, then the count.
 pub fn select<'a>(manifest: &'a PackageManifest, ask: &Ask) -> Slice<'a> {
     let mut tasks: Vec<&PackagedTask> = manifest
         .tasks
@@ -55,7 +52,7 @@ pub fn select<'a>(manifest: &'a PackageManifest, ask: &Ask) -> Slice<'a> {
     Slice { tasks, overlap }
 }
 
-/// Where a seed puts a task.
+/// The sort key of a task under a seed.
 pub fn place(seed: i64, task_id: &str) -> Digest {
     Digest::of(format!("aec-bench order\n{seed}\n{task_id}").as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Writing a package: whole or not at all, and never over something that is not one.
+//! Writes a package: completely or not at all, and never over anything that is not a package.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,34 +11,28 @@ use crate::assemble::Assembled;
 use crate::project::{PackageName, pyproject, readme};
 use crate::runtime;
 
-/// A package that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Its directory.
     pub place: PathBuf,
     /// Digest of all its files.
     pub digest: Digest,
-    /// How many files it has.
     pub files: usize,
-    /// How many bytes.
     pub bytes: u64,
-    /// Whether an older one was replaced.
     pub replaced: bool,
 }
 
-/// Why a package was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    #[error("{} is there and is no environment package", .0.display())]
+    #[error("{} exists and is not an environment package", .0.display())]
     NotAPackage(PathBuf),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Where evaluations of a package are kept, beside its files.
+/// The directory of a package's evaluations, beside its files.
 const OUTPUTS: &str = "outputs";
 
-/// Writes a package below a directory. An older package of the same name is replaced at once.
+/// Writes a package below a directory. Replaces an older package of the same name atomically.
 pub fn write(name: &PackageName, assembled: &Assembled, below: &Path) -> Result<Written, WriteError> {
     let place = below.join(name.module());
     let there = place.symlink_metadata().is_ok();
@@ -59,12 +53,12 @@ pub fn write(name: &PackageName, assembled: &Assembled, below: &Path) -> Result<
         bytes += content.len() as u64;
     }
     if there {
-        // Evaluations are kept beside the package, and outlive it.
+        // Evaluations are stored beside the package and must survive its replacement.
         link_tree(&place.join(OUTPUTS), &made.join(OUTPUTS))?;
     }
     sync_all(&made)?;
     if there {
-        // The old one is then the staged one, and goes with it.
+        // After the exchange the old package is the staged one, and is deleted with the staging directory.
         renameat_with(CWD, &made, CWD, &place, RenameFlags::EXCHANGE).map_err(io::Error::from)?;
     } else {
         staging.publish(&made, &place)?;
@@ -72,8 +66,8 @@ pub fn write(name: &PackageName, assembled: &Assembled, below: &Path) -> Result<
     Ok(Written { place, digest: hasher.finish(), files: files.len(), bytes, replaced: there })
 }
 
-/// Gives every file of a directory a second name in another one: whoever writes to it goes on doing so, and nothing is
-/// lost at whatever moment this ends.
+/// Hard-links every file of a directory into another one: a process that is writing to a file can continue, and nothing
+/// is lost if this is interrupted.
 fn link_tree(from: &Path, to: &Path) -> io::Result<()> {
     let entries = match std::fs::read_dir(from) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -98,7 +92,6 @@ fn is_package(place: &Path, module: &str) -> bool {
         && place.join("pyproject.toml").is_file()
 }
 
-/// Every file of the package, sorted.
 fn files(name: &PackageName, assembled: &Assembled) -> io::Result<Vec<(String, Vec<u8>)>> {
     let module = name.module();
     let manifest = &assembled.manifest;

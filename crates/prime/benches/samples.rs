@@ -1,6 +1,6 @@
-//! How fast and in how much memory rollouts are read: 10,000 hosted samples of ten messages and some 10 KB each, as
-//! one page on one line, and the same as `results.jsonl`; then a hundred times as many rows with hardly anything in
-//! them. `cargo bench --bench samples -- 1000` reads fewer.
+//! Measures time and memory of reading rollouts: 10,000 hosted samples of ten messages and some 10 KB each, as one page
+//! on one line, and the same as `results.jsonl`; then a hundred times as many almost empty rows.
+//! `cargo bench --bench samples -- 1000` reads fewer.
 
 #![expect(clippy::print_stdout, reason = "figures are what this program is for")]
 
@@ -98,14 +98,14 @@ fn read(path: &Path, count: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The time that this process was really at work, which other programs on the machine do not change.
+/// CPU time of this process, which does not depend on other programs on the machine.
 fn cpu_seconds() -> Result<f64, Box<dyn Error>> {
     let statistics = std::fs::read_to_string("/proc/self/schedstat")?;
     let nanoseconds: f64 = statistics.split(' ').next().unwrap_or_default().parse()?;
     Ok(nanoseconds / 1e9)
 }
 
-/// The most memory that this process ever had, in megabytes.
+/// Peak memory of this process, in megabytes.
 fn peak_memory() -> Result<f64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line =

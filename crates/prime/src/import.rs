@@ -1,5 +1,4 @@
-//! Rollouts of Prime and of verifiers as trials of others: what a row says, in the form in which every import is
-//! recorded.
+//! Imports rollouts of Prime and of verifiers: converts each row to the form that every importer uses.
 
 use std::io;
 use std::sync::Arc;
@@ -31,15 +30,15 @@ use crate::rollouts::rows::Row;
 use crate::rollouts::run::Run;
 use crate::rollouts::stop::StopKind;
 
-/// Rollouts that are brought in together.
+/// Rollouts that are imported together.
 const GROUP: usize = 128;
-/// The row or sample as it came.
+/// The row or sample, unchanged.
 const SAMPLE_FILE: &str = "prime_sample.json";
 
-/// The harness of runs on a user's machine, which are known by the names of their directories.
+/// The harness of runs saved on a user's machine, which are identified by the names of their directories.
 pub const SAVED: &str = "verifiers";
 
-/// Takes the rows of a run group by group, so that memory does not depend on what they hold.
+/// Takes the rows of a run group by group, so that memory does not grow with their number.
 pub struct Rollouts<'a, 'b> {
     importer: &'a mut Importer<'b>,
     run: &'a Run,
@@ -57,17 +56,16 @@ struct Sample<'a> {
 }
 
 impl<'a, 'b> Rollouts<'a, 'b> {
-    /// Begins with the rows of a run.
     pub fn new(importer: &'a mut Importer<'b>, run: &'a Run) -> Self {
         Self { importer, run, seen: 0, group: Vec::new() }
     }
 
-    /// Takes the next row. One that cannot be read is counted and told.
+    /// Takes the next row. A row that cannot be read is counted and reported.
     pub fn take(&mut self, row: Result<Row, RowProblem>) -> Result<(), ImportError> {
         let row = match row {
             Ok(row) => row,
             Err(problem) => {
-                // Its place stays its own, so that the others keep theirs when it is mended.
+                // A bad row keeps its number, so that the other rows keep theirs when it is corrected.
                 self.seen += 1;
                 self.importer.refuse(refused(&problem));
                 return Ok(());
@@ -92,13 +90,13 @@ impl<'a, 'b> Rollouts<'a, 'b> {
         self.importer.take(&std::mem::take(&mut self.group))
     }
 
-    /// Takes what is left.
+    /// Takes the remaining rows.
     pub fn finish(self) -> Result<(), ImportError> {
         self.importer.take(&self.group)
     }
 }
 
-/// A row, or what a run says of itself, that cannot be read.
+/// The problem of a row, or of a run's metadata, that cannot be read.
 pub fn refused(problem: &RowProblem) -> Problem {
     let told = Problem::warning(problem.kind.to_string()).id(FAMILY.number(23));
     let told = match problem.line {
@@ -214,7 +212,7 @@ impl Foreign for Sample<'_> {
     }
 }
 
-/// The rollout that a row belongs to, as the results of an evaluation number them.
+/// The rollout that a row belongs to, numbered as in the results of an evaluation.
 fn rollout_key(rollout: &Rollout) -> Option<RolloutKey> {
     let number = rollout.rollout_number.and_then(|number| u32::try_from(number).ok());
     let attempt =
@@ -227,12 +225,12 @@ fn rollout_key(rollout: &Rollout) -> Option<RolloutKey> {
     })
 }
 
-/// Whether the package that a rollout was made in measured something.
+/// Whether the environment package recorded this metric.
 fn measured(rollout: &Rollout, metric: &str) -> bool {
     rollout.metrics.get(metric).is_some_and(|value| *value > 0.0)
 }
 
-/// Where the answer of a rollout came from: what the package measured, else what the conversation shows.
+/// Where the answer of a rollout came from: according to the package's metrics, else to the conversation.
 fn source(rollout: &Rollout) -> Option<Source> {
     let order = AnswerOrder::PRESENT;
     if rollout.metrics.contains_key("submitted") {
@@ -244,7 +242,7 @@ fn source(rollout: &Rollout) -> Option<Source> {
     order.choose(rollout.submitted().is_some(), false, said.is_some())
 }
 
-/// The answer of a rollout, if the conversation holds it. A file that the agent wrote did not come along.
+/// The answer of a rollout, if the conversation contains it. Files that the agent wrote are not part of a rollout.
 fn answer(rollout: &Rollout, known: Option<&PreparedTask>) -> Option<Answer> {
     let output = known.map(|known| known.output_place().to_owned());
     let source = source(rollout)?;
@@ -261,7 +259,7 @@ fn answer(rollout: &Rollout, known: Option<&PreparedTask>) -> Option<Answer> {
     }
 }
 
-/// The task as it is here, if it is the one that the sample names.
+/// The local task, if it is the one that the sample names.
 fn here(rollout: &Rollout, known: Option<Arc<PreparedTask>>) -> Result<Arc<PreparedTask>, &'static str> {
     let known = known.ok_or("the task is not here")?;
     match rollout.task.revision.as_deref().map(str::parse::<Digest>) {
@@ -271,7 +269,7 @@ fn here(rollout: &Rollout, known: Option<Arc<PreparedTask>>) -> Result<Arc<Prepa
     }
 }
 
-/// How the work ended. A rollout that came to nothing through no fault of the agent has no reward that says anything.
+/// How the work ended. If a rollout achieved nothing through no fault of the agent, its reward is meaningless.
 fn ending(rollout: &Rollout) -> Ending {
     let is_nothing = rollout.reward.is_none_or(|reward| reward == 0.0) && rollout.submitted().is_none();
     match outcome::fault(rollout) {
@@ -291,8 +289,8 @@ fn status(rollout: &Rollout, has_answer: bool) -> AgentStatus {
     }
 }
 
-/// The id of a rollout's task, or a name that tells it from others of the same environment. Packages of ours say which
-/// task it is; elsewhere the answer or the label of an example may mean anything.
+/// The id of a rollout's task, or a name that is unique within its environment. Our packages record the task's id; in
+/// other environments the answer or the label of an example may be anything.
 fn task_id(rollout: &Rollout, run: &Run, tasks: &KnownTasks<'_>) -> String {
     let task = &rollout.task;
     let is_sure = |id: &&String| task.id_source == Some(IdSource::Info) || tasks.position(id).is_some();
@@ -305,7 +303,7 @@ fn task_id(rollout: &Rollout, run: &Run, tasks: &KnownTasks<'_>) -> String {
 fn task_facts(rollout: &Rollout, task_id: String, known: Option<&PreparedTask>) -> TaskFacts {
     let task = &rollout.task;
     let told = task.revision.as_deref().and_then(|revision| revision.parse::<Digest>().ok());
-    // Without a revision, two rollouts that were asked the same are of the same task.
+    // Without a revision, two rollouts with the same instruction belong to the same task.
     let asked = || Digest::of(format!("{task_id}\n{}", rollout.instruction().unwrap_or_default()).as_bytes());
     let first = || task_id.split('/').next().unwrap_or_default().to_owned();
     TaskFacts {
@@ -342,7 +340,7 @@ fn started(rollout: &Rollout, run: &Run) -> Option<Timestamp> {
     })
 }
 
-/// A moment as others write it: `2026-05-09 10:11:12`, with or without a zone.
+/// A time in another program's format: `2026-05-09 10:11:12`, with or without a zone.
 fn timestamp(text: &str) -> Option<Timestamp> {
     let text = text.trim().replacen(' ', "T", 1);
     let attempts = [text.clone(), format!("{text}Z")];

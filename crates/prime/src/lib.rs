@@ -1,5 +1,4 @@
-//! The loop through Prime: environment packages are pushed, evaluated and trained elsewhere, and their rollouts come back
-//! into the ledger.
+//! Work with Prime: pushes environment packages, evaluates and trains there, and imports the rollouts into the ledger.
 
 pub mod import;
 pub mod rollouts;
@@ -9,5 +8,5 @@ pub mod training_data;
 
 use aec_base::document::Family;
 
-/// Problems of the service and of imports have the letter of packages.
+/// Problems of the service and of imports have the same letter as those of packages.
 pub const FAMILY: Family = aec_package::FAMILY;

@@ -1,4 +1,4 @@
-//! Conversations of the ledger as data to train on. What is held out is never among them.
+//! Conversations of the ledger as data to train on. Tasks that are held out are never included.
 
 use aec_base::content::ContentStore;
 use aec_ledger::record::TrialRecord;
@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::rollouts::training::Example;
 
-/// The conversation of a trial, and what it earned.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     task_id: String,
@@ -19,17 +18,15 @@ pub struct Conversation {
     metadata: Map<String, Value>,
 }
 
-/// Why a trial is no data to train on.
+/// Why a trial cannot be used for training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// Its task is held out, or does not say that it is public.
+    /// Its task is held out, or is not marked as public.
     NotPublic,
-    /// Its conversation cannot be read.
     NoConversation,
 }
 
 impl Conversation {
-    /// Reads the conversation of a trial.
     pub fn read(record: &TrialRecord, contents: &ContentStore) -> Result<Self, Unfit> {
         if record.task.visibility.as_deref() != Some("public") {
             return Err(Unfit::NotPublic);
@@ -52,7 +49,7 @@ impl Conversation {
         })
     }
 
-    /// The conversation as an example. Which tools there were is told by its calls.
+    /// The conversation as an example. Its calls tell which tools there were.
     pub fn example(&self) -> Example<'_> {
         Example {
             task_id: &self.task_id,

@@ -1,4 +1,4 @@
-//! `evaluate`: what an experiment says, over all its trials and by everything that tells them apart.
+//! `evaluate`: the results of an experiment, over all its trials and by their properties.
 
 use std::collections::BTreeMap;
 
@@ -8,21 +8,17 @@ use serde::Serialize;
 use crate::group::{Cell, Group, Sum, Unit, cells};
 use crate::selection::{Agent, Selection, Task};
 
-/// What an experiment says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Evaluation {
     pub experiments: Vec<String>,
-    /// Which trials are taken to be alike.
+    /// Which trials are treated as alike.
     pub unit: Unit,
-    /// All trials.
     pub overall: Group,
-    /// The same by what tells trials apart.
     pub by: Tables,
-    /// What a reader should know before believing the numbers.
+    /// Warnings about the numbers.
     pub notes: Vec<String>,
 }
 
-/// Groups by what tells trials apart.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tables {
     pub agent: Vec<Group>,
@@ -59,7 +55,7 @@ pub fn evaluate(selection: &Selection, unit: Unit) -> Evaluation {
     }
 }
 
-/// Names that tell agents apart: two agents of one name and different digests have a part of the digest behind it.
+/// Distinct names of agents: two agents with one name and different digests get a part of the digest appended.
 pub(crate) fn agent_names(agents: &[Agent]) -> BTreeMap<Digest, String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in agents {
@@ -79,7 +75,7 @@ pub(crate) fn agent_names(agents: &[Agent]) -> BTreeMap<Digest, String> {
         .collect()
 }
 
-/// The trials of a selection, ready to be grouped in any way.
+/// The trials of a selection, prepared for any grouping.
 struct Sums<'a> {
     selection: &'a Selection,
     cells: Vec<Cell>,
@@ -112,7 +108,7 @@ pub(crate) fn families(tasks: &[Task]) -> Vec<usize> {
     tasks.iter().enumerate().map(|(at, task)| *first.entry(&task.family).or_insert(at)).collect()
 }
 
-/// From easy to hard, then whatever else there is.
+/// From easy to hard, then all others.
 fn by_difficulty(mut groups: Vec<Group>) -> Vec<Group> {
     const ORDER: [&str; 4] = ["easy", "medium", "hard", "expert"];
     let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());

@@ -1,4 +1,4 @@
-//! `report fields`: which parts of answers fail, template by template.
+//! `report fields`: which parts of answers fail, by template.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::html::Field;
 use crate::selection::is_full;
 use crate::shown;
 
-/// Wrong answers that are quoted for each field at most.
+/// Most wrong answers quoted for each field.
 const QUOTED: usize = 3;
 
-/// What a record says of the fields of its answer.
+/// The verifier's marks of the fields of one answer.
 #[derive(Clone, Debug)]
 pub struct Marks {
     family: String,
@@ -22,7 +22,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// Reads them; a record whose verifier says nothing about fields has none.
+    /// Absent if the verifier reports no fields.
     pub fn of(record: &TrialRecord) -> Option<Self> {
         let told = record.evaluation.as_ref()?.breakdown.as_ref()?.get("fields")?.is_object();
         let fields = told.then(|| shown::fields(record))?;
@@ -35,45 +35,37 @@ impl Marks {
     }
 }
 
-/// The fields of one template.
 #[derive(Clone, Debug, Serialize)]
 pub struct FamilyFields {
-    /// The template.
     pub family: String,
-    /// Trials whose verifier said something about fields.
+    /// Trials whose verifier reports fields.
     pub trials: usize,
-    /// Its fields, those that fail most first.
+    /// Most frequently failing first.
     pub fields: Vec<FieldRow>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct FieldRow {
     pub name: String,
-    /// How often it was asked for.
     pub asked: usize,
-    /// How often it was right.
     pub correct: usize,
     pub mean_score: f64,
-    /// How often each verdict occurred.
     pub statuses: BTreeMap<String, usize>,
-    /// How often it was right, by agent: right, asked.
+    /// Right and asked, by agent.
     pub by_agent: BTreeMap<String, (usize, usize)>,
-    /// Some answers that were wrong, as agents wrote them.
+    /// Some wrong answers, as agents wrote them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub untrusted_examples: Vec<FieldExample>,
 }
 
-/// An answer that was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldExample {
     pub trial: String,
-    /// What it should have been.
     pub expected: String,
     pub got: String,
 }
 
-/// Puts the marks of many records together. They come in the order of their trials' ids, so examples are the same every
-/// time.
+/// Combines the marks of many records. They come in the order of their trials' ids, so examples are always the same.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
 pub fn fields(marks: &[Marks]) -> Vec<FamilyFields> {
     #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Rewards above what doing nothing earns, by the floors that an audit found.
+//! Rewards relative to the reward for doing nothing, which an audit measured.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,22 @@ use crate::group::{Group, Unit};
 use crate::selection::Selection;
 use crate::stats::rescale;
 
-/// What doing nothing earns, by task.
+/// The reward for doing nothing, by task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Floors(BTreeMap<String, f64>);
 
-/// Means of rewards that were rescaled: 0 is what doing nothing earns, 1 is everything.
+/// Means of rescaled rewards: 0 is the reward for doing nothing, 1 is full reward.
 #[derive(Clone, Debug, Serialize)]
 pub struct Rescaled {
     pub tasks: usize,
-    /// Tasks without one; their rewards are as they were.
+    /// Tasks without a floor; their rewards are unchanged.
     pub tasks_without: usize,
-    /// All trials.
     pub overall: Group,
     pub agent: Vec<Group>,
 }
 
 impl Floors {
-    /// Reads what `audit --json` printed, its envelope or its data alone.
+    /// Reads the output of `audit --json`, with or without its envelope.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Value =
             serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
@@ -44,7 +43,6 @@ impl Floors {
         Ok(Self(floors))
     }
 
-    /// Evaluates a selection with rescaled rewards.
     pub fn evaluate(&self, selection: &Selection, unit: Unit) -> Rescaled {
         let mut selection = selection.clone();
         let floors: Vec<Option<f64>> =

@@ -1,4 +1,4 @@
-//! The frame of a run: everything that must be the same before two runs can be compared.
+//! The frame of a run: everything that must be equal before two runs can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use aec_ledger::record::TrialRecord;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Parameters that belong to the frame, and how the frame calls them.
+/// Parameters that belong to the frame, and their names in the frame.
 const PARAMETERS: [(&str, &str); 6] = [
     ("environment", "environment"),
     ("split", "split"),
@@ -17,7 +17,7 @@ const PARAMETERS: [(&str, &str); 6] = [
     ("max_total_tokens", "tokens_in_all"),
 ];
 
-/// The value of a part that a record says nothing about.
+/// The value of a part that a record does not have.
 const SILENT: &str = "-";
 
 /// The frame of one record.
@@ -29,7 +29,6 @@ pub struct Framed {
 }
 
 impl Framed {
-    /// What a record says of its frame.
     pub fn of(record: &TrialRecord) -> Self {
         let mut values = BTreeMap::new();
         for (key, name) in PARAMETERS {
@@ -45,7 +44,7 @@ impl Framed {
         {
             environment.clone_from(dataset);
         }
-        // Environments of packages are worked on in one of several ways, which the record says beside its harness.
+        // Environments of packages support several ways of working, which the record has beside its harness.
         let mode = record.agent.configuration.get("harness").and_then(Value::as_str);
         let adapter = &record.agent.adapter;
         values.insert("harness", mode.map_or_else(|| adapter.clone(), |mode| format!("{adapter}/{mode}")));
@@ -59,23 +58,19 @@ impl Framed {
     }
 }
 
-/// The frame of a run: each of its parts with every value that occurs.
+/// The frame of a run: each part with all its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Frame(BTreeMap<&'static str, BTreeSet<String>>);
 
-/// A part of the frame that is not the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The part.
     pub what: String,
-    /// What it is in the first run; `-` when it says nothing.
+    /// The value in the first run; `-` if it has none.
     pub base: String,
-    /// What it is in the second run.
     pub other: String,
 }
 
 impl Frame {
-    /// The frame of some records.
     pub fn of<'a>(records: impl IntoIterator<Item = &'a Framed>) -> Self {
         let mut parts: BTreeMap<&'static str, BTreeSet<String>> = BTreeMap::new();
         let mut rollouts: BTreeMap<&(String, Digest), u32> = BTreeMap::new();
@@ -86,7 +81,7 @@ impl Frame {
             let most = rollouts.entry(&record.task).or_default();
             *most = record.repetition.max(*most);
         }
-        // What nobody says is not a part of the frame.
+        // A part that no record has does not belong to the frame.
         parts.retain(|_, values| values.iter().any(|value| value != SILENT));
         let mut hasher = Hasher::default();
         for (id, revision) in rollouts.keys() {
@@ -101,7 +96,7 @@ impl Frame {
         Self(parts)
     }
 
-    /// What is not the same in another frame.
+    /// The parts that differ from another frame.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let names: BTreeSet<&'static str> = self.0.keys().chain(other.0.keys()).copied().collect();
         let shown = |frame: &Self, name: &str| match frame.0.get(name) {

@@ -1,4 +1,4 @@
-//! Reading many records at once: what is wanted of each, on all cores, with what could not be read told beside it.
+//! Reads many records on all cores, and reports those that could not be read.
 
 use aec_base::parallel;
 use aec_base::problem::Problem;
@@ -6,11 +6,11 @@ use aec_ledger::index::{Filter, Index, IndexError};
 use aec_ledger::layout::Ledger;
 use aec_ledger::record::TrialRecord;
 
-/// Records that a core takes at a time.
+/// Records that a thread takes at a time.
 const CHUNK: usize = 16;
 
-/// Shows every record that a filter takes to `look`, in the order of their ids. Records that cannot be read are told as
-/// problems; they keep nobody from seeing the others.
+/// Calls `look` for every record that a filter accepts, in the order of their ids. Unreadable records are returned as
+/// problems and do not affect the others.
 pub fn each_record<T: Send>(
     ledger: &Ledger,
     index: &Index,

@@ -1,4 +1,4 @@
-//! What some trials add up to: counts, means with their intervals, and what they took.
+//! Sums over some trials: counts, means with their intervals, and costs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use crate::evaluate::{agent_names, families};
 use crate::selection::{Missing, Selection, Took, Trial, is_full};
 use crate::stats::{Cluster, Confidence, Interval, clustered_mean_logit, pass_at_k, pass_hat_k};
 
-/// Which trials are taken to be alike. An interval by task speaks of other tasks like these; one by family of other
+/// Which trials are treated as alike. An interval by task generalises to other tasks like these; one by family to other
 /// families.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -17,7 +17,7 @@ pub enum Unit {
     /// Repetitions of one task.
     #[default]
     Task,
-    /// Everything that was made from one template.
+    /// All tasks from one template.
     Family,
 }
 
@@ -31,65 +31,56 @@ impl Unit {
     }
 }
 
-/// The mean reward, three times: nobody should have to guess what became of the trials that have none.
+/// The mean reward with three denominators, so that it is clear how trials without a reward count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Denominators {
-    /// Every trial that came to an end; faults count as 0, whoever's they are.
+    /// All finished trials; every fault counts as 0, whatever its cause.
     pub as_run: Option<f64>,
     /// Without trials that failed through no fault of the agent. This is the mean reward.
     pub without_infra: Option<f64>,
-    /// Everything that was planned; what has no reward counts as 0.
+    /// All planned trials; those without a reward count as 0.
     pub worst_case: Option<f64>,
 }
 
-/// How often at least one, or every one, of `k` tries solves a task; the mean over tasks with so many tries.
+/// How often at least one, or every one, of `k` tries solves a task; the mean over tasks with at least `k` tries.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pass {
-    /// Tries.
     pub k: usize,
-    /// At least one of them.
     pub pass_at_k: f64,
-    /// Every one of them.
     pub pass_hat_k: f64,
-    /// Tasks with so many tries.
+    /// Tasks with at least `k` tries.
     pub tasks: usize,
 }
 
-/// What some trials add up to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Group {
-    /// What they have in common.
     pub name: String,
     /// Trials with a record.
     pub trials: usize,
-    /// Trials that were planned and have none.
+    /// Planned trials without a record.
     pub missing: usize,
     pub tasks: usize,
-    /// Trials by outcome, without those that do not occur.
+    /// Trials by outcome, without outcomes that do not occur.
     pub outcomes: BTreeMap<Outcome, usize>,
-    /// Trials that the mean is made of.
+    /// Trials behind the mean.
     pub counted: usize,
     /// Mean reward, without trials that failed through no fault of the agent.
     pub mean_reward: Option<f64>,
-    /// How far off the mean may be.
     pub interval: Option<Interval>,
-    /// Standard error of the mean.
     pub standard_error: Option<f64>,
-    /// The mean with other denominators.
     pub denominators: Denominators,
     /// Trials with full reward.
     pub solved: usize,
-    /// Their share of those that count.
+    /// Their share of the trials that count.
     pub solve_rate: Option<f64>,
     /// Trials with any reward.
     pub nonzero: usize,
-    /// Chances over several tries.
+    /// Probabilities over several tries.
     pub pass: Vec<Pass>,
-    /// What all attempts took.
+    /// The cost of all attempts.
     pub took: Took,
-    /// Dollars of all attempts for each trial that was solved.
+    /// Dollars of all attempts per solved trial.
     pub cost_per_solved: Option<f64>,
-    /// Mean of the seconds that a trial took.
     pub mean_seconds: Option<f64>,
 }
 
@@ -109,7 +100,7 @@ pub fn clusters(selection: &Selection, unit: Unit, agent: Option<&str>) -> Vec<C
     clusters.into_values().collect()
 }
 
-/// The trials of one agent on one task. There are far fewer of them than trials, and every table is made of them.
+/// The trials of one agent on one task. There are far fewer cells than trials, and every table is computed from them.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     pub(crate) task: usize,
@@ -129,7 +120,7 @@ pub(crate) fn cells(selection: &Selection) -> Vec<Cell> {
     let mut places: HashMap<(usize, usize), usize> = HashMap::new();
     for trial in &selection.trials {
         let place = (trial.task, trial.agent);
-        // Trials of one cell follow each other, except where there are several experiments.
+        // Trials of one cell are adjacent, except with several experiments.
         let at = match cells.last() {
             Some(last) if (last.task, last.agent) == place => cells.len() - 1,
             _ => *places.entry(place).or_insert_with(|| {
@@ -171,7 +162,6 @@ impl Cell {
     }
 }
 
-/// Puts cells together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sum {
     trials: usize,
@@ -179,7 +169,7 @@ pub(crate) struct Sum {
     outcomes: [usize; Outcome::ALL.len()],
     rewards: BTreeMap<usize, Cluster>,
     tasks: BTreeSet<usize>,
-    /// Tries and solved tries by task and agent.
+    /// Tries and solved tries, by task and agent.
     tries: Vec<(usize, usize)>,
     nonzero: usize,
     took: Took,
@@ -247,7 +237,7 @@ impl Sum {
     }
 }
 
-/// Chances for 1, 2, 4, … tries and for as many as there are, where tasks have so many.
+/// Probabilities for 1, 2, 4, … tries and for the largest number, as far as tasks have that many.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
 fn passes(tries: &[(usize, usize)]) -> Vec<Pass> {
     let most = tries.iter().map(|(count, _)| *count).max().unwrap_or(0);

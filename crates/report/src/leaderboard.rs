@@ -1,4 +1,4 @@
-//! `report leaderboard`: agents against each other, over one or more experiments.
+//! `report leaderboard`: ranks agents over one or more experiments.
 
 use serde::Serialize;
 
@@ -7,38 +7,33 @@ use crate::group::{Group, Sum, Unit, cells};
 use crate::selection::Selection;
 use crate::stats::Interval;
 
-/// Agents, the best first.
+/// Best first.
 #[derive(Clone, Debug, Serialize)]
 pub struct Leaderboard {
     pub experiments: Vec<String>,
-    /// Which trials are taken to be alike.
+    /// Which trials are treated as alike.
     pub unit: Unit,
-    /// Tasks, all agents together.
+    /// Tasks of all agents together.
     pub tasks: usize,
-    /// One for each agent.
     pub rows: Vec<Row>,
-    /// What a reader should know before believing the order.
+    /// Warnings about the order.
     pub notes: Vec<String>,
 }
 
-/// An agent and its place.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Place by mean reward, from 1; absent without a mean.
+    /// Rank by mean reward, from 1; absent without a mean.
     pub rank: Option<usize>,
-    /// The places that the intervals leave open.
+    /// The ranks that the intervals allow.
     pub ranks: Option<(usize, usize)>,
     pub agent: String,
     pub harness: String,
     pub model: Option<String>,
-    /// Experiments in which it took part.
     pub experiments: usize,
-    /// What its trials add up to.
     #[serde(flatten)]
     pub group: Group,
 }
 
-/// Ranks the agents of a selection.
 pub fn leaderboard(selection: &Selection, unit: Unit) -> Leaderboard {
     let names = agent_names(&selection.agents);
     let families = families(&selection.tasks);
@@ -85,8 +80,8 @@ pub fn leaderboard(selection: &Selection, unit: Unit) -> Leaderboard {
     }
 }
 
-/// Agents with the same mean share a place. A place is open to an agent unless an interval rules it out; where there is
-/// no interval, nothing is ruled out.
+/// Agents with the same mean share a rank. An agent may have any rank that the intervals do not rule out; without an
+/// interval, nothing is ruled out.
 fn rank(rows: &mut [Row]) {
     let means: Vec<Option<f64>> = rows.iter().map(|row| row.group.mean_reward).collect();
     let spans: Vec<Option<Interval>> = rows

@@ -1,5 +1,5 @@
-//! What records say: statistics, evaluation, comparison, traces and behaviour. Nothing here reads a clock or a socket, and
-//! the same records give the same report.
+//! Reports on records: statistics, evaluation, comparison, traces and behaviour. Nothing here uses a clock or a
+//! network, and the same records give the same report.
 
 pub mod behaviour;
 pub mod compare;

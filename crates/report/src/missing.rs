@@ -1,4 +1,4 @@
-//! Trials that were planned and have no record. A mean that leaves them out in silence can be improved by stopping early.
+//! Planned trials without a record. If a mean silently left them out, stopping early could improve it.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use aec_ledger::index::Filter;
 use crate::selection::{Agent, Missing, Selection, Task};
 
 impl Selection {
-    /// Notes the trials of a plan that have no record, as far as the filter would have taken them.
+    /// Adds the trials of a plan that have no record and that the filter would accept.
     pub fn note_missing(&mut self, plan: &Expected<'_>, filter: &Filter) {
         let id = plan.experiment_id;
         let mut recorded: HashMap<(usize, usize), usize> = HashMap::new();
@@ -54,7 +54,7 @@ impl Selection {
     }
 }
 
-/// Whether a filter would take a trial of this task and agent. Filters on what only a record knows take none.
+/// Whether a filter would accept a trial of this task and agent. Filters on properties of records accept none.
 fn takes(filter: &Filter, task: &Task, agent: &Agent) -> bool {
     let dotted = |text: &str| text.replace('/', ".");
     let is = |wanted: &Option<String>, found: Option<&str>| {

@@ -1,4 +1,4 @@
-//! The HTML report of some experiments: everything that the page shows, read from records and statistics.
+//! Collects everything that the HTML report of some experiments shows from records and statistics.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,15 +19,14 @@ use crate::selection::Selection;
 use crate::shown::{entry, fields};
 use crate::trace::TraceFacts;
 
-/// An answer is shown so far.
+/// Bytes of an answer that are shown.
 const ANSWER_LIMIT: u64 = 256 * 1024;
 
-/// What the numbers of the page are.
+/// Explains the numbers of the page.
 const METHOD: &str = "The mean reward leaves out trials that failed through no fault of the agent and counts an agent \
     that left nothing to judge as 0; \u{201c}as run\u{201d} counts every fault as 0, \u{201c}worst case\u{201d} also what was planned and not \
     run. Intervals are at 95 % with tasks as units: repetitions of one task say nothing about other tasks.";
 
-/// What the page shows of one record.
 struct Shown {
     facts: TraceFacts,
     task: (String, Digest),
@@ -39,19 +38,16 @@ struct Shown {
     answer: Option<Digest>,
 }
 
-/// Where the page gets what it shows.
 pub struct PageSource<'a> {
     pub ledger: &'a Ledger,
     pub index: &'a Index,
-    /// Which trials.
     pub filter: &'a Filter,
-    /// The same trials.
+    /// The trials that the filter accepts.
     pub selection: &'a Selection,
-    /// What they say.
     pub evaluation: &'a Evaluation,
 }
 
-/// Everything that the page shows, with traces as far as the budget takes them, and what could not be read.
+/// Everything that the page shows, with traces as far as the budget allows, and problems of unreadable records.
 pub fn document(
     source: &PageSource<'_>,
     tool: &str,
@@ -74,7 +70,7 @@ pub fn document(
         source.selection.experiments.iter().enumerate().map(|(at, one)| (one.id.as_str(), at)).collect();
     let mut read = Vec::with_capacity(shown.len());
     for one in shown {
-        // A record that came after the selection was made is for the next report.
+        // A record that was written after the selection is left to the next report.
         let task = tasks.get(&(one.task.0.as_str(), one.task.1)).copied();
         let agent = agents.get(&one.agent).copied();
         let experiment = experiments.get(one.facts.experiment_id.as_str()).copied();
@@ -107,7 +103,7 @@ impl Shown {
             agent: record.agent.digest,
             fault_message: record.fault.as_ref().map(|fault| fault.message.clone()),
             fields: fields(record),
-            // What is held out stays so.
+            // Prompts of held-out tasks must not be published.
             prompt: (record.task.visibility.as_deref() != Some("holdout"))
                 .then(|| record.inputs.instruction.clone()),
             trajectory: artefact(&record.outputs.trajectory_path).map(|found| (found.digest, found.size)),
@@ -145,7 +141,6 @@ impl Shown {
     }
 }
 
-/// The page without its trials.
 fn skeleton(source: &PageSource<'_>, tool: &str) -> Document {
     let (selection, evaluation) = (source.selection, source.evaluation);
     let ids: Vec<&str> = selection.experiments.iter().map(|one| one.id.as_str()).collect();

@@ -1,5 +1,5 @@
-//! The trials that a report is about: names once, trials as numbers, in an order that follows from the names alone, so
-//! that sums come out the same however the rows were found.
+//! The trials of a report: each name stored once, trials as numbers, in an order that depends only on the names, so
+//! that sums do not depend on the order of the rows in the index.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -17,13 +17,12 @@ pub struct Task {
     /// Digest of its files.
     pub revision: Digest,
     pub discipline: String,
-    /// How hard it is, if it says.
     pub difficulty: Option<String>,
-    /// Tasks of one family have one value.
+    /// Tasks of one family have the same value.
     pub family: String,
 }
 
-/// An agent: two with one name and different digests are two.
+/// An agent: two with one name and different digests are different agents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Agent {
     pub name: String,
@@ -39,45 +38,39 @@ pub struct Experiment {
     pub dataset: Option<String>,
 }
 
-/// One trial, by its latest attempt.
+/// One trial, represented by its latest attempt.
 #[derive(Clone, Debug)]
 pub struct Trial {
     pub id: Box<str>,
     pub experiment: usize,
     pub task: usize,
     pub agent: usize,
-    /// The repetition, from 1.
+    /// Counted from 1.
     pub repetition: u32,
     /// The latest attempt, from 1.
     pub attempt: u32,
-    /// What became of it.
     pub outcome: Outcome,
     pub fault_kind: Option<Box<str>>,
     pub reward: Option<f64>,
-    /// What all its attempts took.
+    /// The cost of all its attempts.
     pub took: Took,
     /// Seconds from start to end of the latest attempt.
     pub seconds: f64,
 }
 
-/// What attempts took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Took {
-    /// Dollars of those whose cost is known.
+    /// Dollars of the attempts with a known cost.
     pub cost_usd: f64,
-    /// Attempts without a known cost.
     pub without_cost: usize,
-    /// Tokens read.
     pub tokens_in: u64,
-    /// Tokens written.
     pub tokens_out: u64,
-    /// Attempts whose tokens nobody counted.
+    /// Attempts without token counts.
     pub without_tokens: usize,
     pub model_calls: u64,
 }
 
 impl Took {
-    /// Adds another one.
     pub fn add(&mut self, other: &Self) {
         self.cost_usd += other.cost_usd;
         self.without_cost += other.without_cost;
@@ -101,8 +94,8 @@ impl Took {
 }
 
 impl Trial {
-    /// The reward as it counts: what the judge gave; nothing for an agent that left nothing to judge. Trials that failed
-    /// through no fault of the agent, or were never judged, have none.
+    /// The reward that counts: the judge's reward, or 0 for an agent that left nothing to judge. Absent for trials that
+    /// failed through no fault of the agent, or were never judged.
     pub fn counted(&self) -> Option<f64> {
         match self.outcome {
             Outcome::Scored => self.reward,
@@ -112,40 +105,37 @@ impl Trial {
     }
 }
 
-/// Whether a reward is everything that can be had.
 pub fn is_full(reward: f64) -> bool {
     reward >= 1.0 - 1e-9
 }
 
-/// The trials that a report is about.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Experiments, sorted.
+    /// Sorted.
     pub experiments: Vec<Experiment>,
-    /// Tasks, sorted.
+    /// Sorted.
     pub tasks: Vec<Task>,
-    /// Agents, sorted.
+    /// Sorted.
     pub agents: Vec<Agent>,
-    /// Trials, sorted by experiment, task, agent, repetition and id.
+    /// Sorted by experiment, task, agent, repetition and id.
     pub trials: Vec<Trial>,
-    /// Trials that were planned and have no record.
+    /// Planned trials without a record.
     pub missing: Vec<Missing>,
-    /// Orders by which answers were chosen.
+    /// The orders in which answers were chosen.
     pub answer_orders: BTreeSet<AnswerOrder>,
 }
 
-/// Trials of one task and agent that were planned and have no record.
+/// Planned trials of one task and agent without a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Missing {
     pub task: Task,
     pub agent: Agent,
-    /// How many.
     pub count: usize,
 }
 
 impl Selection {
-    /// The trials that a filter takes. Filters on outcomes and attempts have no say: a report that leaves out what failed
-    /// is none.
+    /// The trials that a filter accepts. Filters on outcomes and attempts are ignored, because a report without
+    /// failures would be misleading.
     pub fn read(index: &Index, filter: &Filter) -> Result<Self, IndexError> {
         let filter = Filter { attempts: Attempts::All, outcome: None, limit: None, ..filter.clone() };
         let mut reader = Reader::default();
@@ -153,7 +143,7 @@ impl Selection {
         Ok(reader.finish())
     }
 
-    /// What is to be said of trials whose answers were chosen by different orders.
+    /// A warning about trials whose answers were chosen in different orders.
     pub fn mixed_orders(orders: &BTreeSet<AnswerOrder>) -> Option<String> {
         let names: Vec<&str> = orders.iter().map(|order| order.name()).collect();
         (names.len() > 1).then(|| {
@@ -165,7 +155,7 @@ impl Selection {
         })
     }
 
-    /// Tasks of which more than one revision was run, with how many.
+    /// Tasks that were run in more than one revision, with the number of revisions.
     pub fn mixed_revisions(&self) -> Vec<(&str, usize)> {
         let mut mixed: Vec<(&str, usize)> = Vec::new();
         for pair in self.tasks.chunk_by(|a, b| a.id == b.id) {
@@ -177,7 +167,7 @@ impl Selection {
         mixed
     }
 
-    /// Takes different revisions of a task for the same task.
+    /// Treats different revisions of a task as the same task.
     pub fn merge_revisions(&mut self) {
         let mut first = Vec::with_capacity(self.tasks.len());
         for (at, task) in self.tasks.iter().enumerate() {
@@ -189,7 +179,7 @@ impl Selection {
         }
     }
 
-    /// The same with fewer trials; names that are no longer used go too.
+    /// The same with fewer trials; unused names are removed.
     #[must_use]
     pub fn filtered(&self, keep: impl Fn(&Trial) -> bool) -> Self {
         let trials = self.trials.iter().filter(|trial| keep(trial)).cloned().collect();
@@ -198,7 +188,7 @@ impl Selection {
     }
 }
 
-/// Things by the order in which they came, found again without making a copy of what is looked for.
+/// Values in order of insertion, looked up without copying the key.
 #[derive(Debug)]
 struct Names<T> {
     list: Vec<T>,
@@ -230,11 +220,11 @@ struct Reader {
     experiments: Names<Experiment>,
     tasks: Names<Task>,
     agents: Names<Agent>,
-    /// The numbers that the index has for tasks and agents, and ours.
+    /// The numbers of tasks and agents in the index, mapped to ours.
     known_tasks: HashMap<i64, usize>,
     known_agents: HashMap<i64, usize>,
     trials: Vec<Trial>,
-    /// What attempts took that are not the latest of their trial.
+    /// The cost of attempts that are not the latest of their trial.
     earlier: HashMap<(usize, Box<str>), Took>,
     answer_orders: BTreeSet<AnswerOrder>,
 }
@@ -310,7 +300,7 @@ impl Reader {
     }
 }
 
-/// Sorts names, drops those that no trial has, and sorts trials by them.
+/// Sorts names, drops unused ones, and sorts trials by them.
 fn sorted(
     experiments: Vec<Experiment>,
     tasks: Vec<Task>,
@@ -336,7 +326,7 @@ fn sorted(
     Selection { experiments, tasks, agents, trials, ..Selection::default() }
 }
 
-/// The names in use, sorted, and the new number of each old one.
+/// The used names, sorted, and the new number of each old one.
 fn rank<T: Ord>(names: Vec<T>, used: impl Iterator<Item = usize>) -> (Vec<T>, Vec<usize>) {
     let mut is_used = vec![false; names.len()];
     for number in used {

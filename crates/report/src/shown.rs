@@ -1,4 +1,4 @@
-//! What pages show of a trial: the events of its trace and the parts of its answer, in the words of the page.
+//! The parts of a trial that pages show: the events of its trace and the parts of its answer, in the terms of the page.
 
 use aec_ledger::record::TrialRecord;
 use aec_ledger::transcript::{Event, EventRole};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::html::{Field, TraceEntry};
 use crate::selection::is_full;
 
-/// An event as the page shows it; the bookkeeping of model calls is left out, but for what failed.
+/// An event as the page shows it; successful model calls are left out.
 pub fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
     let role = match event.role {
         EventRole::System => "system",
@@ -22,7 +22,7 @@ pub fn entry(event: Event, start: Option<i64>) -> Option<TraceEntry> {
     Some(TraceEntry {
         role: role.to_owned(),
         step: event.step,
-        // Of a result, its streams are shown, which say more than what the model was told.
+        // For a result, the page shows its streams, which contain more than the text for the model.
         text: event.content.filter(|_| event.role != EventRole::ToolResult),
         reasoning: event.reasoning,
         tool: event.tool_name,
@@ -49,7 +49,7 @@ fn failed_call(event: &Event) -> Option<TraceEntry> {
     })
 }
 
-/// The parts of an answer, in the order of the verifier. A part may be a table of facts or a score alone.
+/// The parts of an answer, in the verifier's order. A part may be a table of facts or only a score.
 pub fn fields(record: &TrialRecord) -> Vec<Field> {
     let breakdown = record.evaluation.as_ref().and_then(|evaluation| evaluation.breakdown.as_ref());
     let Some(Value::Object(fields)) = breakdown.and_then(|breakdown| breakdown.get("fields")) else {

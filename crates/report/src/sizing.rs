@@ -1,4 +1,4 @@
-//! `plan --detect`: how many trials, and how much money, it takes to see a difference between two agents.
+//! `plan --detect`: how many trials and dollars are needed to detect a difference between two agents.
 
 use std::collections::BTreeMap;
 
@@ -10,59 +10,52 @@ use crate::stats::{
     variance_components,
 };
 
-/// What is assumed without a pilot: rewards as scattered as rewards from 0 to 1 usually are, half of it between tasks,
-/// half of that shared by both agents.
+/// Assumed without a pilot: the usual variance of rewards from 0 to 1, half of it between tasks, half of that shared by
+/// both agents.
 const ASSUMED: Scatter = Scatter { between: 0.09, within: 0.09, correlation: 0.5 };
 
-/// How rewards scatter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Scatter {
-    /// Variance between tasks.
     pub between: f64,
-    /// Variance between repetitions of a task.
     pub within: f64,
-    /// How much of the variance between tasks two agents share.
+    /// The share of the variance between tasks that two agents have in common.
     pub correlation: f64,
 }
 
-/// The experiment that is planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Planned {
     pub tasks: usize,
     pub repetitions: usize,
     pub agents: usize,
-    /// Dollars that a trial costs at most, if that is known.
+    /// Most dollars of a trial, if known.
     pub cost_per_trial: Option<f64>,
 }
 
-/// What it takes to see a difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sizing {
-    /// The difference.
     pub detect: f64,
-    /// Chance of finding one where there is none.
+    /// Probability of finding a difference where there is none.
     pub alpha: f64,
-    /// Chance of finding it where it is.
+    /// Probability of finding the difference.
     pub power: f64,
-    /// How rewards scatter.
     pub scatter: Scatter,
-    /// Trials that this was learnt from; 0 when it is an assumption.
+    /// Trials of the pilot; 0 if the variance is an assumption.
     pub pilot_trials: usize,
-    /// The smallest difference that the plan sees.
+    /// The smallest difference that the plan can detect.
     pub minimal_detectable_effect: Option<f64>,
-    /// Whether the plan as it is sees the difference.
+    /// Whether the plan can detect the difference.
     pub is_enough: bool,
-    /// Repetitions of the planned tasks that would do; absent when no number is enough.
+    /// Repetitions of the planned tasks that would suffice; absent if no number does.
     pub repetitions_needed: Option<usize>,
-    /// Tasks with the planned repetitions that would do.
+    /// Tasks with the planned repetitions that would suffice.
     pub tasks_needed: Option<usize>,
     /// Trials of all agents in the cheaper of the two ways.
     pub trials_needed: Option<usize>,
-    /// Dollars for them at most; absent when nobody knows what a trial costs.
+    /// Most dollars for them; absent if the cost of a trial is unknown.
     pub cost_needed: Option<f64>,
 }
 
-/// What it takes to see a difference with a plan like this. What a trial costs is learnt from the pilot where it says.
+/// What is needed to detect a difference with such a plan. The pilot gives the cost of a trial, if it has one.
 pub fn size(planned: &Planned, pilot: Option<&Selection>, detect: f64, goal: Goal) -> Sizing {
     let (scatter, pilot_trials) = pilot.and_then(learn).unwrap_or((ASSUMED, 0));
     let design = Design {
@@ -99,7 +92,7 @@ pub fn size(planned: &Planned, pilot: Option<&Selection>, detect: f64, goal: Goa
     }
 }
 
-/// How rewards scattered in a pilot: the mean over its agents, and over pairs of them for what they share.
+/// The variances in a pilot: the mean over its agents, and over pairs of them for the common part.
 fn learn(pilot: &Selection) -> Option<(Scatter, usize)> {
     let mut by_agent: BTreeMap<usize, BTreeMap<usize, Cluster>> = BTreeMap::new();
     let mut trials = 0;
@@ -130,7 +123,7 @@ fn learn(pilot: &Selection) -> Option<(Scatter, usize)> {
     Some((scatter, trials))
 }
 
-/// The mean cost of a trial, where every attempt has one.
+/// The mean cost of a trial; absent if any attempt has none.
 fn cost_per_trial(pilot: &Selection) -> Option<f64> {
     let known = !pilot.trials.is_empty() && pilot.trials.iter().all(|trial| trial.took.without_cost == 0);
     known

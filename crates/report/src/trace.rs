@@ -1,4 +1,4 @@
-//! What one trial did, from its record and its trajectory: how it stopped, what it called, where it failed.
+//! The facts of one trial, from its record and its trajectory: how it stopped, what it called, where it failed.
 
 use std::path::PathBuf;
 
@@ -14,19 +14,19 @@ use serde_json::Value;
 
 use crate::selection::is_full;
 
-/// Why a trial did not earn everything, in one word.
+/// Why a trial did not get full reward, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// It earned everything.
+    /// It got full reward.
     Solved,
     /// There was an answer, and the verifier disagrees with a part of it.
     Partial,
-    /// There was an answer, and the verifier agrees with nothing in it.
+    /// There was an answer, and the verifier agrees with no part of it.
     Disagreement,
     /// The agent left nothing to judge.
     NoAnswer,
-    /// The agent's own work ended in an error and earned nothing.
+    /// The agent's own work ended in an error and got no reward.
     RuntimeError,
     /// It failed through no fault of the agent.
     Infrastructure,
@@ -35,7 +35,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// The name as it is written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Solved => "solved",
@@ -49,85 +48,71 @@ impl Class {
     }
 }
 
-/// What one trial did.
 #[derive(Clone, Debug, Serialize)]
 pub struct TraceFacts {
     pub trial_id: Name,
     pub experiment_id: Name,
-    /// The attempt, from 1.
+    /// Counted from 1.
     pub attempt: u32,
     pub task_id: String,
-    /// The task's family.
     pub family: String,
-    /// The repetition, from 1.
+    /// Counted from 1.
     pub repetition: u32,
     pub agent: Name,
     pub harness: String,
     pub model: Option<String>,
-    /// What became of it.
     pub outcome: Outcome,
     pub reward: Option<f64>,
-    /// Why it did not earn everything.
     pub class: Class,
     /// What ended the agent's work.
     pub stop_condition: String,
-    /// Turns of the model.
     pub turns_used: u64,
-    /// Turns that it might take.
     pub max_turns: Option<u64>,
-    /// Calls of tools, those that hand in an answer included.
+    /// Includes calls that submit an answer.
     pub tool_calls: u64,
-    /// Calls that failed.
     pub tool_errors: u64,
-    /// Calls that hand in an answer.
+    /// Calls that submit an answer.
     pub submit_calls: u64,
-    /// Whether it came so far.
     pub submit_reached: bool,
-    /// Whether the environment had the last word, as it has after an answer was handed in.
+    /// Whether the environment had the last word, as it has after an answer was submitted.
     pub final_environment_response: bool,
-    /// Answers of the model with nothing in them.
     pub empty_responses: u64,
     /// Whether an empty answer ended its work.
     pub empty_error: bool,
-    /// On whose side a fault lies and of which kind it is.
+    /// Which side caused a fault, and its kind.
     pub error_type: Option<String>,
-    /// Where the answer came from.
     pub output_source: Option<Source>,
     /// Parts of the answer that are right.
     pub fields_correct: usize,
     /// Parts of the answer.
     pub fields_total: usize,
-    /// Tokens read.
     pub tokens_in: Option<u64>,
-    /// Tokens written.
     pub tokens_out: Option<u64>,
-    /// Dollars.
     pub cost_usd: Option<f64>,
     /// Seconds from start to end.
     pub seconds: f64,
-    /// Whether the trajectory could be read; without it, what only it tells is 0.
+    /// Whether the trajectory could be read; without it, the values that only it contains are 0.
     pub has_trace: bool,
     /// The conversation below the root of `jobs`.
     pub conversation: Option<PathBuf>,
-    /// What agents and their tools said. It may be meant for whoever reads reports.
+    /// Texts of agents and their tools. They may try to manipulate the reader of a report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<Said>,
 }
 
-/// What agents and their tools said.
+/// Texts of agents and their tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Said {
-    /// The first thing that a tool complained of.
+    /// The first error message of a tool.
     pub first_error: Option<String>,
 }
 
 impl TraceFacts {
-    /// Reads what a trial did.
     pub fn read(record: &TrialRecord, contents: &ContentStore) -> Self {
         Self::of(record, transcript::of_record(record, contents))
     }
 
-    /// What a trial did, by its record and the events of its trajectory.
+    /// The facts of a trial, from its record and the events of its trajectory.
     pub fn of(record: &TrialRecord, events: Option<Vec<Event>>) -> Self {
         let has_trace = events.is_some();
         let seen = transcript::counts(&transcript::turns(events.unwrap_or_default()));
@@ -183,7 +168,7 @@ impl TraceFacts {
         }
     }
 
-    /// The same without anything that agents and their tools said.
+    /// The same without texts of agents and their tools.
     #[must_use]
     pub fn without_text(self) -> Self {
         Self { untrusted: None, ..self }
@@ -221,7 +206,7 @@ fn stop_condition(record: &TrialRecord, submitted: bool) -> String {
     }
 }
 
-/// Parts of the answer that are right, and all of them.
+/// The numbers of right parts and of all parts of the answer.
 fn fields(record: &TrialRecord) -> (usize, usize) {
     let breakdown = record.evaluation.as_ref().and_then(|evaluation| evaluation.breakdown.as_ref());
     let Some(Value::Object(fields)) = breakdown.and_then(|breakdown| breakdown.get("fields")) else {

@@ -1,4 +1,4 @@
-//! `report traces`: what every trial did, and one typical trial of each class to look at.
+//! `report traces`: the facts of every trial, and one typical trial of each class.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,32 +7,26 @@ use serde::Serialize;
 
 use crate::trace::{Class, TraceFacts};
 
-/// What every trial did.
 #[derive(Clone, Debug, Serialize)]
 pub struct Traces {
-    /// How many of each class, with one to look at.
+    /// The number of trials of each class, with a typical one.
     pub classes: Vec<ClassRow>,
-    /// What ended the work of how many.
     pub stop_conditions: BTreeMap<String, usize>,
     /// Faults by kind.
     pub error_types: BTreeMap<String, usize>,
-    /// Every trial.
     pub trials: Vec<TraceFacts>,
 }
 
-/// The trials of one class.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClassRow {
     pub class: Class,
-    /// How many.
     pub trials: usize,
-    /// The one in the middle by turns and tool calls.
+    /// The median trial by turns and tool calls.
     pub typical: String,
     /// Its conversation below the root of `jobs`.
     pub conversation: Option<PathBuf>,
 }
 
-/// Puts together what trials did.
 pub fn traces(trials: Vec<TraceFacts>) -> Traces {
     let mut classes: BTreeMap<Class, Vec<&TraceFacts>> = BTreeMap::new();
     let mut stop_conditions = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A trial as the analysis of behaviour reads it: turns, from the events of its trajectory.
+//! Converts the events of a trial's trajectory to turns, for the analysis of behaviour.
 
 use aec_judge::settle::order::Source;
 use aec_ledger::record::TrialRecord;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::behaviour::trace::{DeclaredTool, TaskFacts, Trace};
 
-/// The turns of a trial. `tools` are those that its task brings along.
+/// The turns of a trial. `tools` are those of its task.
 pub fn trace_of(record: &TrialRecord, events: Vec<Event>, tools: Vec<DeclaredTool>) -> Trace {
     let output = record.outputs.agent_output.as_ref();
     let empty = record.fault.as_ref().is_some_and(|fault| fault.kind.as_deref() == Some("empty"));

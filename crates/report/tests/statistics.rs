@@ -1,4 +1,4 @@
-//! What holds of the statistics for any input.
+//! Properties of the statistics that hold for any input.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -10,7 +10,7 @@ fn real(count: usize) -> f64 {
     count as f64
 }
 
-/// Rewards, of which many are 0, 1 or one of a few steps between, as they are in benchmarks.
+/// Rewards, many of them 0, 1 or one of a few steps between, as in benchmarks.
 fn reward() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.0), Just(1.0), (0..=4_u8).prop_map(|parts| f64::from(parts) / 4.0), 0.0..=1.0]
 }
@@ -33,7 +33,6 @@ fn differences() -> impl Strategy<Value = Vec<f64>> {
     prop_oneof![prop::collection::vec(difference.clone(), 1..20), prop::collection::vec(difference, 60..80),]
 }
 
-/// Any double that is finite.
 fn finite() -> impl Strategy<Value = f64> {
     prop_oneof![prop::num::f64::NORMAL, prop::num::f64::SUBNORMAL, prop::num::f64::ZERO]
 }
@@ -95,7 +94,7 @@ proptest! {
         assert_wider(log_odds(low).and_then(|it| it.interval), log_odds(high).and_then(|it| it.interval))?;
         let bca = |confidence| bootstrap_bca(&clusters, 200, confidence, seed);
         if let (Some(interval), Some(estimate)) = (bca(low), t(low)) {
-            // Both add the same numbers up, in another order.
+            // Both add the same numbers, in another order.
             prop_assert!(interval.low <= estimate.mean + 1e-12 && estimate.mean - 1e-12 <= interval.high);
             prop_assert!(0.0 <= interval.low && interval.high <= 1.0);
         }

@@ -1,4 +1,4 @@
-//! Style and scripts, each under an address that has a digest of its content in it.
+//! Style and scripts, each at an address that contains a digest of its content.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,6 @@ use aec_report::html::{DOM_SCRIPT, STYLE, TRACE_SCRIPT};
 use crate::href::Href;
 use crate::respond::{self, Answer};
 
-/// A file of ours.
 pub(crate) struct Asset {
     name: String,
     kind: &'static str,
@@ -31,10 +30,10 @@ impl Asset {
     }
 }
 
-/// The look of what reports do not have.
+/// The style of elements that reports do not have.
 pub(crate) const WEB_STYLE: &str = include_str!("../assets/web.css");
 
-/// The look of reports, and what only pages of this server have.
+/// The style of reports, and of elements that only pages of this server have.
 pub(crate) static STYLES: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("web.css", "text/css; charset=utf-8", [STYLE, WEB_STYLE].concat()));
 
@@ -43,7 +42,7 @@ pub(crate) static THEME: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("theme.js", "text/javascript; charset=utf-8", include_str!("../assets/theme.js").to_owned())
 });
 
-/// Keys, the reader of traces, and runs as they go on.
+/// Keyboard control, the trace reader, and live runs.
 pub(crate) static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     let parts = [DOM_SCRIPT, TRACE_SCRIPT, include_str!("../assets/web.js")].concat();
     Asset::new(
@@ -53,16 +52,14 @@ pub(crate) static SCRIPT: LazyLock<Asset> = LazyLock::new(|| {
     )
 });
 
-/// The sign in the browser's tab.
 pub(crate) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("icon.svg", "image/svg+xml", include_str!("../assets/icon.svg").to_owned()));
 
-/// The file that an address names.
 pub(crate) fn find(name: &str) -> Option<Answer> {
     [&STYLES, &THEME, &SCRIPT, &ICON].into_iter().find(|asset| asset.name == name).map(|asset| asset.answer())
 }
 
-/// The sign in the browser's tab, for browsers that do not read which one it is.
+/// The icon for browsers that ask for the default address.
 pub(crate) fn icon() -> Answer {
     respond::picture(ICON.kind, ICON.text.as_bytes())
 }

@@ -1,8 +1,8 @@
-//! Answers that are kept as long as what they were made from stays the same.
+//! Keeps answers as long as the data that they were made from stay the same.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A small number of values, each under a key and the state from which it was made.
+/// A small number of values, each with a key and the state of the data that it was made from.
 pub(crate) struct Cache<T> {
     most: usize,
     slots: Mutex<Vec<Slot<T>>>,
@@ -15,12 +15,12 @@ struct Slot<T> {
 }
 
 impl<T> Cache<T> {
-    /// Keeps so many values; the one that was not asked for longest goes first.
+    /// Keeps at most this many values; the least recently used one is dropped first.
     pub(crate) fn new(most: usize) -> Self {
         Self { most, slots: Mutex::default() }
     }
 
-    /// The value of a key at a state. It is made once, however many ask for it at the same time.
+    /// The value of a key at a state. It is made once, even for concurrent callers.
     pub(crate) fn get<E>(
         &self,
         key: &str,
@@ -37,10 +37,10 @@ impl<T> Cache<T> {
         Ok(made)
     }
 
-    /// The value if it is here.
+    /// The value, if it is in the cache.
     pub(crate) fn known(&self, key: &str, state: u64) -> Option<Arc<T>> {
         let value = self.slot(key, state);
-        // One that is being made is not here yet.
+        // A value that is being made is not available yet.
         value.try_lock().ok()?.clone()
     }
 

@@ -1,4 +1,4 @@
-//! The server: where it listens, how many it serves at once, and an orderly end.
+//! The server: its address, its limits on connections, and its shutdown.
 
 use std::future::Future;
 use std::io::{self, Read as _};
@@ -18,7 +18,7 @@ use crate::guard::Guard;
 use crate::routes;
 use crate::site::{Places, Site};
 
-/// Most connections at once; more wait to be accepted.
+/// Further connections wait to be accepted.
 const CONNECTIONS: usize = 256;
 
 /// How long the head of a request may take, and how long a connection may wait for its next one.
@@ -27,31 +27,27 @@ const HEAD_TIME: Duration = Duration::from_secs(15);
 /// Most bytes of the head of a request.
 const HEAD_SIZE: usize = 16 * 1024;
 
-/// How long answers under way may go on after a stop.
+/// How long running answers may take after a stop.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// A token that somebody could guess protects nothing.
+/// A shorter token could be guessed.
 const SHORTEST_TOKEN: usize = 16;
 
-/// Where to listen, and for whom.
 #[derive(Debug)]
 pub struct Options {
-    /// Name or address.
     pub host: String,
-    /// Port; 0 for one that is free.
+    /// 0 for any free port.
     pub port: u16,
-    /// What every request must show, if there is one.
+    /// Every request must show it, if there is one.
     pub token: Option<Secret>,
 }
 
-/// Why the server cannot listen.
 #[derive(Debug)]
 pub enum BindError {
-    /// Others could reach it and would need no token.
+    /// Other machines could reach it without a token.
     Open(SocketAddr),
-    /// The token is too short.
     Token(usize),
-    /// The name or the port cannot be had.
+    /// The name or the port is not available.
     Io(io::Error),
 }
 
@@ -61,7 +57,6 @@ impl From<io::Error> for BindError {
     }
 }
 
-/// A server that listens.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -70,7 +65,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens. Anything but loopback needs a token.
+    /// Listens. Any address except loopback needs a token.
     pub async fn bind(options: Options, places: Places) -> Result<Self, BindError> {
         if let Some(token) = &options.token
             && token.reveal().chars().count() < SHORTEST_TOKEN
@@ -107,7 +102,7 @@ impl Server {
         let (stopping, stopped) = watch::channel(false);
         let site = Arc::new(Site::new(self.places, stopped.clone()));
         let guard = Arc::new(self.guard);
-        // The first look at a ledger or library takes longest; it does not have to wait for somebody who asks.
+        // The first read of a ledger or library takes longest, so it starts before the first request.
         tokio::spawn(Arc::clone(&site).work(routes::warm));
         let mut stop = pin!(stop);
         loop {
@@ -122,7 +117,7 @@ impl Server {
                 () = &mut stop => break,
             };
             let Ok((stream, _)) = stream else {
-                // Out of descriptors, or a client that has gone already: others may come.
+                // Out of descriptors, or the client has already gone: the server continues.
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             };
@@ -144,7 +139,7 @@ impl Server {
                     stopped.wait_for(|stopped| *stopped).await.map(drop).ok();
                 };
                 tokio::select! {
-                    // A client that breaks off is its own affair.
+                    // A client that breaks the connection is not an error of the server.
                     _ = &mut served => {}
                     () = told => {
                         served.as_mut().graceful_shutdown();
@@ -157,7 +152,7 @@ impl Server {
         drop(self.listener);
         stopping.send_replace(true);
         let everybody = u32::try_from(CONNECTIONS).unwrap_or(u32::MAX);
-        // Whoever takes longer is cut off when the runtime ends.
+        // Connections that take longer are cut off when the runtime ends.
         tokio::time::timeout(DRAIN_TIME, connections.acquire_many(everybody)).await.map(drop).ok();
         Ok(())
     }

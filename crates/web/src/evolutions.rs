@@ -1,5 +1,5 @@
-//! Runs of evolution and swarms: found among those that are there, read once for each state of their logs. What tells
-//! candidates apart is asked of their workspace, which is opened only where nothing would be written.
+//! Runs of evolution and swarms: finds them, and reads each log once for each of its states. Differences of candidates
+//! come from their workspace, which is opened only if that writes nothing.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -26,19 +26,17 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// Both kinds of runs.
 pub(crate) const KINDS: [Kind; 2] = [Kind::Evolution, Kind::Swarm];
 
 /// A longer log takes too long for a page.
 const LOG_LIMIT: u64 = 64 * 1024 * 1024;
 
-/// The first line of a log holds what the run was told.
+/// The first line of a log contains the settings of the run.
 const FIRST_LINE: u64 = 1024 * 1024;
 
-/// Differences that are not known yet are made for so long; the others come with the next load.
+/// How long a page may spend on new differences; the remaining ones come with the next load.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// A run in one line.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) state: RunState,
@@ -51,7 +49,6 @@ pub(crate) struct Line {
     pub(crate) cost: String,
 }
 
-/// Where a run stands while it goes on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Progress {
     pub(crate) state: &'static str,
@@ -71,7 +68,6 @@ pub(crate) struct Progress {
     pub(crate) agents: Vec<Searcher>,
 }
 
-/// What an agent does.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Searcher {
     pub(crate) name: String,
@@ -82,25 +78,24 @@ pub(crate) struct Searcher {
 /// Why changes of candidates are not shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
-    /// All are there.
+    /// All are shown.
     Nothing,
-    /// The workspace is not there, not versioned, or there is no git.
+    /// The workspace does not exist or is not versioned, or there is no git.
     Workspace,
     /// They were not made in time.
     Late,
 }
 
-/// The best candidate of a run.
 pub(crate) fn best(view: &View) -> Option<&CandidateView> {
     view.candidates.iter().find(|candidate| candidate.name == view.best)
 }
 
-/// Candidates that a run made: all but the one that it began with.
+/// Candidates that a run made: all except the first one.
 pub(crate) fn made(view: &View) -> usize {
     view.candidates.len().saturating_sub(1)
 }
 
-/// What a run took, and what its dollars leave out.
+/// The cost of a run, and what its dollars leave out.
 pub(crate) fn cost(view: &View) -> String {
     let dollars = words::dollars(Some(view.cost.total_usd));
     match view.cost.left_out() {
@@ -157,7 +152,6 @@ struct First {
 }
 
 impl Site {
-    /// Every run of both kinds.
     pub(crate) fn evolution_runs(&self) -> io::Result<Vec<RunDirectory>> {
         let mut runs = Vec::new();
         for kind in KINDS {
@@ -166,7 +160,7 @@ impl Site {
         Ok(runs)
     }
 
-    /// The run that an address names. It is looked for among those that are there; the name never becomes a path.
+    /// The run that an address names. It is searched among the existing ones; the name never becomes a path.
     pub(crate) fn evolution_run(&self, kind: &str, run: &str) -> Result<RunDirectory, Trouble> {
         let runs = self.evolution_runs().map_err(|error| {
             Trouble::internal(
@@ -184,12 +178,12 @@ impl Site {
         })
     }
 
-    /// The run whose trials an experiment holds.
+    /// The run whose trials an experiment contains.
     pub(crate) fn evolution_of(&self, experiment: &Name) -> Option<RunDirectory> {
         self.evolution_runs().ok()?.into_iter().find(|run| run.experiment() == *experiment)
     }
 
-    /// A run as it is shown, without differences.
+    /// A run without differences.
     pub(crate) fn evolution(&self, directory: &RunDirectory) -> Result<Arc<View>, Vec<Problem>> {
         let Looked { state, running } = look(directory)?;
         self.evolutions.get(&key(directory), state, || {
@@ -215,12 +209,12 @@ impl Site {
         })
     }
 
-    /// The same if it is known already.
+    /// The same, if it is in the cache.
     pub(crate) fn known_evolution_line(&self, directory: &RunDirectory) -> Option<Arc<Line>> {
         self.evolution_lines.known(&key(directory), look(directory).ok()?.state)
     }
 
-    /// Adds what tells some candidates from their first parents.
+    /// Adds the differences of some candidates to their first parents.
     pub(crate) fn add_differences(&self, view: &mut View, wanted: &[Name]) -> Missing {
         let ids: HashMap<Name, Digest> =
             view.candidates.iter().map(|known| (known.name.clone(), known.candidate)).collect();
@@ -231,7 +225,7 @@ impl Site {
         for candidate in view.candidates.iter_mut().filter(|candidate| wanted.contains(&candidate.name)) {
             let Some(parent) = candidate.parents.first().and_then(|parent| ids.get(parent)) else { continue };
             let (parent, child) = (*parent, candidate.candidate);
-            // Both are named by their content, so what tells them apart never changes.
+            // Both are named by their content, so their difference never changes.
             let key = format!("{} {parent} {child}", view.workspace);
             let late = Instant::now() >= until;
             let made = self.differences.get(&key, 0, || {
@@ -256,7 +250,7 @@ impl Site {
         missing
     }
 
-    /// A workspace to be read. One that is not versioned is not opened: that would begin to version it.
+    /// A workspace to read. One that is not versioned is not opened, because that would start to version it.
     fn workspace(&self, path: &str) -> Option<Workspace> {
         let git = self.places.git.clone()?;
         let path = self.places.root.join(path);
@@ -277,16 +271,15 @@ pub(crate) fn started(directory: &RunDirectory) -> Option<Timestamp> {
     serde_json::from_str::<First>(&line).ok().map(|first| first.at)
 }
 
-/// One look at a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looked {
-    /// Changes when the log does, or when the run is taken up or left.
+    /// Changes when the log does, or when a process starts or stops carrying the run out.
     pub(crate) state: u64,
-    /// Whether somebody carries it out.
+    /// Whether a process is carrying it out.
     running: bool,
 }
 
-/// Looks at a run without reading its log.
+/// Gets the state of a run without reading its log.
 pub(crate) fn look(directory: &RunDirectory) -> Result<Looked, Vec<Problem>> {
     let path = directory.path().join(LOG_FILE);
     let found = std::fs::symlink_metadata(&path).map_err(|error| {
@@ -305,8 +298,8 @@ pub(crate) fn look(directory: &RunDirectory) -> Result<Looked, Vec<Problem>> {
     Ok(Looked { state: hasher.finish(), running })
 }
 
-/// Whether somebody carries a run out. Who asks holds the run's lock for a moment, so two of us must not ask at once:
-/// each would take the other for somebody who does.
+/// Whether a process is carrying a run out. Checking holds the run's lock for a moment, so two threads must not check
+/// at once: each would mistake the other for such a process.
 fn is_carried_out(directory: &RunDirectory) -> bool {
     static ASKING: Mutex<()> = Mutex::new(());
     let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);

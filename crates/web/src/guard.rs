@@ -1,6 +1,6 @@
-//! Who may ask: the browser of whoever started this server, and with a token whoever holds it.
+//! Decides who may send requests: the browser of the user who started this server, and anyone who has the token.
 //!
-//! A page of another origin must neither read nor trigger anything here, whatever name it makes point to this machine.
+//! A page of another origin must neither read nor trigger anything here, whatever host name it points at this machine.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,27 +12,25 @@ use http::{Method, StatusCode};
 
 use crate::href::Asked;
 
-/// Longest address that a page of ours can have.
 const LONGEST_ADDRESS: usize = 4096;
 
-/// What is asked of everybody.
 pub(crate) struct Guard {
-    /// The name that was given to listen on.
+    /// The host name that the server was told to listen on.
     name: String,
     address: SocketAddr,
     token: Option<Secret>,
-    /// What the cookie of somebody who showed the token holds. It is not the token, and ends with this process.
+    /// The cookie of a browser that showed the token. It is not the token, and expires with this process.
     session: String,
 }
 
-/// What becomes of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// It is answered.
     Go,
-    /// The token was shown in the address: it is kept in a cookie, and the address is called again without it.
-    Keep { cookie: String, address: String },
-    /// It is refused.
+    /// The token was in the address: it goes into a cookie, and the browser is redirected to the address without it.
+    Keep {
+        cookie: String,
+        address: String,
+    },
     Refuse(StatusCode, &'static str),
 }
 
@@ -41,7 +39,7 @@ impl Guard {
         Self { name: name.to_ascii_lowercase(), address, token, session }
     }
 
-    /// Looks at the head of a request.
+    /// Checks the head of a request.
     pub(crate) fn check(&self, head: &Parts, asked: Option<&Asked>) -> Pass {
         if head.method != Method::GET && head.method != Method::HEAD {
             return Pass::Refuse(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are answered here");
@@ -67,7 +65,7 @@ impl Guard {
         }
     }
 
-    /// Whether every name in the request is ours. A name that somebody else controls may point here at any time.
+    /// Whether every host name in the request is ours. Another person's name may point here at any time.
     fn is_for_us(&self, head: &Parts) -> bool {
         let mut hosts = head.headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
@@ -86,7 +84,7 @@ impl Guard {
         }
         let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
         match bare.parse::<IpAddr>() {
-            // An address in digits cannot be made to point elsewhere.
+            // A numeric address cannot be made to point elsewhere.
             Ok(ip) => {
                 let ours = self.address.ip();
                 ip == ours || ours.is_unspecified() || (ours.is_loopback() && ip.is_loopback())
@@ -98,14 +96,14 @@ impl Guard {
         }
     }
 
-    /// Whether no other site has a part in the request. Browsers say so; other programs say nothing.
+    /// Whether no other site takes part in the request. Browsers declare it; other programs send nothing.
     fn is_from_us(&self, headers: &HeaderMap) -> bool {
         let ours = |origin: &str| origin.strip_prefix("http://").is_some_and(|host| self.is_ours(host));
         if headers.get_all(ORIGIN).iter().any(|origin| !origin.to_str().is_ok_and(ours)) {
             return false;
         }
         let said = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap_or("?"));
-        // Other ports of this machine are the same site and yet other origins.
+        // Other ports of this machine are the same site but other origins.
         match said("sec-fetch-site") {
             "" | "same-origin" | "none" => true,
             _ => said("sec-fetch-mode") == "navigate" && said("sec-fetch-dest") == "document",
@@ -120,7 +118,7 @@ impl Guard {
                     format!("{}={}; HttpOnly; SameSite=Strict; Path=/", self.cookie_name(), self.session);
                 Pass::Keep { cookie, address: asked.without("token").as_str().to_owned() }
             } else {
-                Pass::Refuse(StatusCode::UNAUTHORIZED, "the token is another one")
+                Pass::Refuse(StatusCode::UNAUTHORIZED, "the token is wrong")
             };
         }
         let bearer = |value: &str| {
@@ -140,13 +138,13 @@ impl Guard {
         Pass::Refuse(StatusCode::UNAUTHORIZED, "every page needs the token")
     }
 
-    /// Cookies do not tell ports apart, so the name does.
+    /// Cookies do not distinguish ports, so the name contains the port.
     fn cookie_name(&self) -> String {
         format!("aec_bench_{}", self.address.port())
     }
 }
 
-/// Compares without telling by the time it takes how far two texts agree.
+/// Compares in a time that does not reveal how far two texts agree.
 fn same(shown: &str, known: &str) -> bool {
     Digest::of(shown.as_bytes()) == Digest::of(known.as_bytes())
 }

@@ -1,16 +1,15 @@
-//! Addresses of our own pages, and what a request asks for: segments and parameters, decoded once.
+//! Addresses of our own pages, and the path and parameters of a request, decoded once.
 
 use aec_base::name::Name;
 use aec_base::text::percent_encoded;
 use aec_ledger::layout::{parse_record_name, stem};
 use aec_ledger::read::RecordFile;
 
-/// An address below this server. Everything in it is percent-encoded.
+/// An address on this server. Everything in it is percent-encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Href(String);
 
 impl Href {
-    /// The address of some segments.
     pub(crate) fn new<S: AsRef<str>>(segments: impl IntoIterator<Item = S>) -> Self {
         let mut address = String::new();
         for segment in segments {
@@ -23,7 +22,6 @@ impl Href {
         Self(address)
     }
 
-    /// The same with a parameter.
     #[must_use]
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.0.push(if self.0.contains('?') { '&' } else { '?' });
@@ -31,12 +29,12 @@ impl Href {
         self
     }
 
-    /// A place of the same page.
+    /// A place on the same page.
     pub(crate) fn here(place: &str) -> Self {
         Self(String::new()).at(place)
     }
 
-    /// The same at a place of the page. It comes after every parameter.
+    /// Adds a place on the page. It must come after every parameter.
     #[must_use]
     pub(crate) fn at(mut self, place: &str) -> Self {
         self.0.push('#');
@@ -49,22 +47,19 @@ impl Href {
     }
 }
 
-/// An experiment's page.
 pub(crate) fn experiment(id: &str) -> Href {
     Href::new(["experiment", id])
 }
 
-/// The page of an attempt.
 pub(crate) fn trial(experiment: &str, trial: &Name, attempt: u32) -> Href {
     Href::new(["trial", experiment, &stem(trial, attempt)])
 }
 
-/// A task's page.
 pub(crate) fn task(id: &str) -> Href {
     Href::new(std::iter::once("library").chain(id.split('/')))
 }
 
-/// The text that an encoded one stands for; nothing for what is no text.
+/// Decodes a text; absent if the result is not a text.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -80,7 +75,6 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What a request asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) segments: Vec<String>,
@@ -88,7 +82,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Reads path and parameters; nothing for what no page of ours could link to.
+    /// Reads path and parameters; absent if no page of ours could link to them.
     pub(crate) fn read(path: &str, query: Option<&str>) -> Option<Self> {
         let segments = path.strip_prefix('/')?.split('/').map(decode).collect::<Option<Vec<String>>>()?;
         let segments = if segments == [""] { Vec::new() } else { segments };
@@ -112,7 +106,7 @@ impl Asked {
         values.map(|(_, value)| value.as_str())
     }
 
-    /// The parameters as they came, without one of them.
+    /// The parameters without one of them.
     pub(crate) fn without(&self, name: &str) -> Href {
         let address = Href::new(&self.segments);
         self.parameters
@@ -121,7 +115,6 @@ impl Asked {
             .fold(address, |address, (name, value)| address.with(name, value))
     }
 
-    /// A whole number that is asked for.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.get(name)?.parse().ok()
     }

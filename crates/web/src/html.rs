@@ -4,25 +4,23 @@ use aec_report::html::escape;
 
 use crate::href::Href;
 
-/// Text of so many characters is not broken into lines.
+/// Texts up to this many characters are not broken into lines.
 const SHORT: usize = 24;
 
-/// A fact of more characters takes two places.
+/// A longer fact takes two columns.
 const LONG: usize = 34;
 
-/// A piece of a page.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Html(String);
 
 impl Html {
-    /// A piece with some text.
     pub(crate) fn of(text: &str) -> Self {
         let mut html = Self::default();
         html.text(text);
         html
     }
 
-    /// Adds markup, which only a literal can be.
+    /// Adds markup, which must be a literal.
     pub(crate) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
@@ -34,23 +32,20 @@ impl Html {
         self
     }
 
-    /// Adds another piece.
     pub(crate) fn add(&mut self, other: &Self) -> &mut Self {
         self.0.push_str(&other.0);
         self
     }
 
-    /// Adds a link.
     pub(crate) fn link(&mut self, href: &Href, text: &str) -> &mut Self {
         self.raw("<a href=\"").text(href.as_str()).raw("\">").text(text).raw("</a>")
     }
 
-    /// Adds a heading of a section.
     pub(crate) fn heading(&mut self, text: &str) -> &mut Self {
         self.raw("<h2>").text(text).raw("</h2>\n")
     }
 
-    /// Adds text in which commands stand between backticks.
+    /// Adds text with commands in backticks.
     pub(crate) fn prose(&mut self, text: &str) -> &mut Self {
         for (at, part) in text.split('`').enumerate() {
             if at % 2 == 1 {
@@ -67,18 +62,18 @@ impl Html {
         self.raw("<p class=\"hint\">").prose(text).raw("</p>\n")
     }
 
-    /// Adds a remark that nobody should miss.
+    /// Adds an important remark.
     pub(crate) fn note(&mut self, text: &str) -> &mut Self {
         self.raw("<p class=\"note\">").prose(text).raw("</p>\n")
     }
 
-    /// Adds text of others as it is, line by line.
+    /// Adds untrusted text unchanged, line by line.
     pub(crate) fn verbatim(&mut self, text: &str) -> &mut Self {
         // A line break right after the tag would be swallowed.
         self.raw("<pre class=\"data\">\n").text(text).raw("</pre>\n")
     }
 
-    /// Adds data for the script. It is never run: its type is no script, and no `<` is left to end it.
+    /// Adds data for the script. It is never run: its type is not a script, and no `<` is left to end it.
     pub(crate) fn json(&mut self, id: &'static str, value: &impl serde::Serialize) -> &mut Self {
         let text = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
         self.raw("<script type=\"application/json\" id=\"").raw(id).raw("\">");
@@ -91,30 +86,24 @@ impl Html {
     }
 }
 
-/// How the cells of a column stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
     Right,
 }
 
-/// Titles of columns and how they stand.
+/// Titles of columns and their alignment.
 pub(crate) type Columns<'a> = &'a [(&'static str, Align)];
 
-/// A cell of a table.
 #[derive(Clone, Debug)]
 pub(crate) enum Cell {
-    /// Text or a number.
     Text(String),
-    /// Text that leads somewhere.
     Link(Href, String),
-    /// Text in a colour that says how good it is; the text says it too.
+    /// Text in a colour that shows how good it is; the text tells it too.
     Result(Class, String),
-    /// Anything else.
     Html(Html),
 }
 
-/// How good something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Pass,
@@ -124,7 +113,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// The class of a reward as it counts.
+    /// The class of a reward that counts.
     pub(crate) fn of(reward: Option<f64>) -> Self {
         match reward {
             Some(reward) if aec_report::selection::is_full(reward) => Self::Pass,
@@ -134,7 +123,6 @@ impl Class {
         }
     }
 
-    /// In a word.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -144,7 +132,7 @@ impl Class {
         }
     }
 
-    /// The class of an element.
+    /// The CSS class of an element.
     pub(crate) fn style(self) -> &'static str {
         match self {
             Self::Pass => "r-pass",
@@ -156,7 +144,7 @@ impl Class {
 }
 
 impl Cell {
-    /// Characters that it shows; of anything but text, many.
+    /// The number of characters it shows; a large number for anything but text.
     fn length(&self) -> usize {
         match self {
             Self::Text(text) | Self::Link(_, text) | Self::Result(_, text) => text.chars().count(),
@@ -188,7 +176,7 @@ impl From<&str> for Cell {
     }
 }
 
-/// Adds a table, whose rows are walked with the keyboard. Columns in which nothing stands are left out.
+/// Adds a table, whose rows can be walked with the keyboard. Empty columns are left out.
 pub(crate) fn table(html: &mut Html, columns: Columns<'_>, rows: impl IntoIterator<Item = Vec<Cell>>) {
     let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
     let is_used = |at: usize| rows.iter().any(|row| row.get(at).is_some_and(|cell| cell.length() > 0));
@@ -219,7 +207,7 @@ pub(crate) fn table(html: &mut Html, columns: Columns<'_>, rows: impl IntoIterat
     html.raw("</tbody></table></div>\n");
 }
 
-/// Adds a list of facts: names of ours, values of anybody. Empty values are left out.
+/// Adds a list of facts: trusted names, untrusted values. Empty values are left out.
 pub(crate) fn facts(html: &mut Html, facts: &[(&'static str, Cell)]) {
     html.raw("<dl class=\"facts\">");
     for (name, value) in facts {
@@ -235,7 +223,7 @@ pub(crate) fn facts(html: &mut Html, facts: &[(&'static str, Cell)]) {
     html.raw("</dl>\n");
 }
 
-/// Adds a choice of one word.
+/// Adds a selection box.
 pub(crate) fn select(
     html: &mut Html,
     name: &'static str,

@@ -1,7 +1,7 @@
-//! The local web interface: ledger, reports, tasks, templates and datasets as pages, and runs while they go on.
+//! The local web interface: ledger, reports, tasks, templates and datasets as pages, and live runs.
 //!
-//! It reads and never writes. Pages are made here and work without their script; everything that agents, tasks and
-//! verifiers wrote reaches them as text only.
+//! It reads and never writes. Pages are rendered here and work without their script; everything that agents, tasks and
+//! verifiers wrote reaches them only as text.
 
 mod assets;
 mod cache;

@@ -1,5 +1,5 @@
-//! Runs and attempts while they go on, as streams of events: read by offset from what the run writes, with so many
-//! listeners at once and none of them for ever.
+//! Live runs and attempts as streams of events, read by offset from the files that the run writes. The number of
+//! listeners and the lifetime of each are limited.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,25 +22,25 @@ use crate::respond::{Answer, Trouble, stream};
 use crate::site::{STREAMS, Site};
 use crate::trace::{PART, read_part};
 
-/// How often a run is looked at.
+/// How often a run is checked.
 const RUN_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often an attempt is looked at.
+/// How often an attempt is checked.
 const TRIAL_PAUSE: Duration = Duration::from_millis(250);
 
-/// Looks that find nothing before it is asked whether the run is still alive.
+/// Checks without news after which the server tests whether the run is still alive.
 const SILENT: u32 = 8;
 
-/// A comment goes out when nothing else did for so long: it shows whether anybody still listens.
+/// After this time without an event, a comment is sent, to find out whether the client still listens.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// A listener who takes nothing for so long is gone.
+/// A listener that accepts nothing for this long is gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A stream is over after so long; a browser that still wants it comes back by itself.
+/// A stream ends after this time; a browser that still wants it reconnects by itself.
 const LIFETIME: Duration = Duration::from_mins(30);
 
-/// Pieces that wait for a slow listener.
+/// Pieces that may wait for a slow listener.
 const QUEUE: usize = 4;
 
 struct Listener {
@@ -50,7 +50,6 @@ struct Listener {
     _place: OwnedSemaphorePermit,
 }
 
-/// What a listener hears next.
 enum Next {
     Nothing,
     Event { name: &'static str, id: Option<u64>, data: String },
@@ -66,13 +65,13 @@ impl Listener {
         Ok((Self { site: Arc::clone(site), pieces, quiet_since: Instant::now(), _place: place }, taken))
     }
 
-    /// Sends a piece; false when nobody takes it.
+    /// Sends a piece; false if the listener does not accept it.
     async fn send(&mut self, piece: String) -> bool {
         self.quiet_since = Instant::now();
         matches!(tokio::time::timeout(PATIENCE, self.pieces.send(piece.into())).await, Ok(Ok(())))
     }
 
-    /// Looks again and again and tells what is new, until there is nothing more to tell or nobody who listens.
+    /// Checks repeatedly and sends what is new, until there is nothing more to send or the listener is gone.
     async fn follow<T: Look>(mut self, pause: Duration, mut look: T) {
         let until = Instant::now() + LIFETIME;
         let mut stopped = self.site.stopped.clone();
@@ -107,7 +106,7 @@ impl Listener {
     }
 }
 
-/// Something that is looked at again and again.
+/// Something that is checked repeatedly.
 trait Look: Send + 'static {
     /// How long to wait after something new.
     const BETWEEN: Duration;
@@ -129,7 +128,7 @@ impl Look for RunLook {
     const BETWEEN: Duration = RUN_PAUSE;
 
     fn look(&mut self, site: &Site) -> Next {
-        // What cannot be read now may be readable in a moment.
+        // It may become readable in a moment.
         let Ok(progress) = site.progress(&self.experiment) else { return Next::Nothing };
         if self.told.as_ref() == Some(&progress) {
             return if progress.state == "running" { Next::Nothing } else { Next::End(json(&progress)) };
@@ -140,19 +139,18 @@ impl Look for RunLook {
     }
 }
 
-/// Follows an experiment.
 pub(crate) fn run(site: &Arc<Site>, experiment: Name) -> Result<Answer, Trouble> {
     let (listener, taken) = Listener::open(site)?;
     tokio::spawn(listener.follow(RUN_PAUSE, RunLook { experiment, told: None }));
     Ok(stream(taken))
 }
 
-/// A log that took long to read is left alone for so many times as long.
+/// After a slow read of a log, the next one waits this many times as long.
 const REST: u32 = 10;
 
 struct EvolutionLook {
     directory: RunDirectory,
-    /// The state of the log that was told.
+    /// The state of the log that was last sent.
     state: Option<u64>,
     told: Option<evolutions::Progress>,
     rest_until: Instant,
@@ -163,7 +161,7 @@ impl Look for EvolutionLook {
 
     fn look(&mut self, site: &Site) -> Next {
         let goes_on = self.told.as_ref().is_some_and(|told| told.state == "running");
-        // What cannot be read now may be readable in a moment.
+        // It may become readable in a moment.
         let Ok(looked) = look(&self.directory) else { return Next::Nothing };
         let state = looked.state;
         if self.state == Some(state) && !goes_on {
@@ -186,7 +184,6 @@ impl Look for EvolutionLook {
     }
 }
 
-/// Follows a run of evolution or a swarm.
 pub(crate) fn evolution(site: &Arc<Site>, directory: RunDirectory) -> Result<Answer, Trouble> {
     let (listener, taken) = Listener::open(site)?;
     let look = EvolutionLook { directory, state: None, told: None, rest_until: Instant::now() };
@@ -200,7 +197,7 @@ struct TrialLook {
     offset: u64,
     start: Option<i64>,
     recorded: bool,
-    /// Looks in a row that found nothing.
+    /// Checks in a row without news.
     silent: u32,
 }
 
@@ -208,8 +205,8 @@ impl Look for TrialLook {
     const BETWEEN: Duration = Duration::ZERO;
 
     fn look(&mut self, site: &Site) -> Next {
-        // The record comes after the last event, so it is looked for first. It has the same trajectory: what was not told
-        // yet is read from there when the live files are gone.
+        // The record comes after the last event, so it is checked first. It has the same trajectory: events that were
+        // not sent yet are read from there once the live files are gone.
         if !self.recorded && is_recorded(site, &self.file) {
             self.recorded = true;
             self.trajectory = kept_trajectory(site, &self.file).unwrap_or_default();
@@ -217,7 +214,7 @@ impl Look for TrialLook {
         let part = read_part(&self.trajectory, self.offset, PART, self.start).unwrap_or_default();
         if part.read == 0 {
             self.silent += 1;
-            // A run that was killed leaves its attempts as they are. Whether it lives is asked now and then.
+            // A killed run leaves its attempts unchanged, so whether it is alive is tested from time to time.
             let is_over = self.recorded
                 || (self.silent.is_multiple_of(SILENT) && !site.is_running(&self.file.experiment));
             return if is_over { Next::End("{}".to_owned()) } else { Next::Nothing };
@@ -228,7 +225,7 @@ impl Look for TrialLook {
     }
 }
 
-/// Follows an attempt from a place in its trajectory on.
+/// Follows an attempt, starting at an offset in its trajectory.
 pub(crate) fn trial(
     site: &Arc<Site>,
     file: RecordFile,
@@ -250,7 +247,7 @@ pub(crate) fn trajectory(site: &Site, file: &RecordFile) -> PathBuf {
     live.join(stem(&file.trial, file.attempt)).join(TRAJECTORY_FILE)
 }
 
-/// Where the events of an attempt that has a record are kept.
+/// Where the events of a recorded attempt are stored.
 fn kept_trajectory(site: &Site, file: &RecordFile) -> Option<PathBuf> {
     let record = file.read(&site.ledger).ok()?.record;
     let path = record.outputs.trajectory_path.as_ref()?;
@@ -258,12 +255,10 @@ fn kept_trajectory(site: &Site, file: &RecordFile) -> Option<PathBuf> {
     Some(site.ledger.contents().path(artefact.digest))
 }
 
-/// Whether an attempt is under way.
 pub(crate) fn is_live(site: &Site, file: &RecordFile) -> bool {
     trajectory(site, file).is_file()
 }
 
-/// Whether an attempt has a record.
 pub(crate) fn is_recorded(site: &Site, file: &RecordFile) -> bool {
     file.path(&site.ledger).is_file()
 }

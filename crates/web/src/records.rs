@@ -1,4 +1,4 @@
-//! What the ledger says: one look at it for everybody who asks within a second, and sums that are made once.
+//! Reads the ledger: at most once a second for all requests together, with sums that are computed once.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -21,10 +21,10 @@ use serde::Serialize;
 use crate::respond::Trouble;
 use crate::site::Site;
 
-/// One look at the ledger.
+/// The state of the ledger at one moment.
 pub(crate) struct Snapshot {
     pub(crate) summaries: Vec<Summary>,
-    /// Experiments that have a directory, whether they have records or not.
+    /// Experiments that have a directory, with or without records.
     pub(crate) experiments: Vec<Name>,
     /// Files that are not readable records.
     pub(crate) problems: Vec<Problem>,
@@ -41,7 +41,7 @@ impl Snapshot {
     }
 }
 
-/// What a plan says in short.
+/// A summary of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
     pub(crate) name: Option<String>,
@@ -51,46 +51,42 @@ pub(crate) struct Planned {
     pub(crate) repetitions: u32,
 }
 
-/// An experiment with all its trials.
 pub(crate) struct Evaluated {
     pub(crate) selection: Selection,
     pub(crate) evaluation: Evaluation,
     pub(crate) plan: Option<Planned>,
-    /// Why there is no plan although there should be one.
+    /// Why the plan could not be read.
     pub(crate) plan_problem: Option<String>,
 }
 
-/// An experiment in one line.
 pub(crate) struct Overall {
     pub(crate) group: Group,
     pub(crate) plan: Option<Planned>,
 }
 
-/// Where an experiment stands while it runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Progress {
     pub(crate) state: &'static str,
     pub(crate) planned: Option<usize>,
     pub(crate) recorded: usize,
     pub(crate) outcomes: BTreeMap<&'static str, usize>,
-    /// Of the trials that were scored so far.
+    /// Over the trials that were scored so far.
     pub(crate) mean_reward: Option<f64>,
     pub(crate) cost_usd: f64,
     pub(crate) without_cost: usize,
     pub(crate) under_way: Vec<Attempt>,
-    /// How many are under way; the list may be shorter.
+    /// The number of running attempts; the list may be shorter.
     pub(crate) running: usize,
 }
 
-/// An attempt under way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Attempt {
     pub(crate) stem: String,
-    /// Seconds since its last event, in steps that are worth telling.
+    /// Seconds since its last event, in steps.
     pub(crate) silent_seconds: Option<u64>,
 }
 
-/// Attempts under way that are told at most.
+/// Most running attempts in the list.
 const SHOWN_ATTEMPTS: usize = 50;
 
 fn unreadable(error: &IndexError) -> Trouble {
@@ -101,7 +97,7 @@ fn unreadable(error: &IndexError) -> Trouble {
 }
 
 impl Site {
-    /// A look at the ledger that is at most a second old.
+    /// A snapshot of the ledger that is at most a second old.
     pub(crate) fn snapshot(&self) -> Result<Arc<Snapshot>, Trouble> {
         self.snapshot.try_get(|| {
             if !self.ledger.root().exists() {
@@ -115,7 +111,6 @@ impl Site {
         })
     }
 
-    /// Asks the index.
     pub(crate) fn ask<T>(
         &self,
         question: impl Fn(&Index) -> Result<T, IndexError>,
@@ -124,7 +119,7 @@ impl Site {
         Ok((answer, refreshed.problems))
     }
 
-    /// The experiment that an address names. It must be there.
+    /// The experiment that an address names. It must exist.
     pub(crate) fn experiment(&self, id: &str) -> Result<Name, Trouble> {
         let missing = || {
             let shown = aec_base::text::printable(id);
@@ -160,7 +155,6 @@ impl Site {
         }
     }
 
-    /// An experiment with all its trials.
     pub(crate) fn evaluated(&self, experiment: &Name) -> Result<Arc<Evaluated>, Trouble> {
         let snapshot = self.snapshot()?;
         let state = self.state(&snapshot, experiment);
@@ -176,7 +170,6 @@ impl Site {
         })
     }
 
-    /// An experiment in one line.
     pub(crate) fn overall(&self, experiment: &Name) -> Result<Arc<Overall>, Trouble> {
         let state = self.state(&*self.snapshot()?, experiment);
         self.overall.get(experiment.as_str(), state, || {
@@ -185,13 +178,13 @@ impl Site {
         })
     }
 
-    /// The same if it is known already.
+    /// The same, if it is in the cache.
     pub(crate) fn known_overall(&self, experiment: &Name) -> Result<Option<Arc<Overall>>, Trouble> {
         let state = self.state(&*self.snapshot()?, experiment);
         Ok(self.overall.known(experiment.as_str(), state))
     }
 
-    /// Whether somebody carries an experiment out now.
+    /// Whether a process is carrying an experiment out.
     pub(crate) fn is_running(&self, experiment: &Name) -> bool {
         sessions(&self.ledger.experiment(experiment)).is_ok_and(|(_, busy)| busy)
     }
@@ -206,7 +199,7 @@ impl Site {
         }
     }
 
-    /// Where an experiment stands while it runs, from sums alone: no trial is looked at.
+    /// The progress of an experiment, from sums alone: no trial is read.
     pub(crate) fn progress(&self, experiment: &Name) -> Result<Progress, Trouble> {
         let snapshot = self.snapshot()?;
         let summary = snapshot.summary(experiment.as_str());
@@ -245,7 +238,7 @@ impl Site {
         })
     }
 
-    /// How many trials the plan has. Plans are read once; they can be long.
+    /// The number of trials in the plan. Plans are read once, because they can be long.
     fn planned_trials(&self, experiment: &Name) -> Result<Option<usize>, Trouble> {
         let state = self.plan_state(experiment);
         let known = self.plans.get(experiment.as_str(), state, || {
@@ -265,7 +258,7 @@ impl Site {
     }
 }
 
-/// Below ten seconds nobody is silent; after that, every ten seconds are told.
+/// 0 below ten seconds; after that, in steps of ten seconds.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds since an event")]
 fn in_steps(seconds: f64) -> u64 {
     (seconds.max(0.0) as u64) / 10 * 10

@@ -1,4 +1,4 @@
-//! Answers as bytes with the headers that every one of them has.
+//! Answers as bytes, with their common headers.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,22 +14,18 @@ use http::{Response, StatusCode};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-/// Pages run the scripts of this server and nothing else.
+/// Pages run only the scripts of this server.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
     form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// What agents left is shown without any rights, whatever a browser takes it for.
+/// Files of agents are shown without any rights, whatever type a browser assumes.
 const ARTEFACT_POLICY: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
 
-/// What an answer consists of.
 pub(crate) enum Content {
-    /// Everything at once.
     Whole(Bytes),
-    /// Piece by piece.
     Stream(mpsc::Receiver<Bytes>),
 }
 
-/// What is sent.
 pub(crate) type Answer = Response<Content>;
 
 impl Body for Content {
@@ -61,7 +57,7 @@ impl Body for Content {
     }
 }
 
-/// Why there is no page: what is wrong and what to do.
+/// Why there is no page, and what to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Trouble {
     pub(crate) status: StatusCode,
@@ -70,22 +66,21 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// There is no such thing.
     pub(crate) fn missing(what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { status: StatusCode::NOT_FOUND, what: what.into(), fix: fix.into() }
     }
 
-    /// What was asked makes no sense.
+    /// The request makes no sense.
     pub(crate) fn senseless(what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, what: what.into(), fix: fix.into() }
     }
 
-    /// This machine is in the way.
+    /// This machine is the cause.
     pub(crate) fn internal(what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, what: what.into(), fix: fix.into() }
     }
 
-    /// Too many ask at once.
+    /// Too many requests at once.
     pub(crate) fn busy(what: impl Into<String>) -> Self {
         let fix = "wait for the others, or close pages that you do not need".to_owned();
         Self { status: StatusCode::SERVICE_UNAVAILABLE, what: what.into(), fix }
@@ -126,19 +121,19 @@ pub(crate) fn page(status: StatusCode, html: String) -> Answer {
     answer
 }
 
-/// A file of ours whose address stays the same.
+/// One of our files with a fixed address.
 pub(crate) fn picture(kind: &'static str, bytes: &'static [u8]) -> Answer {
     answer(StatusCode::OK, kind, PAGE_POLICY, Content::Whole(Bytes::from_static(bytes)))
 }
 
-/// A file of ours, under an address that has its digest in it.
+/// One of our files, at an address that contains its digest.
 pub(crate) fn asset(kind: &'static str, bytes: &'static [u8]) -> Answer {
     let mut answer = picture(kind, bytes);
     set(&mut answer, CACHE_CONTROL, "private, max-age=31536000, immutable");
     answer
 }
 
-/// Somebody who showed the token goes on with a cookie.
+/// Gives a cookie to a browser that showed the token.
 pub(crate) fn keep(cookie: &str, address: &str) -> Answer {
     let mut answer = page(StatusCode::SEE_OTHER, String::new());
     set(&mut answer, SET_COOKIE, cookie);
@@ -146,7 +141,7 @@ pub(crate) fn keep(cookie: &str, address: &str) -> Answer {
     answer
 }
 
-/// A file of a trial: text as text, everything else to be kept. It is never a page.
+/// A file of a trial: text as text, everything else as a download. It is never a page.
 pub(crate) fn artefact(name: &str, bytes: Vec<u8>) -> Answer {
     let is_text = std::str::from_utf8(&bytes).is_ok_and(|text| !text.contains('\0'));
     let (kind, how) = if is_text {
@@ -173,14 +168,13 @@ pub(crate) fn artefact(name: &str, bytes: Vec<u8>) -> Answer {
     answer
 }
 
-/// Events as they come.
 pub(crate) fn stream(pieces: mpsc::Receiver<Bytes>) -> Answer {
     let mut answer = answer(StatusCode::OK, "text/event-stream", PAGE_POLICY, Content::Stream(pieces));
     set(&mut answer, CACHE_CONTROL, "no-store");
     answer
 }
 
-/// Says how long it took.
+/// Adds the duration of the request.
 pub(crate) fn timed(mut answer: Answer, started: Instant) -> Answer {
     let milliseconds = started.elapsed().as_secs_f64() * 1000.0;
     set(&mut answer, HeaderName::from_static("server-timing"), &format!("page;dur={milliseconds:.1}"));

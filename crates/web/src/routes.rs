@@ -1,4 +1,4 @@
-//! Which address leads where.
+//! Maps addresses to pages.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,8 +45,8 @@ fn advice(status: StatusCode) -> String {
     .to_owned()
 }
 
-/// Makes the pages that add up the whole ledger, so that they are ready when somebody asks. What cannot be made is told
-/// to whoever does.
+/// Makes the pages that sum up the whole ledger, so that they are ready for the first request. Errors are ignored here;
+/// the request will report them.
 pub(crate) fn warm(site: &Site) {
     if let Some(asked) = Asked::read("/", None) {
         for page in [pages::experiments::page, pages::leaderboard::page, pages::compare::page] {
@@ -56,7 +56,7 @@ pub(crate) fn warm(site: &Site) {
     let _read = site.library();
 }
 
-/// Whoever may not see pages sees no name of anything either.
+/// A client without access must not learn any name either.
 fn refusal(site: &Site, trouble: &Trouble) -> Answer {
     let outside = matches!(
         trouble.status,

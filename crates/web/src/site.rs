@@ -1,4 +1,4 @@
-//! What the pages are made from: where things lie, what was read of them, and how many may read at once.
+//! The data behind the pages: directories, caches, and limits on concurrent reading.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,49 +19,43 @@ use crate::records::{Evaluated, Overall, Snapshot};
 use crate::respond::Trouble;
 use crate::trace::TraceMap;
 
-/// Pages that are made at once; each may read files and add up trials.
+/// Pages made concurrently; each may read files and sum up trials.
 const WORKERS: usize = 8;
 
-/// Pages that wait to be made.
+/// Most pages that may wait to be made.
 const WAITING: usize = 64;
 
-/// Streams of events at once.
+/// Most concurrent streams of events.
 pub(crate) const STREAMS: usize = 32;
 
-/// How old a look at the ledger may be.
+/// How old a snapshot of the ledger may be.
 const LEDGER_AGE: Duration = Duration::from_secs(1);
 
-/// How old the list of tasks may be.
 const TASKS_AGE: Duration = Duration::from_secs(3);
 
-/// How old the list of templates may be: reading and checking all of them takes a while, and they seldom change.
+/// Longer than for tasks, because reading and checking all templates takes a while, and they rarely change.
 const TEMPLATES_AGE: Duration = Duration::from_secs(15);
 
-/// Where things lie.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// The project's name.
     pub name: String,
-    /// The project.
     pub root: PathBuf,
-    /// Trial records.
     pub ledger: PathBuf,
-    /// Raw trial outputs, and attempts under way.
+    /// Raw trial outputs, and running attempts.
     pub jobs: PathBuf,
     pub tasks: PathBuf,
     /// The project's own templates.
     pub templates: PathBuf,
     /// Dataset manifests.
     pub datasets: PathBuf,
-    /// What audits found.
+    /// Results of audits.
     pub audits: PathBuf,
     /// Runs of evolution and swarms.
     pub feedback: PathBuf,
-    /// The git command, which reads what workspaces hold; without it, changes of candidates are not shown.
+    /// The git command, which reads workspaces; without it, changes of candidates are not shown.
     pub git: Option<GitProgram>,
 }
 
-/// What the pages are made from.
 pub(crate) struct Site {
     pub(crate) places: Places,
     pub(crate) ledger: Ledger,
@@ -71,12 +65,11 @@ pub(crate) struct Site {
     pub(crate) plans: Cache<Option<usize>>,
     pub(crate) boards: Cache<Result<Leaderboard, Vec<(String, usize)>>>,
     pub(crate) comparisons: Cache<Comparison>,
-    /// Every `EXPERIMENT/AGENT`.
     pub(crate) sides: Cache<Vec<String>>,
     pub(crate) traces: Cache<TraceMap>,
     pub(crate) evolutions: Cache<View>,
     pub(crate) evolution_lines: Cache<Line>,
-    /// What tells candidates from their parents.
+    /// Differences of candidates to their parents.
     pub(crate) differences: Cache<String>,
     pub(crate) catalogue: Timed<Catalogue>,
     pub(crate) library: Timed<Library>,
@@ -112,17 +105,15 @@ impl Site {
         }
     }
 
-    /// The tasks of the project.
     pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
         self.catalogue.get(|| Catalogue::load(&self.places.tasks))
     }
 
-    /// The templates at hand.
     pub(crate) fn library(&self) -> Arc<Library> {
         self.library.get(|| Library::load(std::slice::from_ref(&self.places.templates)))
     }
 
-    /// Does work that waits for disks, on a thread of its own, with so many others at once and no more.
+    /// Runs blocking work on a separate thread, with a limit on concurrent work.
     pub(crate) async fn work<T: Send + 'static>(
         self: Arc<Self>,
         work: impl FnOnce(&Self) -> T + Send + 'static,
@@ -145,7 +136,7 @@ impl Site {
     }
 }
 
-/// Something that is read again when it is too old.
+/// A value that is read again when it is too old.
 pub(crate) struct Timed<T> {
     age: Duration,
     value: Mutex<Option<(Instant, Arc<T>)>>,

@@ -1,4 +1,4 @@
-//! Trajectories in parts: a page reads so many events from a place in the file, however long the file is.
+//! Trajectories in parts: a page reads a limited number of events from a position in the file, whatever its length.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek as _, SeekFrom};
@@ -11,39 +11,36 @@ use aec_ledger::transcript::Event;
 use aec_report::html::TraceEntry;
 use aec_report::shown::entry;
 
-/// Events of one part.
 pub(crate) const PART: usize = 200;
 
-/// Characters of one text; a longer one keeps its head and tail, and the whole file is one link away.
+/// Most characters of one text; a longer one keeps its head and tail, and the page links to the whole file.
 const TEXT: usize = 20_000;
 
-/// Bytes of a part; the event that goes beyond is its last one.
+/// Bytes of a part; the event that exceeds them is the last one.
 const PART_BYTES: u64 = 1_000_000;
 
-/// An event that takes more bytes is not looked into.
+/// A longer event is not parsed.
 const LONGEST_LINE: usize = 8 * 1024 * 1024;
 
-/// A trajectory is looked at so far.
+/// The rest of a longer trajectory is ignored.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024 * 1024;
 
-/// Where the events of a trajectory lie.
+/// The positions of the events of a trajectory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TraceMap {
-    /// How many there are.
     pub(crate) events: usize,
-    /// The first event of each part, and where it begins.
+    /// The first event of each part, and its offset.
     parts: Vec<(usize, u64)>,
-    /// When the first one happened, in milliseconds.
+    /// When the first event happened, in milliseconds.
     start: Option<i64>,
 }
 
-/// Some events of a trajectory.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) entries: Vec<TraceEntry>,
-    /// Events that were read, those that are not shown included.
+    /// Events that were read, including those that are not shown.
     pub(crate) read: usize,
-    /// Where the next event begins.
+    /// The offset of the next event.
     pub(crate) offset: u64,
 }
 
@@ -54,7 +51,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 impl TraceMap {
-    /// Looks through a file once. A content that is not what its digest says is an error.
+    /// Scans a file once. Content that does not match its digest is an error.
     pub(crate) fn read(path: &Path, digest: Option<Digest>) -> io::Result<Self> {
         let from = BufReader::with_capacity(256 * 1024, aec_base::digest::Reading::new(open(path)?));
         let mut lines = jsonl::Reader::new(from);
@@ -83,7 +80,7 @@ impl TraceMap {
         Ok(Self { events, parts, start })
     }
 
-    /// The part that an event is in: the number of its first event, and its events.
+    /// The part that contains an event: the number of its first event, and its events.
     pub(crate) fn part(&self, path: &Path, event: usize) -> io::Result<(usize, Part)> {
         let at = self.parts.partition_point(|(first, _)| *first <= event).saturating_sub(1);
         let Some((first, offset)) = self.parts.get(at) else { return Ok((0, Part::default())) };
@@ -91,7 +88,7 @@ impl TraceMap {
         Ok((*first, read_part(path, *offset, next - first, self.start)?))
     }
 
-    /// The first event of the part before one.
+    /// The first event of the preceding part.
     pub(crate) fn before(&self, first: usize) -> Option<usize> {
         let at = self.parts.partition_point(|(known, _)| *known < first);
         self.parts.get(at.checked_sub(1)?).map(|(first, _)| *first)
@@ -108,7 +105,7 @@ fn moment(line: &[u8]) -> Option<i64> {
     Some(serde_json::from_slice::<Event>(line).ok()?.timestamp?.to_milliseconds())
 }
 
-/// Complete events from a place in a file on, at most so many and as many as a page can show.
+/// Complete events from an offset on, at most `most` and as many as a page can show.
 pub(crate) fn read_part(path: &Path, offset: u64, most: usize, start: Option<i64>) -> io::Result<Part> {
     let mut file = open(path)?;
     file.seek(SeekFrom::Start(offset))?;

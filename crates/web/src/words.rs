@@ -1,19 +1,16 @@
-//! Numbers in words, the same on every page. What is not known is a dash.
+//! Formats numbers in the same way on every page. Unknown values are a dash.
 
 use aec_report::group::Group;
 use aec_report::html::thousands;
 use aec_report::stats::Interval;
 
-/// What is not known.
 pub(crate) const UNKNOWN: &str = "–";
 
-/// A reward or share.
 pub(crate) fn share(value: Option<f64>) -> String {
     // Adding zero turns a negative zero into zero.
     finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:.3}", value + 0.0))
 }
 
-/// A difference with its sign.
 pub(crate) fn signed(value: Option<f64>) -> String {
     finite(value).map_or_else(|| UNKNOWN.to_owned(), |value| format!("{:+.3}", value + 0.0))
 }
@@ -31,7 +28,7 @@ pub(crate) fn dollars(value: Option<f64>) -> String {
     finite(value).map_or_else(|| UNKNOWN.to_owned(), aec_base::decimal::dollars)
 }
 
-/// Dollars of which some may not be known.
+/// Dollars of which some may be unknown.
 pub(crate) fn cost(known: f64, without: usize) -> String {
     match without {
         0 => dollars(Some(known)),
@@ -40,7 +37,6 @@ pub(crate) fn cost(known: f64, without: usize) -> String {
     }
 }
 
-/// Dollars of a group.
 pub(crate) fn cost_of(group: &Group) -> String {
     cost(group.took.cost_usd, group.took.without_cost)
 }
@@ -53,12 +49,11 @@ pub(crate) fn count(value: usize) -> String {
     thousands(value as u64)
 }
 
-/// A count that may not be known.
+/// A count that may be unknown.
 pub(crate) fn maybe(value: Option<u64>) -> String {
     value.map_or_else(|| UNKNOWN.to_owned(), thousands)
 }
 
-/// A length in bytes.
 pub(crate) fn bytes(size: u64) -> String {
     match size {
         0..1_000 => format!("{size} B"),
@@ -67,7 +62,7 @@ pub(crate) fn bytes(size: u64) -> String {
     }
 }
 
-/// A moment to the second, as people read it.
+/// A time to the second, in readable form.
 pub(crate) fn moment(timestamp: &str) -> String {
     let short = timestamp.get(..19).unwrap_or(timestamp);
     short.replacen('T', " ", 1)

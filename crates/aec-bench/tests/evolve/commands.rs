@@ -262,7 +262,7 @@ fn ctrl_c_stops_a_run_which_goes_on_later() {
     assert_eq!(code, Some(130), "{output}");
     assert_eq!(world.data("evolve report w-1")["state"], "stopped");
     assert!(
-        world.events("evolve/w-1", "stopped")[0]["reason"].as_str().unwrap().contains("somebody stopped it")
+        world.events("evolve/w-1", "stopped")[0]["reason"].as_str().unwrap().contains("the user stopped it")
     );
     let data = world.data("evolve resume w-1");
     assert_eq!((&data["state"], &data["accepted"]), (&json!("ended"), &json!(1)));

@@ -244,7 +244,7 @@ fn harness_config_fills_in_what_is_not_said() {
     );
     world.env.write("p.md", "Mine.\n");
     world.evolution(&["-solver", "harness_config: experiment.yaml"]);
-    world.refuses("evolve run -c evolution.yaml", (3, "X021"), &["system prompt of its own"]);
+    world.refuses("evolve run -c evolution.yaml", (3, "X021"), &["its own system prompt"]);
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn actions_that_reach_for_other_places_are_dropped() {
     ])));
     assert_eq!(event["event"], "not_proposed", "{event}");
     assert_eq!(event["dropped"].as_array().unwrap().len(), 8, "{event}");
-    assert!(event["reason"].as_str().unwrap().contains("nothing could be taken of 8 proposed changes"));
+    assert!(event["reason"].as_str().unwrap().contains("8 proposed changes could not be applied"));
     assert_eq!(world.in_workspace().into_keys().collect::<Vec<_>>(), ["manifest.yaml", "prompts/system.md"]);
     assert!(world.env.path("tasks/civil/channel-000/task.toml").is_file());
 }
@@ -190,9 +190,9 @@ fn what_is_not_there_is_named() {
     world.evolution(&["models: { evolver: env:NO_SUCH_VARIABLE }"]);
     world.refuses("evolve run -c evolution.yaml", (3, "X005"), &["NO_SUCH_VARIABLE", "set NO_SUCH_VARIABLE"]);
     world.evolution(&["workspace_path: workspaces/nowhere"]);
-    world.refuses("evolve run -c evolution.yaml", (3, "X011"), &["no workspace", "evolve init"]);
+    world.refuses("evolve run -c evolution.yaml", (3, "X011"), &["not a workspace", "evolve init"]);
     world.swarm(&["task: { workspace: workspaces/nowhere, task_path: tasks }"]);
-    world.refuses("swarm run swarm.yaml", (3, "X011"), &["no workspace"]);
+    world.refuses("swarm run swarm.yaml", (3, "X011"), &["not a workspace"]);
 }
 
 #[test]

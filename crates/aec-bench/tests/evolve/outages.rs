@@ -183,7 +183,7 @@ fn a_resume_that_cannot_begin_leaves_the_log_as_it_was() {
     broken.store(false, Ordering::Relaxed);
     let (here, elsewhere) = (world.env.path("workspaces/w"), world.env.path("workspaces/away"));
     std::fs::rename(&here, &elsewhere).unwrap();
-    world.refuses("evolve resume w-1", (3, "X011"), &["no workspace"]);
+    world.refuses("evolve resume w-1", (3, "X011"), &["not a workspace"]);
     std::fs::rename(&elsewhere, &here).unwrap();
     let endpoints = world.env.read("configs/endpoints.toml");
     world.env.write("configs/endpoints.toml", "");

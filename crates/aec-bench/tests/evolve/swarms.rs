@@ -108,7 +108,7 @@ fn one_agent_is_stopped_and_the_others_go_on() {
     assert!(unknown["fix"].as_str().unwrap().contains("agent-1"), "{unknown}");
     let asked = world.data("swarm stop w-1 --agent agent-1");
     assert_eq!((&asked["running"], &asked["agent"]), (&json!(true), &json!("agent-1")));
-    run.wait_for("agent-1: retired: somebody stopped it");
+    run.wait_for("agent-1: retired: the user stopped it");
     let (code, _, said) = run.end();
     assert_eq!(code, Some(0), "{said}");
     let state = world.state("swarm/w-1");
@@ -121,7 +121,7 @@ fn one_agent_is_stopped_and_the_others_go_on() {
         "the others came to their end"
     );
     let data = world.data("swarm status w-1");
-    assert_eq!(data["agents"][1]["retired"], "somebody stopped it");
+    assert_eq!(data["agents"][1]["retired"], "the user stopped it");
     assert_eq!(world.data("swarm stop w-1")["running"], false, "nobody is there to be stopped");
 }
 

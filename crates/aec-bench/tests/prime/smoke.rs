@@ -68,5 +68,5 @@ fn a_version_that_is_none_and_a_model_without_an_address_are_refused() {
     let project = Project::with_example();
     let run = project.run(&format!("prime smoke --name aec-smoke --task {TASK} --verifiers ../../etc"));
     assert_eq!(run.code, Some(3), "{run:?}");
-    assert!(run.stderr.contains("`../../etc` is no version of verifiers"), "{run:?}");
+    assert!(run.stderr.contains("`../../etc` is not a version of verifiers"), "{run:?}");
 }

@@ -1,4 +1,4 @@
-//! What values may be. The same checks serve files, where the caller adds the place, and the settings of an evaluation.
+//! Which values are allowed. The same checks serve files, where the caller adds the place, and resolved settings.
 
 use std::time::Duration;
 
@@ -19,7 +19,6 @@ const RULED: [&str; 5] = ["host", "content-length", "content-type", "transfer-en
 /// Longest name of a column.
 const LONGEST_COLUMN: usize = 128;
 
-/// A value that is not allowed.
 pub(crate) fn bad_value(what: String, fix: &str) -> Problem {
     Problem::error(what).id(FAMILY.id(Shared::BadValue)).fix(fix)
 }
@@ -110,7 +109,7 @@ pub(crate) fn header(key: &str, name: &str, value: &str) -> Result<(), Problem> 
     Ok(())
 }
 
-/// A header of `key` whose value is the state's.
+/// A header of `key` whose value comes from the rollout's state.
 pub(crate) fn header_from_state(key: &str, name: &str, state_key: &str) -> Result<(), Problem> {
     header_name(key, name)?;
     if state_key.trim().is_empty() {
@@ -136,7 +135,7 @@ pub(crate) fn header_problem(what: String, fix: &str) -> Problem {
     Problem::error(what).id(FAMILY.number(number::HEADER)).fix(fix)
 }
 
-/// Names of columns: each can be a key of a result, and none is there twice.
+/// Names of columns: each must be usable as a key of a result, and none may occur twice.
 pub(crate) fn columns(key: &str, columns: &[String]) -> Vec<Problem> {
     let problem = |what: String, fix: &str| Problem::error(what).id(FAMILY.number(number::COLUMN)).fix(fix);
     let mut problems = Vec::new();
@@ -153,7 +152,7 @@ pub(crate) fn columns(key: &str, columns: &[String]) -> Vec<Problem> {
     problems
 }
 
-/// Keys of a JSON object that becomes arguments.
+/// Keys of a JSON object that is passed on as arguments.
 pub(crate) fn arguments(key: &str, map: &Map<String, Value>) -> Result<(), Problem> {
     if map.keys().any(|name| name.trim().is_empty()) {
         return Err(bad_value(

@@ -1,4 +1,4 @@
-//! How an environment is named: the grammar of `env_id`, and the names that follow from it.
+//! How the user names an environment: the grammar of `env_id`, and the names derived from it.
 
 use std::path::PathBuf;
 
@@ -10,24 +10,17 @@ use crate::config::{FAMILY, number};
 
 const LONGEST_VERSION: usize = 64;
 
-/// What an `env_id` means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Environment {
-    /// A package or a dataset of its name.
-    Named {
-        /// Whose it is, when that is said.
-        owner: Option<String>,
-        name: String,
-        /// Its version, when that is said.
-        version: Option<String>,
-    },
+    /// A package or a dataset, given by name.
+    Named { owner: Option<String>, name: String, version: Option<String> },
     /// A directory: the text is absolute, begins with `.` or `~`, ends with `/` or has more than two parts.
     Directory(PathBuf),
 }
 
 impl Environment {
-    /// Reads an `env_id`. `owner/name` and a directory of two parts look alike; the former is meant here, and whoever
-    /// looks for the environment may find a directory of that path first.
+    /// Reads an `env_id`. `owner/name` and a directory of two parts look alike; this function returns the former, and
+    /// the caller that looks for the environment may try a directory of that path first.
     pub fn parse(env_id: &str) -> Result<Self, Problem> {
         let wrong = |reason: &str| {
             Problem::error(format!("`env_id` \"{}\" names no environment: {reason}", shown(env_id)))
@@ -107,7 +100,7 @@ fn check_version(version: &str) -> Result<(), String> {
     }
 }
 
-/// The beginning of a text, safe to print.
+/// The beginning of a text, escaped for printing.
 pub(crate) fn shown(text: &str) -> String {
     const MOST: usize = 60;
     let mut short: String = text.chars().take(MOST).collect();

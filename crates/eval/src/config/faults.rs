@@ -1,5 +1,4 @@
-//! Everything that can be wrong with options, by the option that is at fault. Files add the place, the command line does
-//! without.
+//! Checks of options. Each fault names its option; a file adds the place, the command line has none.
 
 use std::collections::HashSet;
 
@@ -11,24 +10,21 @@ use crate::config::environment::shown;
 use crate::config::options::{EvalOptions, Object};
 use crate::config::{Environment, FAMILY, check, headers};
 
-/// More headers than servers take.
+/// Servers accept no more headers than about this many.
 const MOST_HEADERS: usize = 100;
 
-/// Sampling parameters that chat templates also take.
+/// Sampling parameters that are also sent to chat templates.
 const TEMPLATE_KEYS: [&str; 2] = ["reasoning_effort", "enable_thinking"];
 
-/// Pairs of options of which one layer has one at most.
+/// Pairs of options of which one layer may set only one.
 pub(super) const EXCLUSIVE: [(&str, &str); 3] =
     [("env_id", "id"), ("endpoint_id", "model"), ("sampling", "sampling_args")];
 
-/// A fault of an option.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// The option.
     pub(crate) key: &'static str,
-    /// Which item of its list or table.
+    /// The item of the option's list or table that is wrong.
     pub(crate) item: Option<usize>,
-    /// What is wrong.
     pub(crate) problem: Problem,
 }
 
@@ -90,7 +86,7 @@ impl Faults {
     }
 }
 
-/// What is wrong with options, whatever they are laid over.
+/// Finds what is wrong with options, no matter which layer they are laid over.
 pub(crate) fn faults(options: &EvalOptions) -> Vec<Fault> {
     let mut found = Faults::default();
     let any = |_: &str, _: &str| Ok(());
@@ -152,7 +148,6 @@ pub(crate) fn faults(options: &EvalOptions) -> Vec<Fault> {
     found.0
 }
 
-/// Options that contradict each other.
 fn conflicts(options: &EvalOptions, found: &mut Faults) {
     let said = options.said();
     for (one, other) in EXCLUSIVE {

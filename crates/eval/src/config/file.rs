@@ -1,5 +1,5 @@
 //! Files of several evaluations: global options, `[[eval]]` tables, and `[[ablation]]` tables that expand to every
-//! combination of their sweep. All problems of a file are told at once.
+//! combination of their sweep. All problems of a file are reported at once.
 
 use std::path::{Path, PathBuf};
 
@@ -15,17 +15,16 @@ use crate::config::{Environment, FAMILY, check, number};
 /// Most evaluations that a file may ask for.
 pub const MOST_EVALUATIONS: usize = 10_000;
 
-/// Most bytes of arguments, headers and sampling parameters that all evaluations of a file may hold together. A small
-/// file whose large table is repeated by a sweep would otherwise fill the memory.
+/// Most bytes of arguments, headers and sampling parameters of all evaluations of a file together. Without this limit,
+/// a sweep that repeats a large table could fill the memory.
 const MOST_BYTES: usize = 256 * 1024 * 1024;
 
-/// A file with more problems than this is not the file its author thinks it is.
+/// Further problems are not listed: with this many, the author probably passed the wrong file.
 const MOST_PROBLEMS: usize = 50;
 
 /// Keys that name the environment.
 const NAMES: [&str; 3] = ["env_id", "id", "taskset"];
 
-/// A file of evaluations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvalFile {
     /// The evaluations, each with the file's global options below its own: those of `[[eval]]` in the order of the
@@ -33,14 +32,13 @@ pub struct EvalFile {
     pub evaluations: Vec<EvalOptions>,
 }
 
-/// Reads a file of evaluations.
 pub fn read_eval_file(path: &Path) -> Result<EvalFile, Vec<Problem>> {
     let text = read_text(path, CONFIG_FILE_LIMIT, Links::Follow)
         .map_err(|error| vec![unreadable(path, &error, FAMILY)])?;
     parse_eval_file(path, &text)
 }
 
-/// Reads the text of a file of evaluations; `path` is where it came from, and what `endpoints_path` is relative to.
+/// Reads the text of a file of evaluations. `path` names the file in problems, and `endpoints_path` is relative to it.
 pub fn parse_eval_file(path: &Path, text: &str) -> Result<EvalFile, Vec<Problem>> {
     let document = Document::parse(path, text.to_owned(), Syntax::Toml, FAMILY)?;
     let mut reader = Reader { path, problems: Vec::new() };
@@ -78,7 +76,7 @@ impl Reader<'_> {
         self.push(Problem::error(what).id(FAMILY.id(shared)).fix(fix).at(place));
     }
 
-    /// All problems in the order of the file, as far as anyone reads them.
+    /// All problems in the order of the file, at most [`MOST_PROBLEMS`].
     fn told(mut self) -> Vec<Problem> {
         self.problems.sort_by_key(|problem| (problem.line, problem.column));
         if self.problems.len() >= MOST_PROBLEMS {
@@ -89,7 +87,7 @@ impl Reader<'_> {
         self.problems
     }
 
-    /// The options of a table; none when some of them are at fault.
+    /// The options of a table; empty if any of them is wrong.
     pub(super) fn layer(&mut self, table: &Part<'_>) -> EvalOptions {
         let decoded: Decoded<EvalOptions> = table.decode();
         self.problems.extend(decoded.problems);
@@ -110,7 +108,7 @@ impl Reader<'_> {
         let global = file.clone().without(&["eval", "ablation"]).knowing(&["eval", "ablation"]);
         let defaults = self.layer(&global);
         if global.get("name").is_some() {
-            let what = "`name` cannot be said for all evaluations at once".to_owned();
+            let what = "`name` cannot be set for all evaluations at once".to_owned();
             let place = file.place_of_key("name");
             self.error(place, Shared::UnknownKey, what, "move it into the `[[eval]]` that it names");
         }
@@ -149,7 +147,7 @@ impl Reader<'_> {
         plans
     }
 
-    /// Reads one table. `defaults` are the global options and the table that said them.
+    /// Reads one table. `defaults` are the global options and the table that sets them.
     fn plan(&mut self, table: &Part<'_>, defaults: (&EvalOptions, &Part<'_>), is_ablation: bool) -> Plan {
         let sweep = table.get("sweep");
         let mut own = table.clone().without(&["sweep"]);
@@ -163,7 +161,7 @@ impl Reader<'_> {
         let layer = self.layer(&own).over(defaults.0.clone());
         let dimensions = if is_ablation { self.sweep(table, sweep.as_ref(), &own) } else { Vec::new() };
         let plan = Plan { layer, dimensions, place: table.place() };
-        // Where a key that names the environment was said but could not be read, that has been told already.
+        // A key that names the environment but could not be read has already been reported.
         let names = |part: &Part<'_>| NAMES.iter().any(|key| part.get(key).is_some());
         let is_named = names(table) || names(defaults.1) || sweep.is_some_and(|sweep| names(&sweep));
         if let Err(problem) = plan.options(0)
@@ -233,14 +231,14 @@ fn weight(options: &EvalOptions) -> usize {
         + headers.map(|(name, value)| name.len() + value.len()).sum::<usize>()
 }
 
-/// The options of an evaluation whose layers are all known: the tables `taskset` and `harness` go into the argument
-/// `config`. Without an `env_id` the taskset's id names the environment.
+/// Completes the options of an evaluation after all layers are merged: the tables `taskset` and `harness` go into the
+/// argument `config`. Without an `env_id` the taskset's id names the environment.
 fn finished(mut options: EvalOptions) -> Result<EvalOptions, Problem> {
     for (name, section) in [("taskset", options.taskset.take()), ("harness", options.harness.take())] {
         let Some(section) = section else { continue };
         let arguments = options.env_args.get_or_insert_default();
         let Value::Object(config) = arguments.entry("config").or_insert_with(|| json!({})) else {
-            let what = "the argument `config` is no table, so `taskset` and `harness` have no place in it";
+            let what = "the argument `config` is not a table, so `taskset` and `harness` have no place in it";
             return Err(check::conflict(what.to_owned(), "remove one of them"));
         };
         if config.insert(name.to_owned(), section.into()).is_some() {
@@ -261,8 +259,8 @@ fn finished(mut options: EvalOptions) -> Result<EvalOptions, Problem> {
     Ok(options)
 }
 
-/// A path that is relative to the file it is written in. The documentation's own example writes one relative to the
-/// working directory, so that is where an existing file is found too.
+/// A path relative to the file that contains it. The example in the documentation writes one relative to the working
+/// directory, so an existing file there is accepted too.
 fn beside(file: &Path, path: &Path) -> PathBuf {
     let joined = file.parent().unwrap_or_else(|| Path::new("")).join(path);
     if !joined.exists() && path.exists() { path.to_path_buf() } else { joined }

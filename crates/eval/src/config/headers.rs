@@ -1,4 +1,4 @@
-//! Headers: reading `Name: Value`, and laying one set over another. Names differ only in their letters, not in case.
+//! Headers: reading `Name: Value`, and laying one set over another. Names are compared without regard to case.
 
 use crate::config::options::Headers;
 
@@ -13,7 +13,7 @@ pub(crate) fn from_lines(lines: &[String]) -> Headers {
     parts.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// `upper` laid over `lower`. A header of both keeps the place it had below and the value it has above.
+/// `upper` laid over `lower`. A header in both keeps its place in `lower` and takes its value from `upper`.
 pub(crate) fn merged(upper: Option<Headers>, lower: Option<Headers>) -> Option<Headers> {
     let (Some(upper), Some(lower)) = (&upper, &lower) else { return upper.or(lower) };
     let mut merged = Headers::new();
@@ -27,7 +27,7 @@ pub(crate) fn merged(upper: Option<Headers>, lower: Option<Headers>) -> Option<H
     Some(merged)
 }
 
-/// The header of this name in whatever case.
+/// The header with this name, in any case.
 fn find<'a>(headers: &'a Headers, name: &str) -> Option<(&'a String, &'a String)> {
     headers.get_key_value(name).or_else(|| headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)))
 }

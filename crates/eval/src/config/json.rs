@@ -1,5 +1,5 @@
-//! JSON objects on the command line. A key that occurs twice and a number that JSON does not have are refused, since
-//! either would silently become something else than what was meant.
+//! JSON objects on the command line. A duplicate key and a number that JSON does not have are refused, because either
+//! would silently become something that the user did not mean.
 
 use aec_base::json::{Strict, error_offset, error_text};
 use aec_base::problem::Problem;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::config::{FAMILY, number};
 
-/// Names that other languages write for numbers that JSON does not have.
+/// How other languages write numbers that JSON does not have.
 const NOT_NUMBERS: [&str; 4] = ["NaN", "nan", "Infinity", "inf"];
 
-/// What is said around a key that an object has twice.
+/// The text before and after the key in the error about a duplicate key.
 const TWICE: (&str, &str) = ("the key \"", "\" occurs twice");
 
 /// Reads the value of a flag that takes a JSON object, such as `-a`. The problem names the flag and the place in the
@@ -47,16 +47,16 @@ pub fn parse_json_object(flag: &str, text: &str) -> Result<Map<String, Value>, P
     }
 }
 
-/// Where people look for an error.
+/// The offset at which the user looks for the error.
 fn offset_of(text: &str, error: &serde_json::Error, message: &str) -> usize {
     let offset = error_offset(text, error);
-    // A key that occurs twice is known at its end; people look for its beginning.
+    // The parser notices a duplicate key at its end; the user looks for its beginning.
     let key = message.strip_prefix(TWICE.0).and_then(|rest| rest.strip_suffix(TWICE.1));
     let beginning = key.and_then(|key| text[..offset].strip_suffix(key)?.strip_suffix('"'));
     beginning.map_or(offset, str::len)
 }
 
-/// The place after `before` in words; characters are counted, not bytes.
+/// The place after `before` in words, counted in characters, not bytes.
 fn place(before: &str) -> String {
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let column = before[line_start..].chars().count() + 1;

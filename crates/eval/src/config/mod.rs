@@ -1,5 +1,5 @@
-//! What an evaluation is told to do: options as they are said, files of several evaluations, defaults of packages, and
-//! the checked settings that follow. Nothing here runs a model or reaches a network.
+//! The configuration of an evaluation: options as the user gives them, files of several evaluations, defaults of
+//! packages, and the checked settings. Nothing here runs a model or uses the network.
 
 mod check;
 mod environment;
@@ -29,16 +29,16 @@ mod number {
     pub(crate) const TOO_MANY: u32 = 9;
     /// A file that asks for no evaluation.
     pub(crate) const NO_EVALUATION: u32 = 10;
-    /// A flag whose text is no JSON object.
+    /// A flag whose text is not a JSON object.
     pub(crate) const NOT_AN_OBJECT: u32 = 11;
     /// A `pyproject.toml` whose defaults cannot be used.
     pub(crate) const PACKAGE_DEFAULTS: u32 = 12;
-    /// A text that names no environment.
+    /// A text that does not name an environment.
     pub(crate) const ENVIRONMENT: u32 = 13;
     /// A header that cannot be sent.
     pub(crate) const HEADER: u32 = 14;
-    /// A name that no state column has.
+    /// A name that cannot be a state column.
     pub(crate) const COLUMN: u32 = 15;
-    /// The end of a list of problems that is longer than anyone reads.
+    /// The last entry of a list of problems that was cut short.
     pub(crate) const MORE_PROBLEMS: u32 = 16;
 }

@@ -1,5 +1,5 @@
-//! The options of an evaluation: one list for the command line, files and packages. What was not said stays open, so that
-//! layers of options can be laid over each other.
+//! The options of an evaluation: one list for the command line, files and packages. An option that was not given stays
+//! empty, so that layers of options can be laid over each other.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,15 +21,13 @@ use crate::config::json::parse_json_object;
 /// Names and values of headers, in order.
 pub type Headers = IndexMap<String, String>;
 
-/// Arguments by their names.
 pub type Object = Map<String, Value>;
 
 /// How many processes run the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Workers {
-    /// As many as the concurrency asks for.
+    /// As many as the concurrency needs.
     Auto,
-    /// This many.
     Count(u32),
 }
 
@@ -68,20 +66,19 @@ impl<'de> Deserialize<'de> for Workers {
     }
 }
 
-/// Something that is on, off, or not said. On the command line it can only be turned on.
+/// On, off, or not given. The command line can only turn it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Switch(pub Option<bool>);
 
 impl Switch {
-    /// Whether it is on.
     pub fn is_on(self) -> bool {
         self.0 == Some(true)
     }
 }
 
 impl From<bool> for Switch {
-    /// On, or not said.
+    /// On, or not given.
     fn from(on: bool) -> Self {
         Self(on.then_some(true))
     }
@@ -111,7 +108,7 @@ fn read_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Obje
     Err(D::Error::invalid_type(found, &"a table"))
 }
 
-/// What a field of the options can do, whatever its type.
+/// What all types of option fields have in common.
 trait Said {
     fn is_said(&self) -> bool;
     fn or(self, base: Self) -> Self;
@@ -137,10 +134,10 @@ impl Said for Switch {
     }
 }
 
-/// Declares the struct once, so that no field can be forgotten where all fields are walked through.
+/// Declares the struct once, so that code which visits all fields cannot forget one.
 macro_rules! eval_options {
     ($($(#[$attribute:meta])* $field:ident: $type:ty,)*) => {
-        /// What was said about one evaluation. The fields are the keys of files; those that are no flags have `skip`.
+        /// The options given for one evaluation. The fields are the keys of files; those without a flag have `skip`.
         #[derive(Clone, Debug, Default, PartialEq, Args, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct EvalOptions {
@@ -148,10 +145,9 @@ macro_rules! eval_options {
         }
 
         impl EvalOptions {
-            /// The names of all options.
             pub(crate) const KEYS: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            /// Names of the options that were said, in the order of their declaration.
+            /// Names of the options that were given, in the order of their declaration.
             pub fn said(&self) -> Vec<&'static str> {
                 let mut names = Vec::new();
                 $(if Said::is_said(&self.$field) {
@@ -160,7 +156,7 @@ macro_rules! eval_options {
                 names
             }
 
-            /// Each option of `self`, or of `base` where `self` says nothing.
+            /// Each option of `self`, or of `base` where `self` does not set it.
             fn or(self, base: Self) -> Self {
                 Self { $($field: Said::or(self.$field, base.$field),)* }
             }
@@ -181,10 +177,10 @@ eval_options! {
     /// An endpoint that the file of endpoints must have
     #[arg(skip)]
     endpoint_id: Option<String>,
-    /// Examples; 0 or less for all [default: 5, or what the package says]
+    /// Examples; 0 or less for all [default: 5, or the package's default]
     #[arg(long, short, value_name = "N", allow_negative_numbers = true)]
     num_examples: Option<i64>,
-    /// Rollouts of each example [default: 3, or what the package says]
+    /// Rollouts of each example [default: 3, or the package's default]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rollouts_per_example: Option<u32>,
     /// Save results to disk as they come
@@ -195,13 +191,13 @@ eval_options! {
     #[arg(long, short = 'e', visible_alias = "endpoints", value_name = "FILE", value_hint = ValueHint::AnyPath)]
     #[arg(help_heading = "Model")]
     endpoints_path: Option<PathBuf>,
-    /// Whose model it is: prime, openrouter, openai, anthropic, minimax, deepseek, glm, local or vllm
+    /// Provider of the model: prime, openrouter, openai, anthropic, minimax, deepseek, glm, local or vllm
     #[arg(long, short, value_name = "NAME", help_heading = "Model")]
     provider: Option<String>,
     /// Address of the model's service
     #[arg(long, short = 'b', value_name = "URL", help_heading = "Model")]
     api_base_url: Option<String>,
-    /// Variable that holds the key
+    /// Environment variable that holds the key
     #[arg(long, short = 'k', value_name = "NAME", help_heading = "Model")]
     api_key_var: Option<String>,
     /// Format of the service, such as `openai_chat_completions` or `anthropic_messages`
@@ -210,27 +206,27 @@ eval_options! {
     /// Header that is sent with every request
     #[arg(long, value_name = "NAME: VALUE", help_heading = "Model")]
     header: Option<Vec<String>>,
-    /// Headers as a table; `header` beats it
+    /// Headers as a table; `header` takes precedence
     #[arg(skip)]
     headers: Option<Headers>,
-    /// Headers whose values are taken from the rollout's state, as `Name: key`
+    /// Headers whose values come from the rollout's state, as `Name: key`
     #[arg(skip)]
     header_from_state: Option<Vec<String>>,
-    /// The same as a table; `header_from_state` beats it
+    /// The same as a table; `header_from_state` takes precedence
     #[arg(skip)]
     headers_from_state: Option<Headers>,
     /// Randomness of answers
     #[arg(long, short = 'T', value_name = "NUMBER", help_heading = "Model")]
     temperature: Option<f64>,
-    /// Most tokens of an answer
+    /// Most tokens in an answer
     #[arg(long, short = 't', value_name = "N", help_heading = "Model")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
-    /// How answers are drawn, as a JSON object; its keys win over -T and -t
+    /// Sampling parameters, as a JSON object; its keys take precedence over -T and -t
     #[arg(long, short = 'S', value_name = "JSON", value_parser = parse_object, help_heading = "Model")]
     #[serde(deserialize_with = "read_object")]
     sampling_args: Option<Object>,
-    /// Sampling parameters, of which chat templates get theirs as well
+    /// Sampling parameters; those that chat templates know are sent to them as well
     #[arg(skip)]
     #[serde(deserialize_with = "read_object")]
     sampling: Option<Object>,
@@ -243,63 +239,63 @@ eval_options! {
     #[arg(skip)]
     #[serde(deserialize_with = "read_object")]
     args: Option<Object>,
-    /// What becomes `config.taskset` of `env_args`
+    /// Becomes `config.taskset` of `env_args`
     #[arg(skip)]
     #[serde(deserialize_with = "read_object")]
     taskset: Option<Object>,
-    /// What becomes `config.harness` of `env_args`
+    /// Becomes `config.harness` of `env_args`
     #[arg(skip)]
     #[serde(deserialize_with = "read_object")]
     harness: Option<Object>,
-    /// What replaces settings of the loaded environment, such as `{"max_turns": 20}`
+    /// Replacements for settings of the loaded environment, such as `{"max_turns": 20}`
     #[arg(long, short = 'x', value_name = "JSON", value_parser = parse_object, help_heading = "Environment")]
     #[serde(deserialize_with = "read_object")]
     extra_env_kwargs: Option<Object>,
     /// Directory of environments [default: ./environments, then those of this project]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Environment")]
     env_dir_path: Option<PathBuf>,
-    /// Interpreter in which the environment is installed; packages of ours are then loaded by it too
+    /// Interpreter in which the environment is installed; it then loads packages of aec-bench too
     #[arg(long, value_name = "PYTHON", value_hint = ValueHint::FilePath, help_heading = "Environment")]
     python: Option<String>,
     /// Worker processes of a Python environment, or auto
     #[arg(long, short = 'w', value_name = "N", help_heading = "Environment")]
     num_workers: Option<Workers>,
-    /// One worker process, whatever the number of rollouts at once
+    /// Use one worker process, however many rollouts run at once
     #[arg(long, conflicts_with = "num_workers", action = ArgAction::SetTrue, value_parser = switch())]
     #[arg(help_heading = "Environment")]
     disable_env_server: Switch,
-    /// Take the examples in an order that a seed draws
+    /// Shuffle the examples with a seed
     #[arg(long, action = ArgAction::SetTrue, value_parser = switch(), help_heading = "Environment")]
     shuffle: Switch,
     /// The seed of --shuffle [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Environment")]
     shuffle_seed: Option<i64>,
-    /// Seed from which each rollout gets a seed of its own, for services that take one
+    /// Seed from which each rollout gets its own seed, for services that take one
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Environment")]
     seed: Option<i64>,
 
     /// Rollouts at once; 0 or less for no limit [default: 32]
     #[arg(long, short = 'c', value_name = "N", allow_negative_numbers = true, help_heading = "Pace")]
     max_concurrent: Option<i64>,
-    /// Rollouts that are generated at once [default: --max-concurrent]
+    /// Rollouts generated at once [default: --max-concurrent]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Pace")]
     max_concurrent_generation: Option<i64>,
-    /// Rollouts that are scored at once [default: --max-concurrent]
+    /// Rollouts scored at once [default: --max-concurrent]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Pace")]
     max_concurrent_scoring: Option<i64>,
     /// Score each rollout by itself, not together with the others of its example
     #[arg(long, short = 'i', action = ArgAction::SetTrue, value_parser = switch(), help_heading = "Pace")]
     independent_scoring: Switch,
-    /// Score when everything is generated, not before
+    /// Score only after everything is generated
     #[arg(long, short = 'N', action = ArgAction::SetTrue, value_parser = switch(), help_heading = "Pace")]
     no_interleave_scoring: Switch,
-    /// How often a rollout is tried again that failed through no fault of the model [default: 0]
+    /// How often to retry a rollout that failed through no fault of the model [default: 0]
     #[arg(long, value_name = "N", help_heading = "Pace")]
     max_retries: Option<u32>,
     /// Seconds that a rollout may take
     #[arg(long, value_name = "SECONDS", help_heading = "Pace")]
     timeout: Option<f64>,
-    /// Address that is asked for while rollouts finish, for a monitor
+    /// Address of a monitor that is called whenever rollouts finish
     #[arg(long, value_name = "URL", help_heading = "Pace")]
     heartbeat_url: Option<String>,
     /// Plain lines instead of a progress bar
@@ -310,10 +306,10 @@ eval_options! {
     #[arg(skip)]
     verbose: Switch,
 
-    /// Whether the newest evaluation that is not complete is continued
+    /// Whether to continue the newest incomplete evaluation
     #[arg(skip)]
     resume: Switch,
-    /// The evaluation that is continued
+    /// The evaluation to continue
     #[arg(skip)]
     resume_path: Option<PathBuf>,
     /// Columns of the state to save with each rollout, separated by commas
@@ -323,13 +319,13 @@ eval_options! {
     /// Directory of results [default: outputs beside the package, else ./outputs]
     #[arg(long, short = 'o', value_name = "DIR", value_hint = ValueHint::DirPath, help_heading = "Results")]
     output_dir: Option<PathBuf>,
-    /// Name of the evaluation, which names its directory instead of the environment
+    /// Name of the evaluation; names its directory instead of the environment
     #[arg(long, value_name = "NAME", help_heading = "Results")]
     name: Option<String>,
     /// Publish the results on the Hugging Face hub
     #[arg(long, short = 'H', action = ArgAction::SetTrue, value_parser = switch(), help_heading = "Results")]
     save_to_hf_hub: Switch,
-    /// Name of the dataset there [default: made from environment and model]
+    /// Name of the dataset on the hub [default: made from environment and model]
     #[arg(long, short = 'D', value_name = "OWNER/NAME", help_heading = "Results")]
     hf_hub_dataset_name: Option<String>,
     /// Bring the rollouts into the ledger as this experiment
@@ -338,8 +334,8 @@ eval_options! {
 }
 
 impl EvalOptions {
-    /// These options laid over `base`: what is said here wins, field by field. Headers merge, all other maps replace
-    /// each other as a whole. `endpoint_id` and `model` exclude each other, so one said here removes the other there.
+    /// Lays these options over `base`: what is set here wins, field by field. Headers merge; any other map replaces the
+    /// whole map below. `endpoint_id` and `model` exclude each other, so setting one here removes the other in `base`.
     #[must_use]
     pub fn over(mut self, mut base: Self) -> Self {
         if self.endpoint_id.is_some() {
@@ -348,15 +344,15 @@ impl EvalOptions {
         if self.model.is_some() {
             base.endpoint_id = None;
         }
-        // The same goes for a run to continue and the wish to continue none.
+        // Likewise, a run to continue and `resume = false` exclude each other.
         if self.resume.0 == Some(false) {
             base.resume_path = None;
         }
         if self.resume_path.is_some() && base.resume.0 == Some(false) {
             base.resume = Switch::default();
         }
-        // Within one layer `sampling_args` beats the two plain fields; an upper layer's plain field still beats a lower
-        // layer's map, or an evaluation could not override what is said for all.
+        // Within one layer `sampling_args` takes precedence over the two plain fields. An upper layer's plain field
+        // still takes precedence over a lower layer's map, or an evaluation could not override the global options.
         if let Some(sampling) = &mut base.sampling_args {
             if self.max_tokens.is_some() {
                 sampling.shift_remove("max_tokens");
@@ -370,8 +366,8 @@ impl EvalOptions {
         self.or(base)
     }
 
-    /// The options with other spellings folded into the main one: `id`, `args`, `sampling`, and the lists of headers.
-    /// Faulty options come back as their faults.
+    /// The options with alternative spellings (`id`, `args`, `sampling`, the lists of headers) folded into the main
+    /// ones, or the faults of the options.
     pub(crate) fn normal(mut self) -> Result<Self, Vec<Fault>> {
         let faults = faults(&self);
         if !faults.is_empty() {

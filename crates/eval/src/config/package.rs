@@ -38,9 +38,8 @@ struct Defaults {
     rollouts_per_example: Option<u32>,
 }
 
-/// What the package in this directory says about its evaluation: `num_examples` and `rollouts_per_example`. Without a
-/// file, or without the table in it, nothing. A file that cannot be used is a warning, because the evaluation can do
-/// without it.
+/// The package's own `num_examples` and `rollouts_per_example`; empty without a file or without the table in it. A file
+/// that cannot be used is only a warning, because the evaluation can do without it.
 pub fn package_defaults(directory: &Path) -> Result<EvalOptions, Problem> {
     let path = directory.join("pyproject.toml");
     let warning = |problem: Problem| Problem {

@@ -1,4 +1,4 @@
-//! The settings of one evaluation: options with the built-in defaults filled in, checked, in the types that are used.
+//! The checked settings of one evaluation: options with the built-in defaults filled in, in convenient types.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,20 +16,18 @@ const ROLLOUTS_PER_EXAMPLE: u32 = 3;
 const MAX_CONCURRENT: i64 = 32;
 const ENV_DIR_PATH: &str = "./environments";
 
-/// Rollouts that one worker process carries when their number is chosen for the user.
+/// Rollouts per worker process when the user does not choose the number of processes.
 const ROLLOUTS_PER_WORKER: u64 = 256;
 
-/// A number of things that may have no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// At most this many, one or more.
     AtMost(u64),
-    /// All of them.
     Unlimited,
 }
 
 impl Limit {
-    /// The limit that a number means: zero or less is none.
+    /// Zero or less means no limit.
     pub fn of(number: i64) -> Self {
         match u64::try_from(number) {
             Ok(most) if most > 0 => Self::AtMost(most),
@@ -37,7 +35,6 @@ impl Limit {
         }
     }
 
-    /// The number, if there is a limit.
     pub fn most(self) -> Option<u64> {
         match self {
             Self::AtMost(most) => Some(most),
@@ -46,76 +43,60 @@ impl Limit {
     }
 }
 
-/// What answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelChoice {
-    /// A model; where the file of endpoints has an endpoint of this id, that one.
+    /// A model, or the endpoint of this id if the file of endpoints has one.
     Model(String),
-    /// An endpoint, which the file of endpoints must have.
+    /// An endpoint that the file of endpoints must have.
     Endpoint(String),
 }
 
-/// Whether an earlier run is continued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// A new run.
     No,
-    /// The latest run that is incomplete, or a new one.
+    /// The latest incomplete run, or a new one.
     Latest,
-    /// The run in this directory.
     Path(PathBuf),
 }
 
-/// What one evaluation does: what was said, and what follows from it with the built-in defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvalSettings {
-    /// All that was said. Options that are fields here too are used from here.
+    /// All options as given. Where this struct has a field for an option, use that field instead.
     pub said: EvalOptions,
-    /// The environment as it was named.
+    /// The environment as the user named it.
     pub env_id: String,
-    /// What that name means.
     pub environment: Environment,
     /// Arguments of `load_environment`.
     pub env_args: Object,
-    /// Arguments that are set on the environment.
     pub extra_env_kwargs: Object,
     /// Directory with the sources of environments.
     pub env_dir_path: PathBuf,
-    /// What answers.
     pub model: ModelChoice,
-    /// Further headers of each call.
     pub headers: Headers,
-    /// Sampling parameters, with temperature and most tokens if they were said.
+    /// Sampling parameters, including temperature and most tokens if given.
     pub sampling_args: Object,
-    /// Number of examples.
     pub num_examples: Limit,
     /// Rollouts of each example, one or more.
     pub rollouts_per_example: u32,
-    /// Most rollouts at once.
     pub max_concurrent: Limit,
-    /// Most rollouts that generate at once.
     pub max_concurrent_generation: Limit,
-    /// Most rollouts that are scored at once.
     pub max_concurrent_scoring: Limit,
     /// Processes that run the environment, one or more.
     pub num_workers: u32,
-    /// Time that one rollout may take.
     pub timeout: Option<Duration>,
-    /// Further keys of the state that are saved.
+    /// Additional keys of the state to save.
     pub state_columns: Vec<String>,
-    /// The seed of the shuffling, if examples are shuffled.
+    /// The seed for shuffling; absent if the examples are not shuffled.
     pub shuffle: Option<i64>,
-    /// Whether an earlier run is continued.
     pub resume: Resume,
 }
 
 impl EvalSettings {
-    /// Name for people: the evaluation's own, else the environment's.
+    /// Name shown to the user: the evaluation's own, else the environment's.
     pub fn display_name(&self) -> String {
         self.said.name.clone().unwrap_or_else(|| display_name(&self.env_id))
     }
 
-    /// Name of the environment's Python module.
     pub fn module_name(&self) -> String {
         module_name(&self.env_id)
     }
@@ -137,7 +118,7 @@ impl EvalOptions {
         Err(problems.into_iter().map(about).collect())
     }
 
-    /// The settings of options that have no faults.
+    /// The settings of options without faults.
     fn filled(self) -> Result<EvalSettings, Problem> {
         let env_id = self.env_id.clone().ok_or_else(|| {
             Problem::error("no environment is named")
@@ -175,7 +156,7 @@ impl EvalOptions {
         })
     }
 
-    /// `sampling_args`, and the two plain fields where it does not have them.
+    /// `sampling_args`, completed by the two plain fields.
     fn sampling(&self) -> Object {
         let mut sampling = self.sampling_args.clone().unwrap_or_default();
         if let Some(most) = self.max_tokens {

@@ -14,13 +14,12 @@ use crate::config::file::{MOST_EVALUATIONS, Reader};
 use crate::config::options::{EvalOptions, Object};
 use crate::config::{FAMILY, number};
 
-/// One value of a sweep, as what it changes.
+/// One value of a sweep, as the change that it makes.
 #[derive(Debug)]
 pub(super) enum Change {
     Option(Box<EvalOptions>),
-    /// Sampling parameters, which merge with those that are fixed.
+    /// Sampling parameters, which merge with the fixed ones.
     Sampling(Object),
-    /// One argument of the environment.
     Argument(String, Value),
 }
 
@@ -43,7 +42,7 @@ impl Change {
 /// Every list of a sweep; the last varies fastest.
 pub(super) type Dimensions = Vec<Vec<Change>>;
 
-/// Number of combinations, as far as it can be counted.
+/// Number of combinations; saturates instead of overflowing.
 pub(super) fn combinations(dimensions: &Dimensions) -> usize {
     dimensions.iter().fold(1, |count, dimension| count.saturating_mul(dimension.len()))
 }
@@ -58,7 +57,7 @@ pub(super) fn combination(dimensions: &Dimensions, mut index: usize) -> Vec<&Cha
     chosen
 }
 
-/// The name under which a key and its alias are one.
+/// A key and its alias have the same canonical name.
 fn canonical(key: &str) -> &str {
     match key {
         "id" => "env_id",
@@ -72,7 +71,7 @@ fn is_arguments(key: &str) -> bool {
 }
 
 impl Reader<'_> {
-    /// The sweep of an ablation whose other keys are `fixed`.
+    /// The sweep of an ablation with the other keys `fixed`.
     pub(super) fn sweep(
         &mut self,
         ablation: &Part<'_>,
@@ -107,7 +106,7 @@ impl Reader<'_> {
             }
         }
         let mut swept: HashSet<String> = HashSet::new();
-        // `env_args` come before `args`, whichever stands first.
+        // `env_args` come before `args`, in whatever order the file has them.
         for table in ["env_args", "args"].iter().filter_map(|key| sweep.get(key)) {
             let Some(arguments) = table.entries() else {
                 self.push(table.wrong_type("a table of lists"));
@@ -127,7 +126,7 @@ impl Reader<'_> {
         dimensions
     }
 
-    /// Notes keys that are both fixed and swept, or that exclude each other.
+    /// Records keys that are both fixed and swept, or that exclude each other.
     fn sweep_conflicts(&mut self, sweep: &Part<'_>, entries: &[(String, Part<'_>)], fixed: &Part<'_>) {
         let fixed_keys: Vec<String> = fixed.entries().into_iter().flatten().map(|(key, _)| key).collect();
         for (at, (key, _)) in entries.iter().enumerate().filter(|(_, (key, _))| !is_arguments(key)) {
@@ -163,7 +162,6 @@ impl Reader<'_> {
         self.push(problem.fix("add a list of values, such as temperature = [0.0, 1.0]").at(place));
     }
 
-    /// The values of a swept option.
     fn dimension(&mut self, key: &str, list: &Part<'_>) -> Option<Vec<Change>> {
         let values = self.values(list)?;
         let change = |(value, _): (Part<'_>, Value)| {

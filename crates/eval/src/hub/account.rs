@@ -1,4 +1,4 @@
-//! Who publishes and where: the token and the address of the hub, found where other programs of the hub put them.
+//! The token and the address of the hub, read from where the hub's own programs put them.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,6 @@ use url::Url;
 
 use super::error::HubError;
 
-/// The public hub.
 pub const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
 
 /// Longest token file that is read; a token has some forty characters.
@@ -51,12 +50,10 @@ impl Account {
         Self::checked(token, origin, endpoint)
     }
 
-    /// Variable or file that the token came from.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Address of the hub.
     pub fn endpoint(&self) -> &Url {
         &self.endpoint
     }
@@ -70,7 +67,6 @@ impl Account {
     }
 }
 
-/// Where the token is stored.
 fn token_file(home: &Path, set: impl Fn(&str) -> Option<String>) -> PathBuf {
     let expanded = |path: String| match path.strip_prefix("~/") {
         Some(rest) => home.join(rest),
@@ -86,7 +82,7 @@ fn token_file(home: &Path, set: impl Fn(&str) -> Option<String>) -> PathBuf {
     cache.join("huggingface").join("token")
 }
 
-/// An address that may be called: encrypted, or on this machine.
+/// An address that may be called: HTTPS, or on this machine.
 pub(super) fn checked_address(what: &'static str, text: &str) -> Result<Url, HubError> {
     aec_http::checked(text).map_err(|bad| HubError::Address {
         what,

@@ -1,7 +1,7 @@
 //! Calls of the hub: one request, one answer, repeated a few times when the hub is busy or the connection breaks.
 //!
-//! Every call here may be repeated: creating what exists is fine, and the same upload or commit twice leaves the same
-//! files. The token goes to the hub's own address and nowhere else.
+//! Every call here may be repeated: creating something that exists is fine, and the same upload or commit twice leaves
+//! the same files. The token is sent only to the hub's own address.
 
 use std::time::Duration;
 
@@ -22,19 +22,19 @@ use super::source::Payload;
 /// Longest answer that is read.
 const LONGEST_ANSWER: usize = 8 * 1024 * 1024;
 
-/// Bytes that the slowest upload sends in a second.
+/// Bytes per second that the slowest upload is expected to send.
 const SLOWEST_UPLOAD: u64 = 32 * 1024;
 
-/// Whether the token goes along.
+/// Whether the token is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Authority {
-    /// Yes: an address of the hub.
+    /// Yes: the address belongs to the hub.
     Token,
-    /// No: an address that the hub handed out, whose query or headers say enough.
+    /// No: the hub handed out this address, with authorisation in its query or headers.
     Address,
 }
 
-/// A request, ready to be sent any number of times.
+/// A request that can be sent any number of times.
 #[derive(Debug)]
 pub(super) struct Call {
     pub(super) method: Method,
@@ -47,7 +47,6 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// A request without a body.
     pub(super) fn new(method: Method, url: Url, authority: Authority) -> Self {
         Self {
             method,
@@ -65,7 +64,7 @@ impl Call {
         self
     }
 
-    /// The call in messages. Queries of addresses that were handed out are signatures and are not shown.
+    /// The call as messages show it. Queries of addresses that the hub handed out are signatures and are left out.
     pub(super) fn shown(&self) -> String {
         match self.authority {
             Authority::Token => format!("{} {}", self.method, self.url.path()),
@@ -76,7 +75,7 @@ impl Call {
     }
 }
 
-/// An answer that is no failure of the connection or of the hub itself.
+/// An answer, which may be a refusal. Failures of the connection or of the hub itself are errors instead.
 #[derive(Debug)]
 pub(super) struct Answer {
     call: String,
@@ -88,7 +87,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The answer as JSON.
     pub(super) fn json(&self) -> Result<Value, HubError> {
         serde_json::from_slice(&self.body).map_err(|error| {
             let reason = format!("not JSON (line {}, column {})", error.line(), error.column());
@@ -96,18 +94,16 @@ impl Answer {
         })
     }
 
-    /// An answer that lacks something.
     pub(super) fn malformed(&self, reason: impl Into<String>) -> HubError {
         HubError::Malformed { call: self.call.clone(), reason: reason.into() }
     }
 
-    /// What the hub said about a refusal.
+    /// The hub's reason for a refusal.
     pub(super) fn detail(&self) -> String {
         self.detail.clone()
     }
 }
 
-/// A hub with one account.
 #[derive(Debug)]
 pub(super) struct Connection<'a> {
     client: Client,
@@ -116,7 +112,7 @@ pub(super) struct Connection<'a> {
 }
 
 impl<'a> Connection<'a> {
-    /// Connects to nothing yet.
+    /// Opens no connection yet.
     pub(super) fn new(account: &'a Account, options: &'a HubOptions) -> Result<Self, HubError> {
         let client = Client::new(Options {
             connect_timeout: options.connect_timeout,
@@ -133,22 +129,21 @@ impl<'a> Connection<'a> {
         aec_http::below(&self.account.endpoint, path)
     }
 
-    /// Sends a call until it is answered, and takes only success for an answer.
+    /// Sends a call until the hub answers; anything but success is an error.
     pub(super) async fn succeed(&self, call: &Call) -> Result<Answer, HubError> {
         let answer = self.send(call).await?;
         if answer.status.is_success() { Ok(answer) } else { Err(self.refusal(&answer)) }
     }
 
-    /// Sends a call until it is answered. Refusals are answers; a busy hub and a broken connection are not.
+    /// Sends a call until the hub answers. Refusals are answers; a busy hub and a broken connection are not.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, HubError> {
         let attempt = || async move {
-            // A file that cannot be read breaks the connection, and that is not the network's doing.
+            // An unreadable file breaks the connection, but the error must name the file, not the network.
             self.send_once(call).await.map_err(|error| call.payload.failure().unwrap_or(error))
         };
         attempts(&self.options.pauses, self.options.attempts, attempt, HubError::outlook).await
     }
 
-    /// What a refusal means.
     pub(super) fn refusal(&self, answer: &Answer) -> HubError {
         let (call, status, detail) = (answer.call.clone(), answer.status.as_u16(), answer.detail());
         match status {
@@ -187,7 +182,7 @@ impl<'a> Connection<'a> {
         Ok(headers)
     }
 
-    /// Tells answers from troubles that pass.
+    /// Separates answers from temporary failures.
     fn judged(&self, call: &Call, answer: aec_http::Answer) -> Result<Answer, HubError> {
         let retry_after = answer.retry_after().or_else(|| limit_reset(&answer.headers));
         let aec_http::Answer { status, headers, body } = answer;
@@ -197,7 +192,7 @@ impl<'a> Connection<'a> {
         let said = header("x-error-message");
         let detail = if status.is_success() { String::new() } else { said.unwrap_or_else(|| said_in(&body)) };
         let detail = self.scrubbed(&detail);
-        // 412 is a commit that came in between; the same commit works after it. An account makes one dataset at a time.
+        // 412: another commit came first; the same commit works after it. An account creates one dataset at a time.
         let in_turn =
             status == StatusCode::CONFLICT && detail.contains("conflicting operation is in progress");
         if status.is_server_error() || in_turn || matches!(status.as_u16(), 408 | 412 | 429) {
@@ -207,14 +202,14 @@ impl<'a> Connection<'a> {
         Ok(Answer { call: call.shown(), authority: call.authority, status, etag, body, detail })
     }
 
-    /// One line of what the hub said, without the token should it be repeated there.
+    /// One line of the hub's text, with the token removed in case the hub repeats it.
     pub(super) fn scrubbed(&self, text: &str) -> String {
         let redactor = Redactor::default().with([("token", self.account.token.reveal())]);
         excerpt(&redactor.scrub(text.to_owned()))
     }
 }
 
-/// What a refusal says: `error` or `message` of a JSON answer, else the text unless it is a page for people.
+/// The reason in a refusal: `error` or `message` of a JSON answer, else the text unless it is a web page.
 fn said_in(body: &[u8]) -> String {
     match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(object)) => match object.get("error").or_else(|| object.get("message")) {
@@ -228,14 +223,14 @@ fn said_in(body: &[u8]) -> String {
     }
 }
 
-/// When a limit that is used up begins anew: `"api";r=0;t=55` has none left and 55 seconds to go.
+/// When an exhausted limit resets: `"api";r=0;t=55` has none left and 55 seconds to go.
 fn limit_reset(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("ratelimit")?.to_str().ok()?;
     let value = |name: &str| {
         let mut fields = text.split(';').filter_map(|field| field.trim().split_once('='));
         fields.find(|(known, _)| known.trim() == name).and_then(|(_, value)| value.trim().parse::<u64>().ok())
     };
-    // The seconds are rounded down.
+    // The hub rounds the seconds down.
     (value("r")? == 0).then_some(Duration::from_secs(value("t")?.saturating_add(1)))
 }
 

@@ -4,29 +4,27 @@ use serde_json::{Map, Value};
 
 use super::name::Repository;
 
-/// Where the rows are in the dataset.
 pub(super) const ROWS_PATH: &str = "data/results.jsonl";
 
-/// Most rows of a table; an environment with hundreds of metrics has them all in the metadata.
+/// Most rows of a table; the metadata has all metrics, even if there are hundreds.
 const MOST_FIGURES: usize = 60;
 
-/// What the metadata of an evaluation say, as far as the page shows it.
+/// The part of an evaluation's metadata that the page shows.
 #[derive(Clone, Debug)]
 pub struct EvaluationFacts {
-    /// The environment.
     pub env_id: String,
     pub model: String,
-    /// Examples; -1 stands for all.
+    /// -1 means all.
     pub examples: i64,
     pub rollouts_per_example: i64,
     /// Names and values of aggregates, in order.
     pub figures: Vec<(String, f64)>,
-    /// Version of the environment, if known.
     pub env_version: Option<String>,
 }
 
 impl EvaluationFacts {
-    /// Reads the metadata of an evaluation. Only what names the evaluation must be there; the rest may be of any version.
+    /// Reads the metadata of an evaluation. Only the keys that identify it are required; the rest may be of any
+    /// version.
     pub fn of_metadata(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("not valid JSON (line {}, column {})", error.line(), error.column()))?;
@@ -134,8 +132,8 @@ pub fn dataset_card(facts: &EvaluationFacts, repository: &Repository, rows: u64)
     card
 }
 
-/// A number with at most four digits after the point. Very large and very small ones get an exponent, with the point and
-/// the sign by which every reader of YAML knows a number.
+/// A number with at most four decimals. Very large and very small ones get an exponent, written with a point and a sign
+/// so that every YAML reader takes it for a number.
 fn figure(value: f64) -> String {
     let size = value.abs();
     if size >= 1e15 || (size > 0.0 && size < 0.001) {
@@ -150,7 +148,7 @@ fn figure(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A text as a YAML string in double quotes. Whatever could end a line or is invisible is escaped.
+/// A text as a YAML string in double quotes. Line breaks and invisible characters are escaped.
 fn yaml(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -167,7 +165,7 @@ fn yaml(text: &str) -> String {
     quoted
 }
 
-/// A text as Markdown that shows it and does nothing else, also inside a table.
+/// A text escaped for Markdown, also inside a table.
 fn markdown(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! One commit with all files: the hub says for each whether it goes into the commit or is uploaded before.
+//! One commit with all files. The hub decides for each file whether it goes into the commit or is uploaded before.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,22 +13,20 @@ use super::name::Repository;
 use super::source::{Payload, Segment, Source};
 use aec_http::excerpt;
 
-/// A commit that was made.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) id: String,
     pub(super) page: Option<String>,
 }
 
-/// How a file travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Inside,
-    /// As a large file, which the commit refers to.
+    /// As a large file that the commit refers to.
     Large,
 }
 
-/// Uploads what is large and commits everything.
+/// Uploads the large files and commits everything.
 pub(super) async fn send(
     connection: &Connection<'_>,
     repository: &Repository,
@@ -62,7 +60,6 @@ pub(super) async fn send(
     Ok(Made { id: excerpt(&id), page: text("commitUrl").map(|page| excerpt(&page)) })
 }
 
-/// How each file travels.
 async fn modes(
     connection: &Connection<'_>,
     repository: &Repository,
@@ -77,7 +74,7 @@ async fn modes(
     let files = value.get("files").and_then(Value::as_array);
     let files = files.ok_or_else(|| answer.malformed("`files` is missing"))?;
     let mode = |source: &Source| {
-        // Storage takes no empty files.
+        // The storage accepts no empty files.
         if source.size == 0 {
             return Ok(Mode::Inside);
         }
@@ -91,7 +88,7 @@ async fn modes(
     sources.iter().map(mode).collect()
 }
 
-/// A file within the commit. Its content is not held in memory.
+/// A file inside the commit. Its content is not held in memory.
 fn inside(source: &Source) -> [Segment; 3] {
     let path = Value::from(source.path);
     let start = format!(r#"{{"key":"file","value":{{"path":{path},"encoding":"base64","content":""#);
@@ -106,11 +103,11 @@ fn address(connection: &Connection<'_>, repository: &Repository, step: &str) -> 
     connection.address(&["api", "datasets", repository.owner(), repository.name(), step, REVISION])
 }
 
-/// The answer, unless it says that the token may not write here.
+/// The answer, or an error if the token may not write here.
 fn allowed(connection: &Connection<'_>, repository: &Repository, answer: Answer) -> Result<Answer, HubError> {
     match answer.status.as_u16() {
         200..=299 => Ok(answer),
-        // A dataset that exists and cannot be written to is not found, as far as this token goes.
+        // The hub answers 404 for a dataset that exists but is not writable with this token.
         403 | 404 => Err(super::no_write_right(connection, repository, answer.detail())),
         _ => Err(connection.refusal(&answer)),
     }

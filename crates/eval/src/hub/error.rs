@@ -9,101 +9,56 @@ use aec_http::pause::Outlook;
 
 use crate::FAMILY;
 
-/// Where tokens are made.
 const TOKEN_PAGE: &str = "https://huggingface.co/settings/tokens";
 
-/// Why a publication did not work.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     #[error("there is no token for the Hugging Face hub")]
     NoToken,
     #[error("the token of {origin} cannot be used: {reason}")]
-    BadToken {
-        /// Variable or file that it came from.
-        origin: String,
-        /// What is wrong.
-        reason: String,
-    },
+    BadToken { origin: String, reason: String },
     #[error("{address:?} cannot be used as the address of {what}: {reason}")]
     Address {
-        /// What the address is for.
         what: &'static str,
         /// The address without its query.
         address: String,
-        /// What is wrong with it.
         reason: String,
     },
     #[error("the Hugging Face hub does not accept the token of {origin}{}", Said(detail))]
-    TokenRefused {
-        /// Variable or file that the token came from.
-        origin: String,
-        /// What the hub said.
-        detail: String,
-    },
+    TokenRefused { origin: String, detail: String },
     #[error("the token of {origin} may not write to {repository}{}", Said(detail))]
-    NoWriteRight {
-        /// Variable or file that the token came from.
-        origin: String,
-        /// The dataset.
-        repository: String,
-        /// What the hub said.
-        detail: String,
-    },
+    NoWriteRight { origin: String, repository: String, detail: String },
     #[error("{name:?} cannot be the name of a dataset: {reason}")]
-    Name {
-        /// The start of the name.
-        name: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Name { name: String, reason: String },
     #[error("{repository} is taken on the hub, but not by a dataset that this token can see{}", Said(detail))]
-    OtherType {
-        repository: String,
-        /// What the hub said.
-        detail: String,
-    },
+    OtherType { repository: String, detail: String },
     #[error("the dataset {repository} exists and is public, but the results were to be private")]
-    AlreadyPublic {
-        /// The dataset.
-        repository: String,
-    },
+    AlreadyPublic { repository: String },
     #[error("{what} is too large for the hub{}", Said(detail))]
     TooLarge {
         /// File or request.
         what: String,
-        /// What the hub said, or the limit.
+        /// The hub's text, or the limit.
         detail: String,
     },
     #[error("{call}: the hub cannot be reached: {reason}")]
     Network {
         /// The call, such as `POST /api/repos/create`.
         call: String,
-        /// What the network said.
         reason: String,
     },
     #[error("{call}: the hub is busy or broken (status {status}{}){}", Asks(*retry_after), Said(detail))]
     Busy {
         call: String,
-        /// The last status.
         status: u16,
-        /// How long the hub wants to be left alone.
+        /// How long the hub asks to wait.
         retry_after: Option<Duration>,
-        /// What it said.
         detail: String,
     },
     #[error("{call}: the hub refused with status {status}{}", Said(detail))]
-    Refused {
-        call: String,
-        status: u16,
-        /// What the hub said.
-        detail: String,
-    },
+    Refused { call: String, status: u16, detail: String },
     #[error("{call}: the answer of the hub makes no sense: {reason}")]
-    Malformed {
-        call: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Malformed { call: String, reason: String },
     #[error("{call}: the hub redirects to {to}, where the token is not sent")]
     Redirect {
         call: String,
@@ -111,28 +66,14 @@ pub enum HubError {
         to: String,
     },
     #[error("cannot publish {}: {reason}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    File { path: PathBuf, reason: String },
     #[error("{}: {reason}", path.display())]
-    Metadata {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Metadata { path: PathBuf, reason: String },
     #[error("{} holds the value of a secret and is not published", path.display())]
-    HoldsSecret {
-        /// The file.
-        path: PathBuf,
-    },
+    HoldsSecret { path: PathBuf },
 }
 
 impl HubError {
-    /// Number of this kind of problem.
     fn number(&self) -> u32 {
         match self {
             Self::NoToken => 70,
@@ -155,7 +96,7 @@ impl HubError {
         }
     }
 
-    /// What a person can do about it.
+    /// What the user can do about it.
     fn fix(&self) -> String {
         match self {
             Self::NoToken => format!(
@@ -197,18 +138,17 @@ impl HubError {
         }
     }
 
-    /// Why it matters, where that is not plain.
+    /// Why it matters, where that is not obvious.
     fn why(&self) -> Option<&'static str> {
         match self {
             Self::AlreadyPublic { .. } => Some("everybody could read the rollouts"),
-            Self::HoldsSecret { .. } => Some("what is on the hub once cannot be taken back"),
+            Self::HoldsSecret { .. } => Some("what was published on the hub cannot be taken back"),
             _ => None,
         }
     }
 
-    /// The problem as it is shown to people and scripts.
     pub fn problem(&self) -> Problem {
-        // A problem names its file by itself.
+        // A problem has its own field for the file.
         let what = match self {
             Self::File { reason, .. } => format!("cannot be published: {reason}"),
             Self::Metadata { reason, .. } => reason.clone(),
@@ -231,7 +171,6 @@ impl HubError {
         problem
     }
 
-    /// Whether another attempt makes sense.
     pub(super) fn outlook(&self) -> Outlook {
         match self {
             Self::Network { .. } => Outlook::Passing(None),
@@ -240,7 +179,6 @@ impl HubError {
         }
     }
 
-    /// Why a call has no answer.
     pub(super) fn of(call: String, failure: aec_http::Failure) -> Self {
         use aec_http::Failure as F;
         match failure {

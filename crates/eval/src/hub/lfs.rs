@@ -1,4 +1,4 @@
-//! Uploads of large files: the hub says where a file goes, whole or in parts, and checks that it arrived.
+//! Uploads of large files: the hub tells where a file goes, whole or in parts, and checks that it arrived.
 
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -12,22 +12,24 @@ use super::error::HubError;
 use super::name::Repository;
 use super::source::{Payload, Segment, Source};
 
-/// How requests and answers of this protocol are marked.
+/// The media type of this protocol.
 const LFS_JSON: &str = "application/vnd.git-lfs+json";
 
-/// Most parts that an upload is cut into; storage takes no more.
+/// Most parts of an upload; the storage accepts no more.
 const MOST_PARTS: u64 = 10_000;
 
-/// Where a file goes.
 #[derive(Debug)]
 enum Upload {
-    /// In one request.
     Whole(Action),
-    /// In parts of equal size, which are joined by a last request.
-    Parts { size: u64, addresses: Vec<Url>, completion: Url },
+    /// In parts of equal size, which a last request joins.
+    Parts {
+        size: u64,
+        addresses: Vec<Url>,
+        completion: Url,
+    },
 }
 
-/// An address with the headers that it wants.
+/// An address with the headers that it requires.
 #[derive(Debug)]
 struct Action {
     url: Url,
@@ -45,7 +47,7 @@ pub(super) async fn upload(
     let actions = match object.get("actions") {
         None | Some(Value::Null) => return Ok(()),
         Some(Value::Object(actions)) => actions,
-        Some(_) => return Err(answer.malformed("`actions` is no object")),
+        Some(_) => return Err(answer.malformed("`actions` is not an object")),
     };
     if let Some(action) = actions.get("upload") {
         match upload_of(&answer, action, source)? {
@@ -86,7 +88,6 @@ async fn batch(
     Err(connection.refusal(&answer))
 }
 
-/// What the hub says about the file.
 fn object(
     connection: &Connection<'_>,
     answer: &Answer,
@@ -117,9 +118,9 @@ fn upload_of(answer: &Answer, action: &Value, source: &Source) -> Result<Upload,
     let Some(size) = header.and_then(|header| header.get("chunk_size")) else {
         return Ok(Upload::Whole(action_of(answer, action)?));
     };
-    // The hub writes it as a text.
+    // The hub writes the size as a string.
     let size = size.as_u64().or_else(|| size.as_str().and_then(|text| text.parse().ok()));
-    let size = size.filter(|size| *size > 0).ok_or_else(|| answer.malformed("`chunk_size` is no size"))?;
+    let size = size.filter(|size| *size > 0).ok_or_else(|| answer.malformed("`chunk_size` is not a size"))?;
     let mut parts: Vec<(u64, &Value)> = header
         .into_iter()
         .flatten()
@@ -136,7 +137,7 @@ fn upload_of(answer: &Answer, action: &Value, source: &Source) -> Result<Upload,
 }
 
 fn address(answer: &Answer, value: &Value) -> Result<Url, HubError> {
-    let text = value.as_str().ok_or_else(|| answer.malformed("an address for the upload is no text"))?;
+    let text = value.as_str().ok_or_else(|| answer.malformed("an address for the upload is not a text"))?;
     checked_address("an upload", text)
 }
 
@@ -147,7 +148,7 @@ fn action_of(answer: &Answer, action: &Value) -> Result<Action, HubError> {
     };
     let mut headers = HeaderMap::new();
     for (name, value) in action.get("header").and_then(Value::as_object).into_iter().flatten() {
-        // Parts of an upload are listed among its headers.
+        // The hub lists the parts of an upload among its headers.
         if name == "chunk_size" || name.bytes().all(|byte| byte.is_ascii_digit()) {
             continue;
         }
@@ -156,7 +157,7 @@ fn action_of(answer: &Answer, action: &Value) -> Result<Action, HubError> {
         let (Ok(name), Some(mut value)) = (name, value) else {
             return Err(answer.malformed("an action has a header that cannot be sent"));
         };
-        // Whoever sends the body says how long it is.
+        // The HTTP client sets these itself.
         if !matches!(name.as_str(), "content-length" | "transfer-encoding" | "host" | "connection") {
             value.set_sensitive(true);
             headers.insert(name, value);

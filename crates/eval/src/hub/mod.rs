@@ -1,5 +1,5 @@
-//! A finished evaluation as a dataset on the Hugging Face hub: its rows, its metadata and a page about them, in one
-//! commit.
+//! Publishes a finished evaluation as a dataset on the Hugging Face hub: its rows, its metadata and a page about them,
+//! in one commit.
 
 mod account;
 mod call;
@@ -27,36 +27,31 @@ pub use error::HubError;
 pub use name::{Repository, WantedName, default_name};
 use source::Source;
 
-/// The branch that results go to.
 const REVISION: &str = "main";
 
-/// Longest metadata that are read.
 const LONGEST_METADATA: u64 = 32 * 1024 * 1024;
 
-/// Who can see a dataset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Visibility {
-    /// Its owner.
+    /// Only its owner.
     #[default]
     Private,
-    /// Everybody.
     Public,
 }
 
-/// How calls are made.
 #[derive(Clone, Debug)]
 pub struct HubOptions {
     /// How long a connection may take to open.
     pub connect_timeout: Duration,
-    /// How long an answer may take once everything is sent. Uploads get more, by their size.
+    /// How long an answer may take once everything is sent. Uploads get more time, depending on their size.
     pub answer_timeout: Duration,
-    /// How often a call is sent at most.
+    /// How often a call is sent at most, including repetitions.
     pub attempts: u32,
     /// Pauses before repetitions.
     pub pauses: Rule,
-    /// Largest file; the hub takes no larger ones.
+    /// The hub accepts no larger file.
     pub largest_file: u64,
-    /// Proxies for all calls but those to this machine.
+    /// Proxies for all calls except those to this machine.
     pub proxies: Proxies,
 }
 
@@ -74,35 +69,30 @@ impl Default for HubOptions {
     }
 }
 
-/// What is published, and as what.
 #[derive(Clone)]
 pub struct Publication {
     /// The rows of the evaluation, one JSON object a line.
     pub results: PathBuf,
     pub metadata: PathBuf,
-    /// `name` or `owner/name`; nothing or an empty text stands for a name made of the evaluation.
+    /// `name` or `owner/name`; if absent or empty, the name is made from the evaluation.
     pub dataset: Option<String>,
-    /// Who can see a dataset that does not exist yet. Private results never go into a public one.
+    /// Who can see the dataset if it must be created. Private results never go into a public dataset.
     pub visibility: Visibility,
-    /// Values that must not leave this machine. The token is one of them anyway.
+    /// Values that must not leave this machine, besides the token.
     pub secrets: Arc<Redactor>,
 }
 
-/// A publication that worked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// The dataset.
     pub repository: Repository,
     pub page: String,
-    /// Id of the commit.
     pub commit: String,
     pub commit_page: String,
-    /// Who can see it.
     pub visibility: Visibility,
     pub rows: u64,
 }
 
-/// Publishes a finished evaluation. Everything on this side is checked before the hub hears of it.
+/// Publishes a finished evaluation. Everything local is checked before the first call of the hub.
 pub async fn publish(
     account: &Account,
     publication: &Publication,

@@ -10,10 +10,9 @@ use aec_http::excerpt;
 /// Longest name that the hub takes.
 const LONGEST_NAME: usize = 96;
 
-/// Digits that tell shortened names apart.
+/// Digits that keep shortened names distinct.
 const MARK_LENGTH: usize = 8;
 
-/// A dataset on the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
     owner: String,
@@ -21,7 +20,6 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// A dataset of an owner, both checked.
     pub fn new(owner: &str, name: &str) -> Result<Self, HubError> {
         let bad = |reason| HubError::Name { name: excerpt(&format!("{owner}/{name}")), reason };
         check(owner).map_err(|reason| bad(format!("the owner {reason}")))?;
@@ -34,7 +32,6 @@ impl Repository {
         &self.owner
     }
 
-    /// Name within the owner.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -46,7 +43,7 @@ impl fmt::Display for Repository {
     }
 }
 
-/// A name as a person gives it: `name` or `owner/name`.
+/// A name as the user gives it: `name` or `owner/name`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedName {
     owner: Option<String>,
@@ -54,7 +51,6 @@ pub struct WantedName {
 }
 
 impl WantedName {
-    /// Reads a name.
     pub fn parse(text: &str) -> Result<Self, HubError> {
         let bad = |reason: String| HubError::Name { name: excerpt(text), reason };
         let (owner, name) = match text.split_once('/') {
@@ -71,17 +67,15 @@ impl WantedName {
         Ok(Self { owner: owner.map(ToOwned::to_owned), name: name.to_owned() })
     }
 
-    /// The name that an evaluation gets if nobody names it.
+    /// The name that an evaluation gets if the user gives none.
     pub fn of_evaluation(env_id: &str, model: &str, examples: i64, rollouts: i64) -> Self {
         Self { owner: None, name: default_name(env_id, model, examples, rollouts) }
     }
 
-    /// The owner, if one is named.
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
     }
 
-    /// The name within the owner.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -92,8 +86,8 @@ impl WantedName {
     }
 }
 
-/// `<env_id>_<model>_n<examples>_r<rollouts>`, with everything replaced that the hub does not take. A name that has to
-/// be shortened keeps its numbers and gets a mark, so that two long names stay two.
+/// `<env_id>_<model>_n<examples>_r<rollouts>`, with characters that the hub refuses replaced. A name that is too long
+/// keeps its numbers and gets a mark, so that two long names stay distinct.
 pub fn default_name(env_id: &str, model: &str, examples: i64, rollouts: i64) -> String {
     let subject = format!("{env_id}_{model}");
     let numbers = format!("_n{examples}_r{rollouts}");
@@ -104,13 +98,13 @@ pub fn default_name(env_id: &str, model: &str, examples: i64, rollouts: i64) -> 
     let numbers = acceptable(&numbers);
     let mark = &Digest::of(subject.as_bytes()).hex()[..MARK_LENGTH];
     let room = LONGEST_NAME - numbers.len() - MARK_LENGTH - 1;
-    // All characters are ASCII by now.
+    // All characters are ASCII here.
     let start = acceptable(&subject);
     let start = &start[..room.min(start.len())];
     format!("{start}_{mark}{numbers}")
 }
 
-/// The text with other characters replaced, and without what the hub forbids about dashes and dots.
+/// The text with other characters replaced, and with dashes and dots only where the hub allows them.
 fn acceptable(text: &str) -> String {
     let mut name = String::with_capacity(text.len());
     for c in text.chars() {

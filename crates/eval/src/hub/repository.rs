@@ -1,4 +1,4 @@
-//! Whose token it is, and the dataset that the results go to.
+//! The user that a token belongs to, and the dataset that the results go to.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use super::call::{Authority, Call, Connection};
 use super::error::HubError;
 use super::name::{Repository, WantedName};
 
-/// The user that the token belongs to. A token that can only read is refused before anything is sent.
+/// The user that the token belongs to. A read-only token is refused before anything is sent.
 pub(super) async fn user(connection: &Connection<'_>, wanted: &WantedName) -> Result<String, HubError> {
     let call = Call::new(Method::GET, connection.address(&["api", "whoami-v2"]), Authority::Token);
     let answer = connection.send(&call).await?;
-    // The hub answers a token that it does not like with either.
+    // The hub answers an invalid token with either status.
     if matches!(answer.status.as_u16(), 401 | 403) {
         let origin = connection.account.origin.clone();
         return Err(HubError::TokenRefused { origin, detail: answer.detail() });
@@ -34,8 +34,8 @@ pub(super) async fn user(connection: &Connection<'_>, wanted: &WantedName) -> Re
     Ok(name.to_owned())
 }
 
-/// Makes the dataset unless it exists, and says who can see it. That is asked even of a new one: results that were to be
-/// private must not depend on the hub having understood the wish.
+/// Creates the dataset unless it exists, and returns who can see it. The hub is asked even about a new one: private
+/// results must not depend on the hub having understood the request.
 pub(super) async fn create(
     connection: &Connection<'_>,
     repository: &Repository,
@@ -53,7 +53,7 @@ pub(super) async fn create(
     }));
     let answer = connection.send(&call).await?;
     match answer.status.as_u16() {
-        // A token may be allowed to write to a dataset that it could not make.
+        // A token may be allowed to write to a dataset that it may not create.
         200..=299 | 401..=403 | 409 => {}
         400 | 422 => {
             return Err(HubError::Name { name: repository.to_string(), reason: answer.detail() });
@@ -66,16 +66,16 @@ pub(super) async fn create(
         }
         (Some(found), _) => Ok(found),
         (None, _) => Err(match answer.status.as_u16() {
-            // The token itself was accepted before.
+            // The hub has already accepted the token itself.
             401 | 403 => super::no_write_right(connection, repository, answer.detail()),
             409 => HubError::OtherType { repository: repository.to_string(), detail: answer.detail() },
-            200..=299 => answer.malformed("the dataset was made and is not there"),
+            200..=299 => answer.malformed("the dataset was created but does not exist"),
             _ => connection.refusal(&answer),
         }),
     }
 }
 
-/// Who can see the dataset, if it is one that the token can see.
+/// Who can see the dataset; absent if the token cannot see it.
 async fn existing(
     connection: &Connection<'_>,
     repository: &Repository,
@@ -84,7 +84,7 @@ async fn existing(
     let answer = connection.send(&Call::new(Method::GET, url, Authority::Token)).await?;
     match answer.status.as_u16() {
         200..=299 => {}
-        // The hub hides what a token may not see behind any of these.
+        // The hub answers with any of these for a dataset that the token may not see.
         401 | 403 | 404 => return Ok(None),
         _ => return Err(connection.refusal(&answer)),
     }

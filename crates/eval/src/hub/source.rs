@@ -1,4 +1,4 @@
-//! What is published, and request bodies made of it: files stay on disk and are read piece by piece as they are sent.
+//! The published files, and request bodies made of them: files stay on disk and are read piece by piece while sent.
 
 use std::fs::File;
 use std::io;
@@ -24,34 +24,30 @@ use super::error::HubError;
 /// Bytes read from a file at once. A multiple of three, so that pieces in Base64 join without padding between them.
 const PIECE: usize = 192 * 1024;
 
-/// Pieces that wait for the network.
+/// Pieces that may wait for the network.
 const PIECES_AHEAD: usize = 4;
 
-/// Bytes from the start of a file by which the hub tells text from binary.
+/// Bytes from the start of a file from which the hub tells text from binary.
 const SAMPLE: usize = 512;
 
-/// Bytes somewhere: in memory or in a file.
 #[derive(Clone, Debug)]
 enum Bytewise {
     Memory(Bytes),
     Disk { file: Arc<File>, path: PathBuf },
 }
 
-/// One file of the dataset.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
-    /// Path in the dataset.
     pub(super) path: &'static str,
     pub(super) size: u64,
     pub(super) digest: Digest,
     pub(super) sample: Bytes,
-    /// Lines that are not blank.
     pub(super) lines: u64,
     bytes: Bytewise,
 }
 
 impl Source {
-    /// A file that is made here.
+    /// A file whose content is made in memory.
     pub(super) fn made(path: &'static str, text: String) -> Self {
         let bytes = Bytes::from(text);
         Self {
@@ -64,7 +60,7 @@ impl Source {
         }
     }
 
-    /// A file on disk, read once for its digest. It is not published if it holds a secret.
+    /// A file on disk, read once for its digest. A file that contains a secret is refused.
     pub(super) fn read(
         path: &'static str,
         from: &Path,
@@ -101,7 +97,6 @@ impl Source {
     }
 }
 
-/// Counts lines that are not blank.
 #[derive(Default)]
 struct LineCount {
     lines: u64,
@@ -128,13 +123,7 @@ impl LineCount {
 #[derive(Clone, Debug)]
 pub(super) enum Segment {
     Text(Bytes),
-    /// A stretch of a file.
-    Raw {
-        source: Source,
-        from: u64,
-        length: u64,
-    },
-    /// A whole file in Base64.
+    Raw { source: Source, from: u64, length: u64 },
     Encoded(Source),
 }
 
@@ -147,7 +136,7 @@ impl Segment {
         }
     }
 
-    /// Hands the bytes on, until nobody wants them.
+    /// Passes the bytes on until the receiver wants no more.
     fn produce(&self, mut hand_on: impl FnMut(Bytes) -> bool) -> Result<(), Unreadable> {
         match self {
             Self::Text(text) => {
@@ -198,14 +187,12 @@ fn pieces(
     Ok(())
 }
 
-/// A request body that can be made any number of times.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Payload {
     segments: Vec<Segment>,
     failure: Arc<OnceLock<Unreadable>>,
 }
 
-/// A file that could not be read while it was sent.
 #[derive(Clone, Debug)]
 struct Unreadable {
     path: PathBuf,
@@ -225,7 +212,7 @@ impl Payload {
         self.segments.iter().map(Segment::length).sum()
     }
 
-    /// What went wrong on this side while the body was made.
+    /// The error on this side while the body was made.
     pub(super) fn failure(&self) -> Option<HubError> {
         let Unreadable { path, reason } = self.failure.get()?.clone();
         Some(HubError::File { path, reason })
@@ -233,7 +220,7 @@ impl Payload {
 }
 
 impl Content for Payload {
-    /// What comes from files is read by another thread, a few pieces ahead of the network.
+    /// Another thread reads the files, a few pieces ahead of the network.
     fn body(&self) -> aec_http::Body {
         match self.segments.as_slice() {
             [] => return Bytes::new().body(),
@@ -243,7 +230,7 @@ impl Content for Payload {
         let (sender, receiver) = mpsc::channel(PIECES_AHEAD);
         let segments = self.segments.clone();
         let failure = Arc::clone(&self.failure);
-        // The thread ends with the body: sending fails as soon as nobody receives.
+        // The thread ends with the body: sending fails once the receiver is dropped.
         drop(tokio::task::spawn_blocking(move || {
             for segment in &segments {
                 let made = segment.produce(|piece| sender.blocking_send(Ok(piece)).is_ok());
@@ -259,7 +246,7 @@ impl Content for Payload {
     }
 }
 
-/// A body whose pieces arrive from another thread. Its length is known, because storage takes no uploads without.
+/// A body whose pieces come from another thread. Its length is known, because the storage requires it.
 struct Streamed {
     receiver: mpsc::Receiver<io::Result<Bytes>>,
     left: u64,

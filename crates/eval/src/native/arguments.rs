@@ -1,5 +1,5 @@
-//! The arguments of `load_environment` of our packages, as `python/environment/core.py` reads them: the same names,
-//! the same defaults, the same refusals.
+//! The arguments of `load_environment` of our packages. Names, defaults and refusals are those of
+//! `python/environment/core.py`.
 
 use aec_base::problem::Problem;
 use aec_base::text::printable;
@@ -12,7 +12,6 @@ use serde_json::{Map, Value};
 
 use crate::FAMILY;
 
-/// Names of the arguments.
 const NAMES: [&str; 9] = [
     "split",
     "difficulty",
@@ -24,11 +23,10 @@ const NAMES: [&str; 9] = [
     "command_timeout_sec",
     "confinement",
 ];
-/// Harnesses of `run` that an evaluation can be driven by.
+/// Harnesses of `run` that can drive the rollouts of an evaluation.
 const DRIVERS: [Harness; 2] = [Harness::Rlm, Harness::LambdaRlm];
 const DIFFICULTIES: [&str; 3] = ["easy", "medium", "hard"];
 
-/// The arguments, checked.
 #[derive(Clone, Debug)]
 pub(super) struct Arguments {
     pub(super) split: String,
@@ -36,7 +34,7 @@ pub(super) struct Arguments {
     pub(super) num_examples: Option<i64>,
     pub(super) seed: Option<i64>,
     pub(super) harness: Option<HarnessMode>,
-    /// A harness of `run` that drives the rollouts instead of the environment's own tools.
+    /// A harness of `run` that drives the rollouts in place of the environment's own tools.
     pub(super) driver: Option<Harness>,
     pub(super) max_turns: Option<u32>,
     pub(super) max_total_tokens: Option<u64>,
@@ -44,14 +42,14 @@ pub(super) struct Arguments {
     pub(super) confinement: Confinement,
 }
 
-/// How commands are to be kept apart.
+/// Whether commands run in rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Confinement {
-    /// Where something needs it.
+    /// In a room if the task needs one.
     Auto,
-    /// In rooms, or not at all.
+    /// In a room, or the evaluation fails.
     Required,
-    /// On this machine itself.
+    /// Directly on this machine.
     None,
 }
 
@@ -65,7 +63,7 @@ impl Confinement {
 }
 
 impl Arguments {
-    /// Reads arguments; `split` is what holds when none is given.
+    /// Reads arguments; `split` is the default split.
     pub(super) fn read(given: &Map<String, Value>, split: &str) -> Result<Self, Vec<Problem>> {
         let mut reader = Reader { given, problems: Vec::new() };
         for name in given.keys().filter(|name| !NAMES.contains(&name.as_str())) {
@@ -110,7 +108,6 @@ impl Arguments {
         if reader.problems.is_empty() { Ok(arguments) } else { Err(reader.problems) }
     }
 
-    /// Which tasks are asked for.
     pub(super) fn ask(&self) -> Ask {
         Ask {
             difficulty: self.difficulty.clone(),
@@ -135,7 +132,7 @@ impl Reader<'_> {
         self.problems.push(Problem::error(what).id(FAMILY.number(60)).fix(fix));
     }
 
-    /// What was given; nothing and an empty text mean that it was not.
+    /// The value given; `null` and an empty string count as not given.
     fn value(&self, name: &str) -> Option<Value> {
         self.given.get(name).filter(|value| !value.is_null() && value.as_str() != Some("")).cloned()
     }

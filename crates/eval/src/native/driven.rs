@@ -1,5 +1,5 @@
-//! Rollouts that a harness of `run` drives: `rlm` and `lambda_rlm`, with the files that the task brings for them. They need
-//! the directory of the task, which packages do not have.
+//! Rollouts that a harness of `run` drives: `rlm` and `lambda_rlm`, with the task's own files for them. They need the
+//! directory of the task, which packages do not contain.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -33,17 +33,15 @@ use super::environment::Example;
 use super::rollout::Generation;
 use crate::FAMILY;
 
-/// The interpreter of rooms; finding it takes longer than a rollout.
+/// The interpreter for rooms; finding it takes longer than a rollout.
 static PYTHON: LazyLock<Option<Python>> = LazyLock::new(|| find(std::env::var_os("PATH").as_deref()));
 
-/// A harness that drives the rollouts of an environment.
 pub(super) struct Driver {
     harness: Harness,
     parameters: Parameters,
     tasks: BTreeMap<String, Arc<PreparedTask>>,
 }
 
-/// What driven rollouts are frozen with.
 #[derive(Clone)]
 pub(super) struct Keeping {
     pub(super) order: AnswerOrder,
@@ -51,23 +49,22 @@ pub(super) struct Keeping {
     pub(super) redactor: Arc<Redactor>,
 }
 
-/// What a driven rollout left.
 pub(super) struct Driven {
-    /// What was said; the prompts are in the row already.
+    /// The messages after the prompts, which the row already has.
     pub(super) said: Vec<Message>,
     pub(super) end: End,
     pub(super) frozen: Result<Frozen, Unfrozen>,
     pub(super) answer: Option<Vec<u8>>,
-    /// Calls, tokens read and tokens written, of all planes.
+    /// Calls, tokens read and tokens written, over all planes.
     pub(super) usage: (u64, u64, u64),
-    /// Calls of the model that the work is about.
+    /// Calls of the main model.
     pub(super) turns: u32,
-    /// Cells that were run.
     pub(super) cells: u32,
 }
 
 impl Driver {
-    /// The driver that arguments ask for. Every task must be at hand and hand in one file.
+    /// The driver that the arguments ask for. Every task's directory must be known, and every task must hand in one
+    /// file.
     pub(super) fn load(
         arguments: &Arguments,
         selected: &[&PackagedTask],
@@ -117,7 +114,6 @@ impl Driver {
         self.harness.name()
     }
 
-    /// Lets the harness work on an example.
     pub(super) async fn drive(
         &self,
         example: &Example,
@@ -190,7 +186,7 @@ impl Driver {
     }
 }
 
-/// Freezes what a harness left, as trials do.
+/// Freezes the files that a harness left, as trials do.
 async fn freeze(
     context: &TrialContext,
     task: &Arc<PreparedTask>,

@@ -1,4 +1,4 @@
-//! The examples of a native environment: which tasks, in which order, on which terms.
+//! The examples of a native environment: which tasks, in which order, under which limits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -28,71 +28,60 @@ use super::verdict::{LoadedVerifier, RolloutJudge, Terms};
 use super::workspace::{GivenFile, WorkspaceSetup};
 use crate::FAMILY;
 
-/// What a native environment is made of.
 pub struct NativeSetup<'a> {
-    /// The tasks.
     pub source: PackageSource,
-    /// What is given to `load_environment`.
+    /// The arguments of `load_environment`.
     pub env_args: &'a Map<String, Value>,
-    /// What replaces settings of the environment.
     pub extra_env_kwargs: &'a Map<String, Value>,
-    /// The split that holds when none is given: `train` for packages, as in Python.
+    /// The default split: `train` for packages, as in Python.
     pub split: &'static str,
-    /// At most so many examples.
     pub num_examples: Option<usize>,
-    /// Draws the order of the examples.
+    /// The seed for shuffling the examples.
     pub shuffle: Option<i64>,
-    /// Judges what has no native twin.
+    /// Judges tasks whose verifier has no native equivalent.
     pub judge: LazyJudge,
-    /// Where submissions are kept while they are judged in rooms.
+    /// Where submissions are kept while a verifier in a room judges them.
     pub contents: ContentStore,
-    /// Knows the secrets of this machine.
     pub redactor: Arc<Redactor>,
-    /// Whether commands run in rooms; where they do not, the arguments cannot bring rooms back.
+    /// Whether commands run in rooms. If not, the arguments cannot turn rooms on.
     pub isolation: Isolation,
-    /// Seconds that a rollout may take; absent for what the tasks say.
+    /// Seconds that a rollout may take; absent for the tasks' own limits.
     pub timeout: Option<f64>,
-    /// Whether what the verifier says about the parts of an answer is wanted.
+    /// Whether to keep the verifier's details about the parts of an answer.
     pub details: bool,
 }
 
-/// An environment of our own tasks.
 pub struct NativeEnvironment {
-    /// Name of the package.
     pub name: String,
     pub version: String,
-    /// The lane of all its tasks.
+    /// How the model works on all of its tasks: in one turn, or with tools.
     pub lane: Interaction,
-    /// The examples, in order.
     pub examples: Vec<Arc<Example>>,
-    /// Whether train and eval share tasks.
+    /// Whether the splits train and eval share tasks.
     pub overlap: bool,
-    /// A reward from here on counts as a success.
+    /// A reward of at least this counts as a success.
     pub pass_threshold: f64,
-    /// Digest of everything that decides what is asked and how it is judged.
+    /// Digest of everything that determines what is asked and how it is judged.
     pub digest: aec_base::digest::Digest,
     pub(super) bench: RolloutJudge,
-    /// What drives rollouts instead of the environment's own tools.
+    /// A harness that drives rollouts in place of the environment's own tools.
     pub(super) driver: Option<Driver>,
-    /// Names of the metrics of its rows, in their order.
     pub(super) metrics: Vec<Arc<str>>,
     pub(super) tools: EnvironmentTools,
     source: PackageSource,
     contents: Mutex<HashMap<String, Arc<[u8]>>>,
 }
 
-/// A task as an environment offers it.
 pub struct Example {
-    /// Its place in the package, the same under every filter.
+    /// Its index in the package, the same under every filter.
     pub example_id: u64,
     pub task: PackagedTask,
-    /// Its id, as the answer of rows.
+    /// Its id, which is the answer in rows.
     pub(super) answer: Arc<str>,
-    /// What the policy is told about how it works.
     pub(super) system_prompt: String,
-    /// The conversation that it begins with, as rows have it.
+    /// The conversation at the start, as rows have it.
     pub prompt: Arc<RawValue>,
-    /// What is recorded with every rollout.
+    /// Recorded with every rollout.
     pub info: Arc<RawValue>,
     pub(super) lane: Interaction,
     pub(super) tools: Arc<Offered>,
@@ -116,14 +105,13 @@ impl std::fmt::Debug for Example {
     }
 }
 
-/// What is read when a rollout first needs it.
+/// Read when a rollout first needs it.
 #[derive(Clone)]
 pub(super) struct Ready {
     pub(super) terms: Arc<Terms>,
     pub(super) workspace: Arc<WorkspaceSetup>,
 }
 
-/// What replaces settings of the environment.
 #[derive(Default)]
 struct Replaced {
     max_turns: Option<u32>,
@@ -133,7 +121,7 @@ struct Replaced {
 }
 
 impl NativeEnvironment {
-    /// Selects the tasks and settles their terms; whatever could only fail later is refused now.
+    /// Selects the tasks and fixes their limits; refuses now whatever could only fail later.
     pub fn load(setup: NativeSetup<'_>) -> Result<Self, Vec<Problem>> {
         let arguments = Arguments::read(setup.env_args, setup.split)?;
         let replaced = replaced(setup.extra_env_kwargs)?;
@@ -203,12 +191,12 @@ impl NativeEnvironment {
         })
     }
 
-    /// Whether the native scorer judges everything. A rollout that ran commands is frozen first, which few do.
+    /// Whether the native scorer judges everything. A rollout that ran commands must be frozen first, but few do.
     pub fn scores_at_once(&self) -> bool {
         self.examples.iter().all(|example| example.task.verifier.standard)
     }
 
-    /// The tools of its examples, as metadata has them, if they are the same for all.
+    /// The tools of its examples as metadata has them, if all examples have the same.
     pub fn tool_definitions(&self) -> Option<Value> {
         let has_tools = self.lane == Interaction::Stateful && self.driver.is_none();
         let first = self.examples.first().filter(|_| has_tools)?;
@@ -216,7 +204,6 @@ impl NativeEnvironment {
         serde_json::to_value(first.tools.set.offers()).ok().filter(|_| same)
     }
 
-    /// What there is to say about the selection.
     pub fn warnings(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if self.overlap {
@@ -230,7 +217,6 @@ impl NativeEnvironment {
         problems
     }
 
-    /// What driven rollouts are frozen with.
     pub(super) fn keeping(&self) -> Keeping {
         Keeping {
             order: self.source.manifest.answer_order,
@@ -239,7 +225,7 @@ impl NativeEnvironment {
         }
     }
 
-    /// What a rollout of an example needs, read when it is first asked for.
+    /// What a rollout of an example needs, read at the first request.
     pub(super) fn ready(&self, example: &Example) -> Result<Ready, String> {
         example.ready.get_or_init(|| self.read(example).map_err(|error| error.to_string())).clone()
     }
@@ -309,7 +295,6 @@ impl NativeEnvironment {
     }
 }
 
-/// What holds for all examples of a load.
 struct ExampleTerms<'a> {
     tools: &'a EnvironmentTools,
     arguments: &'a Arguments,
@@ -334,7 +319,7 @@ impl ExampleTerms<'_> {
         let max_total_tokens = arguments.max_total_tokens.or(limits.max_total_tokens);
         let command_timeout = arguments.command_timeout_sec.unwrap_or(limits.command_timeout_sec);
         let tools = self.tools.of_task(task);
-        // What names tools is said by the program that has them, whoever made the package.
+        // The running program describes the tools, because it provides them; the package may be of another version.
         let system_prompt = self.replaced.system_prompt.clone().unwrap_or_else(|| match self.lane {
             Interaction::SingleTurn => task.prompts.single_turn.clone(),
             Interaction::Stateful => {
@@ -399,7 +384,7 @@ impl ExampleTerms<'_> {
     }
 }
 
-/// Seconds of a file as a duration; longer than anybody waits is as long as anybody waits.
+/// Seconds in a file as a duration, cut off at a very long time.
 fn seconds(seconds: f64) -> Duration {
     const LONGEST: f64 = 1e9;
     Duration::from_secs_f64(seconds.clamp(0.0, LONGEST))
@@ -409,7 +394,7 @@ fn raw(value: &Value) -> Arc<RawValue> {
     RawValue::from_string(value.to_string()).unwrap_or_default().into()
 }
 
-/// One lane for the whole environment.
+/// The whole environment interacts in one way: with tools if any task needs them.
 fn choose_lane(harness: HarnessMode, tasks: &[&PackagedTask]) -> Result<Interaction, Vec<Problem>> {
     let needs = tasks.iter().find(|task| task.lane == Interaction::Stateful);
     match (harness, needs) {

@@ -1,4 +1,4 @@
-//! One rollout of a native environment: the conversation with the model, then its verdict as a row.
+//! One rollout of a native environment: the conversation with the model, then the verdict, as a row.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -27,23 +27,19 @@ use super::verdict::RolloutVerdict;
 use super::workspace::WorkspaceSetup;
 use crate::results::{Finite, RolloutRow, RowError, Span, Timing, TokenUsage};
 
-/// What a rollout is generated with.
 #[derive(Clone, Debug)]
 pub struct Generation {
     pub model: Model,
-    /// How its answers are drawn.
     pub sampling: Sampling,
-    /// Who pays.
     pub account: Account,
-    /// Which rollout of its example it is.
     pub rollout_number: u32,
-    /// 1, or more for one that is run again.
+    /// 1, or more if the rollout is run again.
     pub attempt: u32,
-    /// What keeps its calls apart from equal ones, on cassettes.
+    /// Tells its calls apart from equal ones on cassettes.
     pub label: String,
 }
 
-/// Names of the metrics, in their order: those of every rollout, then those of one with tools.
+/// Names of the metrics, in order: those of every rollout, then those of rollouts with tools.
 pub(super) fn metric_names(tools: &EnvironmentTools, lane: Interaction, is_driven: bool) -> Vec<Arc<str>> {
     let of_all = ["aec_bench_reward"].into_iter().chain(RolloutVerdict::METRICS).chain(["num_turns"]);
     let mut names: Vec<Arc<str>> = of_all.map(Arc::from).collect();
@@ -56,7 +52,6 @@ pub(super) fn metric_names(tools: &EnvironmentTools, lane: Interaction, is_drive
     names
 }
 
-/// A rollout that was generated and not judged yet.
 pub struct Generated {
     example: Arc<Example>,
     rollout_number: u32,
@@ -69,7 +64,7 @@ pub struct Generated {
     env_spans: Vec<Span>,
     usage: Tokens,
     turns: u32,
-    /// Calls of tools, those that do not exist included.
+    /// Calls of tools, including unknown ones.
     all_calls: u32,
     /// Calls of each tool of the environment.
     calls: Vec<u32>,
@@ -77,21 +72,19 @@ pub struct Generated {
     is_truncated: bool,
     error: Option<RowError>,
     workspace: Option<Workspace>,
-    /// What a driven rollout left.
+    /// The result of freezing a driven rollout.
     frozen: Option<Result<Frozen, Unfrozen>>,
     ready: Option<Ready>,
     submitted: Option<Submitted>,
-    /// What the model said last, if that may be its answer.
+    /// The model's last message, if that may be its answer.
     said: Option<String>,
-    /// Whether something took the model's chance away, so that nothing is judged.
+    /// Whether a failure ended the rollout that was not the model's fault, so that it is not judged.
     is_lost: bool,
-    /// What kept the model from answering, if something did.
     pub failure: Option<Failure>,
-    /// Whether this machine failed.
     pub machine_failed: bool,
 }
 
-/// Seconds since 1970 that never run backwards.
+/// Seconds since 1970, monotonic.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     epoch: f64,
@@ -148,7 +141,6 @@ impl Tokens {
 }
 
 impl NativeEnvironment {
-    /// Lets the model work on an example.
     pub async fn generate(&self, example: &Arc<Example>, how: &Generation) -> Generated {
         let clock = Clock::start();
         let start = clock.now();
@@ -200,12 +192,11 @@ impl NativeEnvironment {
         rollout
     }
 
-    /// Judges a rollout; the row of it.
     pub async fn score(&self, mut rollout: Generated) -> Scored {
         let is_driven = self.driver.is_some();
         let begun = rollout.clock.now();
         let verdict = match &rollout.ready {
-            // Its error says why; it is not the verifier's.
+            // The rollout's error tells why; the verifier did not fail.
             _ if rollout.is_lost => RolloutVerdict::default(),
             Some(ready) => match rollout.frozen.take() {
                 Some(frozen) => self.bench.judge_frozen(&ready.terms, move |_| frozen).await,
@@ -230,16 +221,15 @@ impl NativeEnvironment {
     }
 }
 
-/// A rollout with its verdict.
 #[derive(Debug)]
 pub struct Scored {
-    /// Its row, without the columns that somebody asked for.
+    /// Without the additional columns that the user asked for.
     pub row: RolloutRow,
     verdict: RolloutVerdict,
 }
 
 impl Scored {
-    /// The value of a column that somebody asked for: what the state of a rollout holds under this name.
+    /// The value of an additional column: the rollout state's value under this name.
     pub fn column(&self, name: &str) -> serde_json::Value {
         match name {
             "aec_bench_verdict" | "verdict" => self.verdict.record(),
@@ -250,7 +240,7 @@ impl Scored {
 }
 
 impl Generated {
-    /// Lets the model work: with tools, or in one answer.
+    /// Lets the model work, with tools or in one answer.
     async fn converse(&mut self, how: &Generation, tools: &EnvironmentTools, setup: &WorkspaceSetup) -> End {
         let example = Arc::clone(&self.example);
         let deadline = tokio::time::Instant::now() + example.timeout;
@@ -293,7 +283,7 @@ impl Generated {
         end
     }
 
-    /// Lets a harness do the work, and takes in what came of it.
+    /// Lets a harness do the work, and takes over its results.
     async fn follow(&mut self, driver: &Driver, how: &Generation, keeping: &Keeping) -> End {
         let example = Arc::clone(&self.example);
         let limits = &example.task.limits;
@@ -310,7 +300,7 @@ impl Generated {
         };
         self.env_spans.push(self.clock.since(begun));
         self.completion = driven.said;
-        // Work by plan is no conversation: what is shown of it is its answer.
+        // A harness that works by plan has no conversation, so the row shows its answer.
         if let (true, Some(answer)) = (self.completion.is_empty(), &driven.answer) {
             self.completion.push(Said::text(Speaker::Assistant, String::from_utf8_lossy(answer)));
         }
@@ -329,7 +319,7 @@ impl Generated {
         self.generation_end = self.clock.now();
         self.is_lost = matches!(ending(&end), Ending::Lost(..));
         match end {
-            // Which condition it was is known already.
+            // The harness has already set the stop condition.
             End::Done | End::Agent(_) => {}
             End::Limit(limit) => {
                 self.stop_condition = match limit {
@@ -409,7 +399,6 @@ impl Generated {
     }
 }
 
-/// A rollout while its model works.
 struct Conversation<'a> {
     rollout: &'a mut Generated,
     model: &'a Model,
@@ -434,7 +423,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// The tools of the last turn have done their work.
+    /// Records that the tools of the last turn have finished.
     fn rest(&mut self) {
         if let Some(begun) = self.working_since.take() {
             self.rollout.env_spans.push(self.rollout.clock.since(begun));
@@ -485,7 +474,7 @@ impl Host for Conversation<'_> {
     }
 }
 
-/// An error as rows have it: the class of the library's errors that fits, with the kind of failure behind it.
+/// An error as rows have it: the best fitting error class of the library, with the kind of failure as its cause.
 fn row_error(class: &str, message: &str, cause: Option<&str>) -> RowError {
     let quoted = serde_json::to_string(message).unwrap_or_default();
     let (mut chain, mut classes) = (format!("{class}({quoted})"), class.to_owned());

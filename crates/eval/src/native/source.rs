@@ -1,4 +1,4 @@
-//! Where a native environment has its tasks from: a package on disk, or tasks that were read just now.
+//! The tasks of a native environment: from a package on disk, or from tasks already in memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,11 @@ const MANIFEST: &str = "tasks.json";
 const LARGEST_MANIFEST: u64 = 1024 * 1024 * 1024;
 const LARGEST_FILE: u64 = 256 * 1024 * 1024;
 
-/// A package with its contents.
 #[derive(Debug)]
 pub struct PackageSource {
     pub manifest: PackageManifest,
     contents: Contents,
-    /// Its tasks in their directories, by id, as far as they are at hand.
+    /// The task directories that are at hand, by id.
     pub(super) tasks: BTreeMap<String, Task>,
 }
 
@@ -41,14 +40,14 @@ impl From<Assembled> for PackageSource {
 }
 
 impl PackageSource {
-    /// The same with the tasks that it was made from.
+    /// Adds the tasks that the package was made from.
     #[must_use]
     pub fn with_tasks(mut self, tasks: impl IntoIterator<Item = Task>) -> Self {
         self.tasks = tasks.into_iter().map(|task| (task.id.as_str().to_owned(), task)).collect();
         self
     }
 
-    /// The directory below (or at) which a package of ours has its manifest.
+    /// The directory at or below `directory` that contains the manifest of a package of ours.
     pub fn find(directory: &Path, module: &str) -> Option<PathBuf> {
         [directory.join(module), directory.to_path_buf()]
             .into_iter()
@@ -76,11 +75,11 @@ impl PackageSource {
         Ok(Self { manifest, contents, tasks: BTreeMap::new() })
     }
 
-    /// The content of a file, as it was when the package was written.
+    /// The content of a file, verified against the digest in the manifest.
     pub fn content(&self, file: &PackagedFile) -> std::io::Result<Arc<[u8]>> {
         let digest: Digest = format!("sha256:{}", file.sha256)
             .parse()
-            .map_err(|_| std::io::Error::other(format!("`{}` is no digest", file.sha256)))?;
+            .map_err(|_| std::io::Error::other(format!("`{}` is not a digest", file.sha256)))?;
         match &self.contents {
             Contents::Memory(contents) => contents
                 .get(&digest)

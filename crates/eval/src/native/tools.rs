@@ -1,4 +1,4 @@
-//! The tools of `run` as environments have them: prepared once for all rollouts of the tasks that share them.
+//! The tools of `run` in environments: prepared once for all rollouts of the tasks that share them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -10,11 +10,10 @@ use serde_json::value::RawValue;
 
 use crate::results::ToolDefs;
 
-/// No tools, as rows have them.
+/// An empty list of tools, as rows have it.
 pub(super) static NONE: LazyLock<ToolDefs> =
     LazyLock::new(|| ToolDefs::new(RawValue::from_string("[]".to_owned()).unwrap_or_default().into()));
 
-/// The tools of a task.
 #[derive(Debug)]
 pub(super) struct Offered {
     pub(super) set: Toolset,
@@ -36,11 +35,10 @@ impl Offered {
     }
 }
 
-/// The tools of all tasks of an environment.
 #[derive(Debug, Default)]
 pub(super) struct EnvironmentTools {
     by_declared: HashMap<Vec<PackagedTool>, Arc<Offered>>,
-    /// Their names, each once: every rollout counts the calls of all of them, whether its task has them or not.
+    /// Their names, each once: every rollout counts the calls of all of them, whether or not its task has them.
     pub(super) names: Vec<String>,
 }
 
@@ -59,7 +57,6 @@ impl EnvironmentTools {
         all
     }
 
-    /// The tools of a task.
     pub(super) fn of_task(&self, task: &PackagedTask) -> Arc<Offered> {
         match self.by_declared.get(&task.tools) {
             Some(offered) => Arc::clone(offered),

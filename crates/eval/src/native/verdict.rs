@@ -1,4 +1,4 @@
-//! From what a policy left to a reward, with the task's own verifier: where the answer came from, and what it is worth.
+//! Judges what a policy left, with the task's own verifier: which answer counts, and which reward it earns.
 
 use std::sync::Arc;
 
@@ -16,16 +16,14 @@ use serde_json::Value;
 use super::LazyJudge;
 use super::workspace::GivenFile;
 
-/// What judges a task.
 #[derive(Debug)]
 pub(super) enum LoadedVerifier {
-    /// The standard verifier: its native twin does it.
+    /// The standard verifier, which the native scorer replaces.
     Standard(Answers),
-    /// A program of its own.
+    /// The task's own program.
     Own(VerifierFiles),
 }
 
-/// Everything that judging needs to know of a task.
 #[derive(Debug)]
 pub(super) struct Terms {
     pub(super) verifier: LoadedVerifier,
@@ -36,16 +34,16 @@ pub(super) struct Terms {
     pub(super) given: Arc<[GivenFile]>,
 }
 
-/// What a rollout earned. With a fault there is no reward.
+/// The verdict on a rollout. With a fault there is no reward.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RolloutVerdict {
     pub(super) reward: Option<f64>,
     pub(super) fault: Option<String>,
     pub(super) source: Option<Source>,
-    /// Why what the policy left cannot be judged, which earns nothing.
+    /// Why the policy's work cannot be judged, which gives a reward of zero.
     pub(super) problem: Option<String>,
     pub(super) refused: Vec<String>,
-    /// What the verifier says about the parts of the answer.
+    /// The verifier's details about the parts of the answer.
     pub(super) details: Option<Value>,
 }
 
@@ -54,7 +52,6 @@ impl RolloutVerdict {
     pub(super) const METRICS: [&'static str; 5] =
         ["submitted", "source_workspace", "source_message", "verifier_fault", "agent_fault"];
 
-    /// For the record of a rollout.
     pub(super) fn record(&self) -> Value {
         serde_json::json!({
             "reward": self.reward, "fault": self.fault, "source": Source::word(self.source), "problem": self.problem,
@@ -62,7 +59,6 @@ impl RolloutVerdict {
         })
     }
 
-    /// The same as numbers.
     pub(super) fn metrics(&self) -> [f64; Self::METRICS.len()] {
         let is_from = |source| self.source == Some(source);
         let sources = [Source::Submitted, Source::File, Source::FinalText].map(is_from);
@@ -71,7 +67,7 @@ impl RolloutVerdict {
             .map(|is| if is { 1.0 } else { 0.0 })
     }
 
-    /// Nothing was frozen: what the policy left cannot be judged, or this machine failed.
+    /// Freezing failed: the policy's work cannot be judged, or this machine failed.
     fn unfrozen(error: &Unfrozen) -> Self {
         match error {
             Unfrozen::Unfit(_) => {
@@ -83,7 +79,7 @@ impl RolloutVerdict {
 }
 
 impl Terms {
-    /// Lends what freezes the work on the task.
+    /// Calls `freeze` with the freezer of this task.
     fn freezing<T>(
         &self,
         contents: &ContentStore,
@@ -96,7 +92,7 @@ impl Terms {
         freeze(&Freezer { order, place, outputs, given: &given, contents, redactor })
     }
 
-    /// Leaves in `files` what is judged, and says where the answer came from.
+    /// Puts the judged answer into `files` and returns where it came from.
     fn settle(&self, files: &mut order::Files, handed: &Handed) -> Option<Source> {
         let place = self.output_path.as_str();
         let given = self.given.iter().find(|file| file.path == place).map(|file| &*file.content);
@@ -104,19 +100,16 @@ impl Terms {
     }
 }
 
-/// Judges rollouts.
 pub(super) struct RolloutJudge {
     pub(super) judge: LazyJudge,
-    /// Where submissions of verifiers in rooms are kept while they are judged.
+    /// Where submissions are kept while a verifier in a room judges them.
     pub(super) contents: ContentStore,
-    /// Knows the secrets of this machine.
     pub(super) redactor: Arc<Redactor>,
-    /// Whether somebody wants to know what the verifier says about the parts of an answer.
+    /// Whether to keep the verifier's details about the parts of an answer.
     pub(super) details: bool,
 }
 
 impl RolloutJudge {
-    /// Judges what is left of a rollout.
     pub(super) async fn judge(
         &self,
         terms: &Arc<Terms>,
@@ -144,7 +137,7 @@ impl RolloutJudge {
         }
     }
 
-    /// The standard scorer on files in memory needs neither a room nor a disk.
+    /// Runs the standard scorer on files in memory, without a room or a disk.
     fn judge_at_once(
         &self,
         terms: &Terms,
@@ -176,7 +169,7 @@ impl RolloutJudge {
         RolloutVerdict { reward: Some(score.reward), source, details, ..RolloutVerdict::default() }
     }
 
-    /// Freezes and judges where threads may wait, by the judge that also judges trials.
+    /// Freezes and judges on a blocking thread, with the judge that also judges trials.
     pub(super) async fn judge_frozen(
         &self,
         terms: &Arc<Terms>,

@@ -13,14 +13,14 @@ use aec_sandbox::Limits;
 
 use super::LazyJudge;
 
-/// A file that lies in the workspace from the beginning.
+/// A file that is in the workspace from the beginning.
 #[derive(Clone, Debug)]
 pub(super) struct GivenFile {
     pub(super) path: String,
     pub(super) content: Arc<[u8]>,
 }
 
-/// What a rollout may take, and how its commands run.
+/// Limits of a rollout, and how its commands run.
 pub(super) struct WorkspaceSetup {
     pub(super) given: Arc<[GivenFile]>,
     pub(super) cpus: u32,
@@ -28,12 +28,11 @@ pub(super) struct WorkspaceSetup {
     pub(super) storage_mb: u32,
     pub(super) command_timeout: Duration,
     pub(super) isolation: Isolation,
-    /// Knows the interpreter that rooms get.
+    /// Provides the interpreter for rooms.
     pub(super) judge: LazyJudge,
 }
 
 impl WorkspaceSetup {
-    /// A workspace with the task's files in it.
     pub(super) fn workspace(self: &Arc<Self>) -> Workspace {
         let given = self.given.iter().map(|file| (file.path.clone(), Arc::clone(&file.content)));
         let bytes = u64::from(self.storage_mb) * 1024 * 1024;
@@ -45,7 +44,6 @@ impl WorkspaceSetup {
         Workspace::in_memory(given.collect(), bytes, self.isolation, open)
     }
 
-    /// What a call of a tool may take.
     pub(super) fn allowed(&self) -> Allowed {
         Allowed { output: DEFAULT_TOOL_OUTPUT as usize, time: self.command_timeout }
     }

@@ -1,7 +1,7 @@
-//! Aggregates over rows as they come, the same in whatever order they come.
+//! Aggregates over rows as they arrive; the order of the rows does not matter.
 //!
-//! Memory grows with examples: a count and a sum for the reward and for each metric. Rows with an error are kept too,
-//! since another attempt may replace them.
+//! Memory grows with the number of examples: a count and a sum for the reward and for each metric. Rows with an error
+//! are kept too, because another attempt may replace them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -27,7 +27,6 @@ const PARTS: [Part; 7] = [
     ("overhead", |seconds| seconds.overhead),
 ];
 
-/// A count and a sum.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     count: u32,
@@ -91,17 +90,15 @@ impl Change {
     }
 }
 
-/// What is known of one example.
 #[derive(Clone, Debug, Default)]
 struct Example {
     rows: u32,
     correct: u32,
     reward: Tally,
-    /// By the number of the metric.
+    /// Indexed by the number of the metric.
     metrics: Vec<Tally>,
 }
 
-/// Sums of one kind of tokens.
 #[derive(Clone, Debug, Default)]
 struct Tokens {
     count: u64,
@@ -123,7 +120,6 @@ impl Extremes {
     }
 }
 
-/// Aggregates over rows.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
     rollouts_per_example: u32,
@@ -139,14 +135,14 @@ pub struct Aggregate {
     tools: BTreeMap<Arc<[Box<str>]>, u64>,
     usage: [Tokens; 4],
     seconds: [Moments; 7],
-    /// Of rows without an error.
+    /// Over rows without an error.
     extremes: [Extremes; 7],
     /// Rows with an error, by example and rollout.
     errored: HashMap<(i64, u32), RowFacts>,
 }
 
 impl Aggregate {
-    /// Of no rows. A rollout is correct when its reward is at least the threshold.
+    /// A rollout is correct when its reward is at least the threshold.
     pub fn new(rollouts_per_example: u32, threshold: f64) -> Self {
         Self {
             rollouts_per_example,
@@ -167,7 +163,7 @@ impl Aggregate {
         }
     }
 
-    /// Adds a row. One with the numbers of an earlier row that had an error replaces it.
+    /// Adds a row. It replaces an earlier row of the same rollout that had an error.
     pub fn add(&mut self, facts: &RowFacts) {
         let key = facts.rollout_number.map(|number| (facts.example_id, number));
         let replaced = if facts.attempt > 1 { key.and_then(|key| self.errored.remove(&key)) } else { None };
@@ -199,7 +195,7 @@ impl Aggregate {
             Change::Add => example.rows + 1,
             Change::TakeBack => example.rows.saturating_sub(1),
         };
-        // A row with an error counts as wrong whatever its reward.
+        // A row with an error counts as wrong, whatever its reward.
         if facts.error.is_none() && facts.reward.is_some_and(|reward| reward >= self.threshold) {
             example.correct = match change {
                 Change::Add => example.correct + 1,
@@ -278,7 +274,6 @@ impl Aggregate {
             .filter_map(move |(id, example)| Some((*id, example.metrics.get(index?)?.mean()?)))
     }
 
-    /// What the rows say together.
     pub fn summary(&self) -> Summary {
         let mut examples = self.examples.values().collect::<Vec<_>>();
         examples.retain(|example| example.rows > 0);
@@ -315,7 +310,7 @@ impl Aggregate {
         }
     }
 
-    /// How many complete examples have how many correct rollouts.
+    /// How many complete examples have each number of correct rollouts.
     fn correct(&self, examples: &[&Example]) -> passes::Correct {
         let mut counts = BTreeMap::<u32, u64>::new();
         for example in examples.iter().filter(|example| example.rows == self.rollouts_per_example) {
@@ -345,7 +340,7 @@ impl Aggregate {
     }
 }
 
-/// The error of the mean is that of the means of examples: rollouts of one example are not independent.
+/// The standard error is that of the examples' means, because rollouts of one example are not independent.
 fn statistic(moments: &Moments, means: impl Iterator<Item = f64>) -> Option<Statistic> {
     let mut of_examples = Moments::default();
     means.for_each(|mean| of_examples.add(mean));

@@ -20,98 +20,84 @@ use crate::results::scan::{Tail, scan};
 use crate::results::summary::Summary;
 use crate::results::{METADATA_FILE, RESULTS_FILE};
 
-/// How sure an interval is.
 const CONFIDENCE: f64 = 0.95;
 
-/// Runs side by side.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// The runs, in the order in which they were named.
     pub runs: Vec<ComparedRun>,
-    /// Each but the first against the first.
+    /// Each run except the first, compared with the first.
     pub against_first: Vec<Paired>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct ComparedRun {
-    /// Its directory.
     pub path: PathBuf,
-    /// The environment.
     pub env_id: String,
     pub model: String,
-    /// A name that stands for the environment's.
+    /// Replaces the environment's name.
     pub name: Option<String>,
-    /// When it began.
     pub date: Option<String>,
-    /// Whether all its rollouts have a row; none when its metadata does not say.
+    /// Whether all its rollouts have a row; absent if its metadata does not tell.
     pub complete: Option<bool>,
-    /// Whether its last line is cut short.
     pub is_torn: bool,
-    /// What its tokens cost.
     pub cost: Option<Cost>,
-    /// What its rows say together.
     pub summary: Summary,
 }
 
-/// A run against the first one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Paired {
     /// The run, counted from 0 in the order of [`Comparison::runs`].
     pub run: usize,
     /// Examples that both have, with the same prompt.
     pub pairs: u64,
-    /// Examples that both have, but with another prompt. They are not compared.
+    /// Examples that both have, but with different prompts. They are not compared.
     pub other_prompt: u64,
     /// Examples that only the first run has.
     pub only_first: u64,
     /// Examples that only this run has.
     pub only_this: u64,
-    /// What was configured otherwise.
+    /// The settings that differ.
     pub configuration: Vec<Difference>,
-    /// The reward; none without a pair.
+    /// The reward; absent without a pair.
     pub reward: Option<MeanDifference>,
     /// Metrics that both have.
     pub metrics: IndexMap<String, MeanDifference>,
-    /// Mean numbers of tokens per rollout, this run's minus the first one's.
+    /// Mean numbers of tokens per rollout, this run's minus the first run's.
     pub usage: Option<UsageDifference>,
 }
 
-/// The mean over paired examples of this run's mean minus the first one's.
+/// The mean over paired examples of this run's mean minus that of the first run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct MeanDifference {
-    /// Pairs of examples.
     pub pairs: u64,
     /// Mean of the first run over these examples.
     pub first: f64,
     /// Mean of this run over these examples.
     pub this: f64,
     pub difference: f64,
-    /// Its standard error; none with one pair.
+    /// Absent with one pair.
     pub standard_error: Option<f64>,
-    /// The lower end of its 95 % interval, by Student's t; none with one pair.
+    /// The lower end of the 95 % interval, by Student's t; absent with one pair.
     pub low: Option<f64>,
-    /// The upper end.
     pub high: Option<f64>,
 }
 
-/// Differences of mean numbers of tokens per rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct UsageDifference {
-    /// Tokens read by the model.
     pub input_tokens: f64,
-    /// Tokens written by the model.
     pub output_tokens: f64,
 }
 
 struct Loaded {
     metadata: Metadata,
     aggregate: Aggregate,
-    /// Digests of the prompts of examples.
+    /// Digests of the examples' prompts.
     prompts: HashMap<i64, Option<u64>>,
     is_torn: bool,
 }
 
-/// Compares runs. Their files are only read, also while somebody writes to them.
+/// Compares runs. Their files are only read, so another process may be writing to them.
 pub fn compare<P: AsRef<Path>>(runs: &[P]) -> Result<Comparison, Problem> {
     if runs.len() < 2 {
         return Err(problems::error(39, format!("there is nothing to compare {} run with", runs.len()))
@@ -150,7 +136,7 @@ fn pair(run: usize, first: &Loaded, this: &Loaded) -> Paired {
     let mut other_prompt = 0;
     let both: Vec<i64> = (this.prompts.iter())
         .filter_map(|(example, prompt)| {
-            // Without prompts to compare, the same example of the same environment counts as the same.
+            // If neither run has the prompt, the same example id of the same environment counts as the same example.
             let is_same = first.prompts.get(example)? == prompt
                 && (prompt.is_some() || first.metadata.env_id == this.metadata.env_id);
             other_prompt += u64::from(!is_same);
@@ -208,7 +194,7 @@ fn difference(
     })
 }
 
-/// How many standard errors the interval reaches to either side.
+/// The half-width of the interval, in standard errors.
 fn quantile(count: u64) -> Option<f64> {
     let distribution = StudentsT::new(0.0, 1.0, as_number(count) - 1.0).ok()?;
     Some(distribution.inverse_cdf(f64::midpoint(1.0, CONFIDENCE)))

@@ -1,4 +1,4 @@
-//! Whether a run that is resumed would be continued as it began.
+//! Checks that a resumed run continues with the configuration that it began with.
 
 use std::fmt;
 
@@ -9,20 +9,19 @@ use serde_json::{Map, Value};
 use crate::results::metadata::{Description, Metadata};
 use crate::results::problems;
 
-/// Values that are longer are cut in messages.
+/// Longer values are cut in messages.
 const LONGEST_VALUE: usize = 120;
 
-/// The one key that may grow from one run to the next.
+/// The only key that may grow from one session to the next.
 const NUM_EXAMPLES: &str = "num_examples";
 
-/// A key that has another value now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Difference {
-    /// The key, below others such as `env_args.difficulty`.
+    /// The key, with nested keys joined by dots, such as `env_args.difficulty`.
     pub key: String,
-    /// What the run was begun with; null when the key was not there.
+    /// The value at the beginning of the run; null if the key was missing.
     pub saved: Value,
-    /// What it would be continued with; null when the key is not there.
+    /// The value now; null if the key is missing.
     pub now: Value,
 }
 
@@ -40,8 +39,8 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// What has changed since a run was begun. The number of examples may grow. A file of verifiers has no configuration;
-/// there environment, model, address, rollouts and sampling are compared.
+/// The differences since a run began. The number of examples may grow. A file of verifiers has no configuration; for
+/// it, environment, model, address, rollouts and sampling are compared.
 pub fn differences(saved: &Metadata, now: &Description) -> Vec<Difference> {
     let (before, after) = match &saved.configuration {
         Some(configuration) => (configuration.clone(), now.configuration.clone()),
@@ -53,7 +52,7 @@ pub fn differences(saved: &Metadata, now: &Description) -> Vec<Difference> {
     differences
 }
 
-/// What two runs were configured otherwise; the number of examples counts too.
+/// The differences between the configurations of two runs, including the number of examples.
 pub fn configurations(first: &Metadata, other: &Metadata) -> Vec<Difference> {
     let mut differences = Vec::new();
     match (&first.configuration, &other.configuration) {
@@ -65,7 +64,7 @@ pub fn configurations(first: &Metadata, other: &Metadata) -> Vec<Difference> {
 
 fn has_grown(difference: &Difference) -> bool {
     match (difference.saved.as_i64(), difference.now.as_i64()) {
-        // All of them, which no other number is more than.
+        // Negative means all examples, which cannot be fewer than before.
         (_, Some(now)) if now < 0 => true,
         (Some(saved), Some(now)) => (0..=now).contains(&saved),
         _ => difference.now.is_null(),
@@ -119,7 +118,7 @@ fn compare_objects(
     }
 }
 
-/// Null, an empty object and no key say the same, as do 1 and 1.0.
+/// Null, an empty object and a missing key are the same, as are 1 and 1.0.
 fn is_same(saved: &Value, now: &Value) -> bool {
     let says_nothing = |value: &Value| value.is_null() || value.as_object().is_some_and(Map::is_empty);
     match (saved, now) {
@@ -138,7 +137,7 @@ fn is_same(saved: &Value, now: &Value) -> bool {
     }
 }
 
-/// One problem that names every difference; none when there is none.
+/// One problem that names every difference.
 pub fn mismatch(differences: &[Difference]) -> Option<Problem> {
     if differences.is_empty() {
         return None;

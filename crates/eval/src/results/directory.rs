@@ -1,4 +1,4 @@
-//! Where runs are: `<base>/evals/<environment>--<model>/<8 hexadecimal digits>/`.
+//! Directories of runs: `<base>/evals/<environment>--<model>/<8 hexadecimal digits>/`.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use crate::results::metadata::{Description, Metadata};
 use crate::results::problems;
 use crate::results::{METADATA_FILE, RESULTS_FILE};
 
-/// Longest part of a directory's name, in bytes; two of them and what joins them fit into 255.
+/// Longest part of a directory's name, in bytes; two parts and their separator fit into 255.
 const LONGEST_PART: usize = 90;
 
-/// How deep below a base runs are looked for: `evals`, an owner, environment and model, the run; and one more.
+/// How deep below a base runs are searched: `evals`, an owner, environment and model, the run; and one more.
 const DEEPEST: usize = 5;
 
-/// So many new names are tried. Two runs of one group have the same one once in four thousand million.
+/// New names that are tried. Two runs of one group collide once in four thousand million.
 const TRIES: usize = 64;
 
-/// The directory that holds `evals`: what was asked for, else `outputs` in the environment's package when that is a
-/// directory, else `outputs` here.
+/// The directory that holds `evals`: the user's choice, else `outputs` in the environment's package if that is a
+/// directory, else `./outputs`.
 pub fn base(output_dir: Option<&Path>, package_dir: Option<&Path>) -> PathBuf {
     match (output_dir, package_dir) {
         (Some(output), _) => output.to_owned(),
@@ -30,11 +30,11 @@ pub fn base(output_dir: Option<&Path>, package_dir: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The directory of all runs of an environment, or of the name that stands for it, with a model.
+/// The directory of all runs of an environment (or of the name that replaces it) with a model.
 ///
 /// A slash in the model becomes `--`; one in the environment separates directories. A model without a slash gets the
-/// name of its provider before it, if there is one. What could not be told apart otherwise, or is no name for a file,
-/// gets a digest.
+/// name of its provider as a prefix, if there is one. A text that is not a valid file name, or that could collide with
+/// another, gets a digest.
 pub fn group(base: &Path, environment: &str, model: &str, provider: Option<&str>) -> PathBuf {
     let model = match provider {
         Some(provider) if !model.contains('/') => part(&format!("{provider}/{model}")),
@@ -70,16 +70,16 @@ fn part(text: &str) -> String {
         end -= 1;
     }
     name.truncate(end);
-    // A tilde is not plain, so no text is its own name with a digest.
+    // A plain text contains no tilde, so no text equals another one's name with a digest.
     format!("{name}~{}", &Digest::of(text.as_bytes()).hex()[..16])
 }
 
-/// Makes the directory of a new run in a group. No other process gets the same one.
+/// Creates the directory of a new run in a group. No other process gets the same one.
 pub fn create(group: &Path) -> Result<PathBuf, Problem> {
     let refused =
         |path: &Path, error: &io::Error| problems::refused(30, "make a directory for the run", path, error);
     std::fs::create_dir_all(group).map_err(|error| refused(group, &error))?;
-    // The names of new directories above are kept too; those that cannot be opened were there before.
+    // Syncs new parent directories too, so that they survive a crash; those that cannot be opened already existed.
     for above in group.ancestors().skip(1).take(3) {
         drop(std::fs::File::open(above).and_then(|directory| directory.sync_all()));
     }
@@ -102,13 +102,10 @@ pub fn create(group: &Path) -> Result<PathBuf, Problem> {
 
 #[derive(Clone, Debug)]
 pub struct FoundRun {
-    /// Its directory.
     pub path: PathBuf,
-    /// The name of its directory.
     pub id: String,
-    /// What its metadata says, or why that cannot be read.
     pub metadata: Result<Box<Metadata>, Problem>,
-    /// When it began, else when it was last written, in milliseconds since 1970.
+    /// When it began, else when it was last modified, in milliseconds since 1970.
     pub milliseconds: i64,
 }
 
@@ -129,7 +126,7 @@ impl FoundRun {
         }
     }
 
-    /// Whether it has fewer rows than wanted. Files of verifiers do not say, so their rows are counted.
+    /// Whether it has fewer rows than wanted. Metadata of verifiers does not tell, so its rows are counted.
     fn lacks_rows(&self, metadata: &Metadata, wanted: u64) -> bool {
         match (metadata.complete, metadata.rollouts) {
             (Some(false), _) => true,
@@ -151,7 +148,7 @@ fn count_lines(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Runs below some bases, newest first. Directories that cannot be read are told, as are runs whose metadata cannot.
+/// Runs below some bases, newest first. Unreadable directories are reported, as are runs with unreadable metadata.
 pub fn list<P: AsRef<Path>>(bases: &[P]) -> (Vec<FoundRun>, Vec<Problem>) {
     let (mut paths, mut problems) = (Vec::new(), Vec::new());
     for base in bases {
@@ -177,7 +174,7 @@ fn find_below(directory: &Path, levels: usize, paths: &mut Vec<PathBuf>, problem
         for entry in std::fs::read_dir(directory)? {
             let entry = entry?;
             let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
-            // Links are not followed: they may lead round in circles.
+            // Links are not followed: they may form cycles.
             if levels > 0 && !is_hidden && entry.file_type()?.is_dir() {
                 find_below(&entry.path(), levels - 1, paths, problems);
             }
@@ -189,12 +186,12 @@ fn find_below(directory: &Path, levels: usize, paths: &mut Vec<PathBuf>, problem
     }
 }
 
-/// The newest run of a group that has fewer rows than wanted and that fits: with the configuration of now.
+/// The newest run of a group that has fewer rows than wanted and fits the current configuration.
 pub fn find_incomplete(group: &Path, wanted: u64, fits: impl Fn(&Metadata) -> bool) -> Option<FoundRun> {
     find(group, |run, metadata| fits(metadata) && run.lacks_rows(metadata, wanted))
 }
 
-/// The newest run of a group that has everything that is wanted and fits.
+/// The newest run of a group that has all wanted rows and fits.
 pub fn find_whole(group: &Path, wanted: &Description, fits: impl Fn(&Metadata) -> bool) -> Option<FoundRun> {
     find(group, |run, metadata| {
         u64::try_from(metadata.num_examples) == Ok(wanted.num_examples)
@@ -203,7 +200,7 @@ pub fn find_whole(group: &Path, wanted: &Description, fits: impl Fn(&Metadata) -
     })
 }
 
-/// The newest run of a group that did not come to its own end.
+/// The newest run of a group that did not finish.
 pub fn find_cut_off(group: &Path) -> Option<FoundRun> {
     find(group, |run, metadata| {
         let examples = u64::try_from(metadata.num_examples).unwrap_or(0);

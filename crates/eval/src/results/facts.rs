@@ -1,4 +1,4 @@
-//! The little that aggregates need of a row.
+//! The few facts that aggregates need from a row.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,13 +16,13 @@ use crate::results::row::RolloutRow;
 use crate::results::timing::Seconds;
 use crate::results::value::{AnyNumber, AnyText, Key, Numbers};
 
-/// A chain of errors that is longer is cut here.
+/// Longer chains of errors are cut here.
 const LONGEST_CHAIN: usize = 300;
 
-/// Why a rollout has no result of its own.
+/// Why a rollout has no proper result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorFacts {
-    /// Classes of the error and of what caused it, joined by ` -> `; the error's text when its classes are not known.
+    /// Classes of the error and of its causes, joined by ` -> `; the error's text if its classes are unknown.
     pub chain: String,
     pub class: String,
 }
@@ -30,9 +30,7 @@ pub struct ErrorFacts {
 /// Tokens of a rollout. Before 0.1.11 verifiers wrote only the first two.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UsageFacts {
-    /// Tokens read by the model.
     pub input_tokens: f64,
-    /// Tokens written by the model.
     pub output_tokens: f64,
     /// Tokens of the conversation at its end that the model did not write.
     pub final_input_tokens: Option<f64>,
@@ -40,28 +38,24 @@ pub struct UsageFacts {
     pub final_output_tokens: Option<f64>,
 }
 
-/// What aggregates need of a row. Numbers are such that statistics can take them.
+/// The facts that aggregates need from a row. Statistics can process all of its numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowFacts {
     pub example_id: i64,
-    /// Which rollout of its example it is; rows of verifiers do not say.
+    /// Which rollout of its example it is; absent in rows of verifiers.
     pub rollout_number: Option<u32>,
-    /// 1, or more for one that was run again.
+    /// 1, or more if the rollout was run again.
     pub attempt: u32,
-    /// The reward; none when it is missing, NaN or infinite.
+    /// Absent if it is missing, NaN or infinite.
     pub reward: Option<f64>,
-    /// Metrics; those that are no numbers are left out.
+    /// Metrics that are numbers.
     pub metrics: Vec<(Arc<str>, f64)>,
     pub error: Option<ErrorFacts>,
-    /// Whether a limit cut the model short.
+    /// Whether a limit cut the model off.
     pub is_truncated: bool,
-    /// Why it ended.
     pub stop_condition: Option<Arc<str>>,
-    /// Tokens.
     pub usage: Option<UsageFacts>,
-    /// How long it took.
     pub seconds: Option<Seconds>,
-    /// Names of the tools that the model could call.
     pub tools: Arc<[Box<str>]>,
 }
 
@@ -72,7 +66,6 @@ pub(crate) struct Read<'a> {
 }
 
 impl RowFacts {
-    /// The facts of a row of ours.
     pub fn of(row: &RolloutRow) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "no rollout has 2^53 tokens")]
         let usage = row.token_usage.map(|usage| UsageFacts {
@@ -100,13 +93,13 @@ impl RowFacts {
         }
     }
 
-    /// The facts of a line of `results.jsonl`, whoever wrote it. The problem has no place: the caller knows it.
+    /// The facts of a line of `results.jsonl`, whichever program wrote it. The caller adds the place to the problem.
     pub fn parse(line: &[u8]) -> Result<Self, Problem> {
         read(line).map(|read| read.facts)
     }
 }
 
-/// Reads a row. What Python writes and JSON does not have is put right only in a row that is not JSON.
+/// Reads a row. Values that Python writes but JSON does not allow are corrected only if the row is not valid JSON.
 pub(crate) fn read(line: &[u8]) -> Result<Read<'_>, Problem> {
     let text = std::str::from_utf8(line)
         .map_err(|error| malformed(&format!("byte {} is not UTF-8", error.valid_up_to() + 1)))?;
@@ -124,7 +117,7 @@ pub(crate) fn read(line: &[u8]) -> Result<Read<'_>, Problem> {
     Ok(Read { facts, text: Cow::Owned(json) })
 }
 
-/// The id of a line that is not JSON, as opposed to one that is not a row.
+/// The id of the problem for a line that is not JSON, as opposed to one that is not a row.
 pub(crate) const MALFORMED: u32 = 20;
 
 fn malformed(reason: &str) -> Problem {
@@ -134,11 +127,11 @@ fn malformed(reason: &str) -> Problem {
 
 fn wrong(error: &serde_json::Error) -> Problem {
     problems::error(21, format!("the line is JSON but not a rollout: {error}"))
-        .fix("each line is an object with at least `example_id`; remove what is none")
+        .fix("each line is an object with at least `example_id`; remove all other lines")
 }
 
-/// What is taken of a line. Fields that may have any shape are taken as they stand and looked at afterwards, so
-/// that a shape nobody knows costs that fact and not the row.
+/// The fields that are read from a line. Fields that may have any shape are kept as raw JSON and examined later, so
+/// that an unknown shape costs only that fact, not the row.
 #[derive(Default)]
 struct Line<'a> {
     example_id: i64,
@@ -153,7 +146,7 @@ struct Line<'a> {
     token_usage: Option<&'a RawValue>,
     timing: Option<&'a RawValue>,
     tool_defs: Option<&'a RawValue>,
-    /// Numbers under other names: metrics, in rows of 0.1.9.
+    /// Numbers under other keys, which are metrics in rows of 0.1.9.
     others: Numbers<'a>,
 }
 
@@ -210,7 +203,7 @@ impl Line<'_> {
     fn facts(&self) -> RowFacts {
         let inner = self.metrics.and_then(|raw| serde_json::from_str::<Numbers<'_>>(raw.get()).ok());
         let metrics = inner.as_ref().unwrap_or(&self.others);
-        // Durations of 0.1.9 stand beside the metrics.
+        // In 0.1.9, durations are next to the metrics.
         let is_metric = |name: &str| !matches!(name, "generation_ms" | "scoring_ms" | "total_ms");
         RowFacts {
             example_id: self.example_id,
@@ -231,7 +224,7 @@ impl Line<'_> {
     }
 }
 
-/// An error is an object, or in older rows its text.
+/// An error is an object, or its text in older rows.
 fn error_facts(raw: &RawValue, chain: Option<&str>) -> Option<ErrorFacts> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -348,7 +341,7 @@ pub(crate) fn tool_names(raw: &RawValue) -> Vec<Box<str>> {
     tools.into_iter().filter_map(name).collect()
 }
 
-/// A digest of the prompt of a line, the same however the prompt is written. It has a meaning only in this process.
+/// A digest of a line's prompt that does not depend on how the JSON is formatted. Valid only within this process.
 pub(crate) fn prompt_digest(line: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
     struct Prompt<'a> {

@@ -1,4 +1,4 @@
-//! One process writes to a run.
+//! The lock that lets only one process write to a run.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use crate::results::problems;
 
-/// The file that is locked. It stays when the run ends: removing it would let two processes lock two files.
+/// The locked file. It stays when the run ends: removing it would let two processes lock two different files.
 const LOCK_FILE: &str = ".lock";
 
 /// A lock on a run, held until it is dropped or the process ends.
@@ -21,7 +21,7 @@ pub struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock of a run, or says that another process has it.
+    /// Takes the lock of a run, or reports that another process holds it.
     pub fn take(run: &Path) -> Result<Self, Problem> {
         let path = run.join(LOCK_FILE);
         let refused = |error: &io::Error| problems::refused(28, "lock the run", &path, error);
@@ -50,7 +50,7 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child that was forked a moment ago holds it open until it executes.
+        // Closing the file is not enough: a child forked a moment ago keeps it open until it calls exec.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }

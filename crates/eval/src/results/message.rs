@@ -1,4 +1,4 @@
-//! Messages of a completion as rows hold them, written straight into bytes.
+//! Writes the messages of a completion directly into bytes, in the format of rows.
 
 use aec_base::json::{push_ascii, push_text};
 use aec_ledger::transcript::chat::Message;
@@ -6,7 +6,6 @@ use aec_model::message::ToolCall;
 
 use crate::results::json::push_key;
 
-/// Writes a message as JSON.
 pub(crate) fn write(message: &Message, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"role\":");
     push_text(out, message.role.name());
@@ -27,7 +26,7 @@ pub(crate) fn write(message: &Message, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// A call is a JSON object inside a string, with Python's blanks and in ASCII: readers may compare the strings.
+/// A call is a JSON object inside a string, with Python's spaces and in ASCII, because readers may compare the strings.
 fn write_calls(out: &mut Vec<u8>, calls: &[ToolCall]) {
     let mut object = Vec::new();
     for (index, call) in calls.iter().enumerate() {
@@ -40,7 +39,7 @@ fn write_calls(out: &mut Vec<u8>, calls: &[ToolCall]) {
         object.extend_from_slice(b", \"arguments\": ");
         push_ascii(&mut object, &call.arguments);
         object.push(b'}');
-        // It is ASCII, so nothing is replaced.
+        // It is ASCII, so no character is replaced.
         push_text(out, &String::from_utf8_lossy(&object));
     }
     out.push(b']');

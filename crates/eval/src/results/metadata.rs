@@ -1,4 +1,4 @@
-//! `metadata.json`: how a run was made, and what its rows say together.
+//! `metadata.json`: how a run was made, and the aggregates of its rows.
 //!
 //! The fields of verifiers 0.1.14 come first and in its order, then `reward` and `reward_std`, then ours.
 
@@ -21,77 +21,59 @@ use crate::results::till::{SpentSoFar, Till};
 /// The version of our own fields.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Longest metadata that is read: tools and configurations are some kilobytes.
+/// Largest metadata that is read; tools and configurations are usually some kilobytes.
 const LONGEST_FILE: u64 = 64 * 1024 * 1024;
 
-/// From which reward on a rollout is correct, unless the environment says otherwise.
+/// The reward from which a rollout is correct, unless the environment sets another.
 pub const PASS_THRESHOLD: f64 = 0.5;
 
-/// What made the rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VersionInfo {
-    /// Version of verifiers.
     pub vf_version: Option<String>,
-    /// Commit of verifiers.
     pub vf_commit: Option<String>,
-    /// Version of the environment.
     pub env_version: Option<String>,
-    /// Commit of the environment.
     pub env_commit: Option<String>,
 }
 
-/// What the tokens cost, in US dollars.
+/// The cost of the tokens, in US dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cost {
-    /// Tokens read by the model.
     pub input_usd: f64,
-    /// Tokens written by the model.
     pub output_usd: f64,
-    /// Both.
     pub total_usd: f64,
 }
 
-/// How a run is made: what is known before its first row.
+/// The description of a run: everything known before its first row.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The environment.
     pub env_id: String,
-    /// Arguments of the environment.
     pub env_args: Map<String, Value>,
     pub model: String,
-    /// Where the model is; several addresses are joined by commas.
+    /// The model's address; several addresses are joined by commas.
     pub base_url: String,
-    /// How many examples are played.
     pub num_examples: u64,
-    /// How often each is played.
     pub rollouts_per_example: u32,
-    /// Settings of the model's requests.
     pub sampling_args: Map<String, Value>,
-    /// From which reward on a rollout is correct.
+    /// The reward from which a rollout is correct.
     pub pass_threshold: f64,
-    /// What makes the rows.
     pub version_info: VersionInfo,
-    /// State columns of the rows.
     pub state_columns: Vec<String>,
-    /// Tools, written when all rows have them.
+    /// Tools, written if all rows have them.
     pub tools: Option<Value>,
-    /// A name that stands for the environment's.
+    /// Replaces the environment's name.
     pub name: Option<String>,
-    /// Whether examples are shuffled.
     pub shuffle: bool,
     pub shuffle_seed: Option<i64>,
-    /// What it costs.
     pub till: Till,
-    /// When the run began.
     pub date: Timestamp,
-    /// Everything that decides results. It is compared when the run is resumed, so it holds no secrets.
+    /// Everything that affects results. It is compared when the run is resumed, so it contains no secrets.
     pub configuration: Map<String, Value>,
 }
 
 impl Description {
-    /// How many rows the run has at its end.
+    /// How many rows a complete run has.
     pub fn rollouts(&self) -> u64 {
         self.num_examples.saturating_mul(self.rollouts_per_example.into())
     }
@@ -145,28 +127,23 @@ impl Description {
     }
 }
 
-/// The content of `metadata.json`. What a file of verifiers does not have is empty.
+/// The content of `metadata.json`. Fields that a file of verifiers lacks are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
-    /// The environment.
     #[serde(deserialize_with = "or_empty")]
     pub env_id: String,
-    /// Arguments of the environment.
     #[serde(deserialize_with = "or_empty")]
     pub env_args: Map<String, Value>,
     #[serde(deserialize_with = "or_empty")]
     pub model: String,
-    /// Where the model is.
     #[serde(deserialize_with = "or_empty")]
     pub base_url: String,
-    /// How many examples are played; −1 stands for all in files of verifiers.
+    /// −1 means all in files of verifiers.
     #[serde(deserialize_with = "or_empty")]
     pub num_examples: i64,
-    /// How often each is played.
     #[serde(deserialize_with = "or_empty")]
     pub rollouts_per_example: i64,
-    /// Settings of the model's requests.
     #[serde(deserialize_with = "or_empty")]
     pub sampling_args: Map<String, Value>,
     /// Seconds that the run took.
@@ -184,20 +161,17 @@ pub struct Metadata {
     /// Probability that all of k rollouts are correct.
     #[serde(deserialize_with = "numbers")]
     pub pass_all_k: IndexMap<String, f64>,
-    /// From which reward on a rollout is correct.
+    /// The reward from which a rollout is correct.
     pub pass_threshold: Option<f64>,
     /// Mean numbers of tokens.
     #[serde(deserialize_with = "if_known")]
     pub usage: Option<Usage>,
-    /// What made the rows.
     #[serde(deserialize_with = "or_empty")]
     pub version_info: VersionInfo,
-    /// State columns of the rows.
     #[serde(deserialize_with = "or_empty")]
     pub state_columns: Vec<String>,
     /// Tools that all rows have.
     pub tools: Option<Value>,
-    /// Mean reward.
     pub reward: Option<f64>,
     /// Standard deviation of the reward over rows, with `ddof` 0.
     pub reward_std: Option<f64>,
@@ -206,17 +180,16 @@ pub struct Metadata {
     /// Standard deviations of the metrics, with `ddof` 0.
     #[serde(deserialize_with = "numbers")]
     pub metrics_std: IndexMap<String, f64>,
-    /// A name that stands for the environment's.
+    /// Replaces the environment's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether examples are shuffled.
     #[serde(deserialize_with = "or_empty")]
     pub shuffle: bool,
     pub shuffle_seed: Option<i64>,
-    /// What the tokens cost, over all sessions.
+    /// The cost of the tokens, over all sessions.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_known")]
     pub cost: Option<Cost>,
-    /// What all sessions spent and may spend; none in files of earlier versions.
+    /// What all sessions spent and may spend; absent in files of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "if_known")]
     pub budget: Option<SpentSoFar>,
     /// Reasons why rollouts ended.
@@ -228,31 +201,30 @@ pub struct Metadata {
     /// Durations of rollouts.
     #[serde(deserialize_with = "if_known")]
     pub timing: Option<TimingSummary>,
-    /// Rollouts that have a row.
+    /// Rollouts with a row.
     pub rollouts: Option<u64>,
-    /// Rows of the file when this was written: what later ones cost is in none of these numbers.
+    /// Rows in the file when this was written. None of the numbers here include the cost of later rows.
     pub rows: Option<u64>,
     /// Whether all rollouts have a row.
     pub complete: Option<bool>,
-    /// When the run began.
     pub date: Option<String>,
-    /// Everything that decides results.
+    /// Everything that affects results.
     pub configuration: Option<Map<String, Value>>,
-    /// The version of our own fields; none in files of verifiers.
+    /// The version of our own fields; absent in files of verifiers.
     pub schema_version: Option<u32>,
-    /// Milliseconds that the run took, in files before 0.1.14.
+    /// The duration in milliseconds, in files before 0.1.14.
     #[serde(skip_serializing)]
     time_ms: Option<f64>,
 }
 
-/// Null says as little as a key that is missing.
+/// Null is treated like a missing key.
 fn or_empty<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// A value of a shape that is known, else none: what is computed anew from the rows is no reason to refuse a file.
+/// A value of a known shape, else none: it can be recomputed from the rows, so it is no reason to refuse a file.
 fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Option<T>, D::Error> {
     Value::deserialize(deserializer).map(|value| T::deserialize(value).ok())
 }
@@ -264,7 +236,6 @@ fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IndexMap<String
 }
 
 impl Metadata {
-    /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, Problem> {
         let text = read_text(path, LONGEST_FILE, Links::Follow).map_err(|error| {
             problems::error(25, format!("the metadata cannot be read: {error}"))
@@ -282,7 +253,7 @@ impl Metadata {
                 .at(place)
                 .fix("restore the file, or start a new run")
         };
-        // A list of values in the order of the fields would be read too.
+        // Serde would also accept a list of values in the order of the fields.
         if json.trim_start().starts_with('[') {
             return Err(wrong("a list instead of an object", 1, 1));
         }
@@ -293,7 +264,7 @@ impl Metadata {
         Ok(metadata)
     }
 
-    /// Replaces a file in one step, so that nobody ever sees half of it.
+    /// Replaces a file atomically, so that no reader sees half of it.
     pub fn write(&self, path: &Path) -> Result<(), Problem> {
         let mut bytes = serde_json::to_vec_pretty(self).map_err(|error| {
             problems::error(27, format!("the metadata cannot be written: {error}")).in_file(path)
@@ -302,13 +273,13 @@ impl Metadata {
         write_atomic(path, &bytes).map_err(|error| problems::refused(27, "write the metadata", path, &error))
     }
 
-    /// When the run began, in milliseconds since 1970, when the file says so.
+    /// When the run began, in milliseconds since 1970, if the file tells.
     pub fn milliseconds(&self) -> Option<i64> {
         let date = Timestamp::try_from(self.date.clone()?).ok()?;
         Some(date.to_milliseconds())
     }
 
-    /// How often each example is played; 1 when the file does not say.
+    /// How often each example is played; 1 if the file does not tell.
     pub fn rollouts_of_example(&self) -> u32 {
         u32::try_from(self.rollouts_per_example).unwrap_or_default().max(1)
     }

@@ -1,7 +1,7 @@
-//! What an evaluation leaves behind: rows, aggregates, metadata, directories; resuming a run and comparing runs.
+//! The files of an evaluation: rows, aggregates, metadata, directories; resuming a run and comparing runs.
 //!
-//! `results.jsonl` and `metadata.json` have the fields of verifiers 0.1.14 in its order, and some of our own after
-//! them. Files that verifiers 0.1.9 to 0.3.1 wrote are read as well.
+//! `results.jsonl` and `metadata.json` have the fields of verifiers 0.1.14 in its order, followed by some of our own.
+//! Files written by verifiers 0.1.9 to 0.3.1 can be read as well.
 
 pub mod aggregate;
 pub mod compare;

@@ -7,12 +7,10 @@ pub struct Finite(f64);
 impl Finite {
     pub const ZERO: Self = Self(0.0);
 
-    /// The number, unless it is NaN or infinite.
     pub fn new(number: f64) -> Option<Self> {
         number.is_finite().then_some(Self(number))
     }
 
-    /// The number.
     pub fn get(self) -> f64 {
         self.0
     }
@@ -32,13 +30,13 @@ impl From<u32> for Finite {
     }
 }
 
-/// Statistics take numbers up to this size: sums of their squares stay far from the largest number there is.
+/// Statistics accept numbers up to this size: sums of their squares stay far below the largest float.
 pub const LARGEST_COUNTED: f64 = 1e140;
 
-/// Closer to 0 than this counts as 0: its square has no exact form.
+/// Numbers closer to 0 than this count as 0, because their squares are not exact.
 const SMALLEST_COUNTED: f64 = 1e-120;
 
-/// The number as statistics take it: none when it is NaN, infinite or larger than [`LARGEST_COUNTED`].
+/// The number as statistics use it; absent if it is NaN, infinite or larger than [`LARGEST_COUNTED`].
 pub fn countable(number: f64) -> Option<f64> {
     match number.abs() {
         size if size < SMALLEST_COUNTED => Some(0.0),

@@ -1,7 +1,7 @@
-//! Who pays for the rollouts of an evaluation: its account, and one below it for each rollout without a row yet.
+//! The accounts that pay for the rollouts of an evaluation: its own, and one below it for each rollout without a row.
 //!
-//! A session that is killed may leave rows that are newer than its metadata. What such a rollout had spent when the
-//! metadata was written is in the sum already; only the account of the rollout can say how much that was.
+//! A killed session may leave rows that are newer than its metadata. The sum in the metadata already includes what such
+//! a rollout had spent by then; only the rollout's own account can tell how much that was.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,15 +14,15 @@ use crate::results::facts::RowFacts;
 /// Accounts of rollouts, by example and number.
 type Rollouts = BTreeMap<(i64, u32), Account>;
 
-/// The account of an evaluation with those of its rollouts. Clones are the same.
+/// The account of an evaluation with those of its rollouts. Clones share the accounts.
 #[derive(Clone, Debug)]
 pub struct Payers {
     pub account: Account,
-    /// Absent where nothing is saved: then nothing can be resumed either.
+    /// Absent if nothing is saved: then nothing can be resumed either.
     under_way: Arc<OnceLock<Mutex<Rollouts>>>,
 }
 
-/// What a rollout has spent that has no row yet.
+/// The spending of a rollout that has no row yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UnderWay {
@@ -40,12 +40,12 @@ impl Payers {
         Self { account, under_way: Arc::default() }
     }
 
-    /// Keeps rollouts apart from now on.
+    /// Starts to keep one account per rollout.
     pub(crate) fn keep_apart(&self) {
         self.under_way.get_or_init(Mutex::default);
     }
 
-    /// The account of a rollout that begins, for its first time or again.
+    /// The account of a rollout that starts, for the first time or again.
     pub(crate) fn begin(&self, example_id: i64, rollout_number: u32) -> Account {
         let Some(mut under_way) = self.lock() else { return self.account.clone() };
         let account = self.account.open(AccountKind::Trial, Budget::default());
@@ -53,14 +53,14 @@ impl Payers {
         account
     }
 
-    /// The row of a rollout is on the disk.
+    /// Closes the account of a rollout whose row is on the disk.
     pub(crate) fn end(&self, facts: &RowFacts) {
         if let (Some(mut under_way), Some(number)) = (self.lock(), facts.rollout_number) {
             under_way.remove(&(facts.example_id, number));
         }
     }
 
-    /// What this session has spent, and what of it rollouts without a row have; those that spent nothing are left out.
+    /// The spending of this session, and the part of it by rollouts without a row, as far as they spent anything.
     pub(crate) fn spent(&self) -> (Totals, Vec<UnderWay>) {
         let under_way = self.lock();
         let rollouts = || under_way.iter().flat_map(|under_way| under_way.iter());

@@ -8,7 +8,6 @@ use aec_run::import::{Row, refusal};
 use crate::results::facts::RowFacts;
 use crate::results::problems;
 
-/// Which rollouts of a run have a row, by example and rollout number.
 #[derive(Clone, Debug, Default)]
 pub struct Present {
     rows: HashMap<(i64, u32), Row>,
@@ -19,12 +18,10 @@ impl Present {
         self.rows.get(&(example_id, rollout_number)).copied()
     }
 
-    /// How many rollouts have a row.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
@@ -39,7 +36,7 @@ impl Present {
         examples.into_iter().flat_map(all).filter(|key| !self.rows.contains_key(key))
     }
 
-    /// Rollouts whose last attempt has an error, with its number; ordered.
+    /// Rollouts whose last attempt has an error, with the number of that attempt; sorted.
     pub fn errored(&self) -> Vec<(i64, u32, u32)> {
         let errored = self.rows.iter().filter(|(_, row)| row.has_error);
         let mut errored: Vec<_> =
@@ -48,12 +45,12 @@ impl Present {
         errored
     }
 
-    /// The lowest number of an example that no row has, from some number on.
+    /// The lowest rollout number of an example that no row has, starting at `from`.
     pub(crate) fn free_from(&self, example_id: i64, from: u32) -> u32 {
         (from..=u32::MAX).find(|number| !self.rows.contains_key(&(example_id, *number))).unwrap_or(u32::MAX)
     }
 
-    /// Takes a row with a number. A second one of the same rollout must be a later attempt after an error.
+    /// Adds a row under a number. A second row of the same rollout must be a later attempt after an error.
     pub(crate) fn take(&mut self, facts: &RowFacts, rollout_number: u32) -> Result<(), Problem> {
         let row = Row { attempt: facts.attempt, has_error: facts.error.is_some() };
         let Some(earlier) = self.rows.insert((facts.example_id, rollout_number), row) else { return Ok(()) };

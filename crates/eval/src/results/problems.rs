@@ -6,7 +6,6 @@ use aec_base::problem::{Place, Problem};
 
 use crate::results::FAMILY;
 
-/// An error with a number of this family.
 pub(crate) fn error(number: u32, what: impl Into<String>) -> Problem {
     Problem::error(what).id(FAMILY.number(number))
 }
@@ -15,7 +14,7 @@ pub(crate) fn at_line(problem: Problem, file: &Path, line: u64) -> Problem {
     problem.at(Place { file: file.to_owned(), line: u32::try_from(line).unwrap_or(u32::MAX), column: 1 })
 }
 
-/// The system refused something that was done to a path.
+/// The operating system refused an operation on a path.
 pub(crate) fn refused(number: u32, doing: &str, path: &Path, error: &std::io::Error) -> Problem {
     self::error(number, format!("cannot {doing}: {error}"))
         .in_file(path)

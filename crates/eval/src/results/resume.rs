@@ -1,4 +1,4 @@
-//! An existing run is opened to be continued.
+//! Opens an existing run so that it can be continued.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -17,46 +17,40 @@ use crate::results::problems;
 use crate::results::scan::{Scanned, Tail, scan};
 use crate::results::{FAMILY, METADATA_FILE, RESULTS_FILE};
 
-/// What was cut off the results is kept here.
+/// Keeps what was cut off the results.
 const TORN_FILE: &str = "results.torn";
 
 /// A run that this process may continue.
 #[derive(Debug)]
 pub struct OpenRun {
-    /// Its directory.
     pub path: PathBuf,
     pub metadata: Metadata,
-    /// Which rollouts have a row.
     pub present: Present,
-    /// Aggregates over the rows.
     pub aggregate: Aggregate,
-    /// Rows of the file.
     pub rows: u64,
-    /// Rows that were written after the metadata, by a session that was killed.
+    /// Rows that a killed session wrote after its last metadata.
     pub untold: Vec<UntoldRow>,
-    /// What was put right.
+    /// What was repaired.
     pub notes: Vec<Problem>,
     pub(crate) lock: RunLock,
 }
 
-/// A row that the metadata does not know.
+/// A row that the metadata does not include.
 #[derive(Clone, Copy, Debug)]
 pub struct UntoldRow {
-    /// Example and number of the rollout.
     pub rollout: (i64, u32),
-    /// What its model took.
     pub usage: Usage,
 }
 
-/// Opens a run: takes its lock, reads its rows and puts a torn last line right. A rollout is correct when its reward is at
-/// least the threshold; without one, the run's own counts.
+/// Opens a run: takes its lock, reads its rows and repairs a torn last line. A rollout is correct if its reward is at
+/// least `threshold`, or the run's own threshold if that is absent.
 pub fn open(path: &Path, threshold: Option<f64>) -> Result<OpenRun, Problem> {
     for (file, what) in [(RESULTS_FILE, "rows"), (METADATA_FILE, "configuration")] {
         let is_there = path.join(file).is_file();
         if !is_there {
             return Err(problems::error(
                 24,
-                format!("this is not a run: its {what} in `{file}` are not there"),
+                format!("this is not a run: its {what} in `{file}` are missing"),
             )
             .in_file(path)
             .fix("name a directory with results.jsonl and metadata.json, as a saved run leaves it"));
@@ -76,20 +70,19 @@ pub fn open(path: &Path, threshold: Option<f64>) -> Result<OpenRun, Problem> {
             untold.push(UntoldRow { rollout, usage: Usage { input, output, ..Usage::default() } });
         }
     })?;
-    let refused =
-        |error: io::Error| problems::refused(33, "put the end of the results right", &results, &error);
+    let refused = |error: io::Error| problems::refused(33, "repair the end of the results", &results, &error);
     let notes = repair(path, &results, &scanned).map_err(refused)?.into_iter().collect();
     let Scanned { present, aggregate, rows, .. } = scanned;
     Ok(OpenRun { path: path.to_owned(), metadata, present, aggregate, rows, untold, notes, lock })
 }
 
 impl OpenRun {
-    /// A problem that names every difference between the run and what it would be continued with.
+    /// A problem that names every difference between the run and its continuation.
     pub fn check(&self, now: &Description) -> Result<(), Problem> {
         mismatch(&differences(&self.metadata, now)).map_or(Ok(()), |problem| Err(problem.in_file(&self.path)))
     }
 
-    /// A note that nothing is left to do, when all rollouts of these examples have a row.
+    /// A note that nothing is left to do, if all rollouts of these examples have a row.
     pub fn complete(
         &self,
         examples: impl IntoIterator<Item = i64>,
@@ -115,12 +108,12 @@ fn tokens(number: f64) -> u64 {
     number as u64
 }
 
-/// Ends the results with a whole line. What has to be cut off for that is kept beside.
+/// Makes the results end with a whole line. What must be cut off is kept in a separate file.
 fn repair(run: &Path, results: &Path, scanned: &Scanned) -> io::Result<Option<Problem>> {
     let offset = match scanned.tail {
         Tail::Whole => return Ok(None),
         Tail::Unended => {
-            // No further line, but the break that the last one lacks.
+            // Appends only the missing line break.
             Appender::open(results)?.append_durably(b"")?;
             return Ok(None);
         }

@@ -1,10 +1,10 @@
 //! One rollout as one line of `results.jsonl`.
 //!
-//! The fields are those of verifiers 0.1.14 in its order. After them come `rollout_number`, which says which rollout of
-//! its example a row is, and `attempt` when it was run again after an error.
+//! The fields are those of verifiers 0.1.14 in its order. They are followed by `rollout_number`, the number of the
+//! rollout within its example, and by `attempt` if it was run again after an error.
 //!
-//! Of the columns that the manual calls default, `completion`, `reward` and `error` are always there. `query` and
-//! `expected_answer` stand in `prompt` and `answer`; as columns of their own they can be asked for with `-C`.
+//! Of the columns that the manual calls default, `completion`, `reward` and `error` are always present. `query` and
+//! `expected_answer` are contained in `prompt` and `answer`; `-C` adds them as separate columns.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::results::message;
 use crate::results::number::Finite;
 use crate::results::timing::Timing;
 
-/// Keys that a row has of its own. Neither a metric nor a state column is written over them.
+/// The fields of a row itself. No metric or state column overwrites them.
 const OWN_KEYS: [&str; 18] = [
     "example_id",
     "prompt",
@@ -41,7 +41,7 @@ const OWN_KEYS: [&str; 18] = [
     "attempt",
 ];
 
-/// Why a rollout has no result of its own.
+/// Why a rollout has no proper result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowError {
     /// The class of the error, such as `EmptyModelResponseError`.
@@ -52,20 +52,19 @@ pub struct RowError {
     pub classes: String,
 }
 
-/// Tokens of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenUsage {
     /// Tokens read by the model, summed over all requests.
     pub input_tokens: u64,
     /// Tokens written by the model, summed over all requests.
     pub output_tokens: u64,
-    /// Tokens written by the model that are in the conversation.
+    /// Tokens in the conversation that the model wrote.
     pub final_output_tokens: u64,
     /// All other tokens of the conversation at its end.
     pub final_input_tokens: u64,
 }
 
-/// Tools that a model can call, as ready JSON that all rows share.
+/// Tools that a model can call, as raw JSON that all rows share.
 #[derive(Clone, Debug)]
 pub struct ToolDefs {
     json: Arc<RawValue>,
@@ -78,46 +77,40 @@ impl ToolDefs {
         Self { names: tool_names(&json).into(), json }
     }
 
-    /// Names of the tools.
     pub fn names(&self) -> &Arc<[Box<str>]> {
         &self.names
     }
 }
 
-/// One rollout. What many rows share is given as ready JSON.
+/// One rollout. Values that many rows share are raw JSON.
 #[derive(Clone, Debug)]
 pub struct RolloutRow {
     pub example_id: i64,
     /// Which rollout of its example it is, counted from 0.
     pub rollout_number: u32,
-    /// 1, or more for one that was run again after an error; then it replaces the earlier row.
+    /// 1, or more if it was run again after an error; then it replaces the earlier row.
     pub attempt: u32,
     /// Messages before the rollout.
     pub prompt: Arc<RawValue>,
     /// Messages of the rollout.
     pub completion: Vec<Message>,
-    /// The expected answer. An empty one is not written.
+    /// An empty one is not written.
     pub answer: Option<Arc<str>>,
-    /// What else the example says. An empty object is not written.
+    /// Further data of the example. An empty object is not written.
     pub info: Option<Arc<RawValue>>,
     pub reward: Finite,
-    /// Why there is no result.
     pub error: Option<RowError>,
-    /// How long it took.
     pub timing: Timing,
-    /// Whether it came to an end.
     pub is_completed: bool,
-    /// Whether a limit cut the model short.
+    /// Whether a limit cut the model off.
     pub is_truncated: bool,
-    /// Why it ended.
     pub stop_condition: Option<Arc<str>>,
-    /// Metrics, each name once. All but those named like a field of the row are written a second time, beside `metrics`.
+    /// Metrics, each name once. All except those named like a field of the row are also written beside `metrics`.
     pub metrics: Vec<(Arc<str>, Finite)>,
-    /// Tools that the model could call.
     pub tool_defs: ToolDefs,
-    /// Tokens, when the service told any.
+    /// Absent if the service did not report tokens.
     pub token_usage: Option<TokenUsage>,
-    /// State columns. One named like a field of the row or a metric is not written.
+    /// State columns. One with the name of a field of the row or of a metric is not written.
     pub columns: Vec<(Arc<str>, Arc<RawValue>)>,
 }
 
@@ -252,24 +245,24 @@ fn is_empty(object: &RawValue) -> bool {
     object.get().bytes().filter(|byte| !byte.is_ascii_whitespace()).eq(*b"{}")
 }
 
-/// Takes a row that somebody else made as one JSON object, such as a Python worker: appends it as a line with its
-/// numbers, and says what aggregates need of it. `NaN`, `Infinity` and lone surrogates are put right.
+/// Adopts a row that another program, such as a Python worker, wrote as one JSON object: appends it as a line with its
+/// numbers, and returns the facts for aggregates. `NaN`, `Infinity` and lone surrogates are corrected.
 pub fn adopt(row: &[u8], rollout_number: u32, attempt: u32, out: &mut Vec<u8>) -> Result<RowFacts, Problem> {
     let read = crate::results::facts::read(row)?;
     let mut facts = read.facts;
     facts.rollout_number = Some(rollout_number);
     facts.attempt = attempt;
-    // The object was parsed, so its last character that is no blank is its bracket.
+    // The object was parsed, so its last non-blank character is its closing brace.
     let text = read.text.trim_end();
     push_line(out, text.strip_suffix('}').unwrap_or(text).trim());
-    // Ours come last, and the last of two equal keys counts.
+    // Our keys come last, and the last of two equal keys wins.
     push_number_keys(out, rollout_number, attempt);
     out.extend_from_slice(b"}\n");
     Ok(facts)
 }
 
-/// The columns that can be asked for beside the state's own: `query`, the text of the prompt's last user message, and
-/// `expected_answer`, the answer. They do not change within an example, so they are made once for all its rows.
+/// Columns that the user can request besides those of the state: `query`, the text of the prompt's last user message,
+/// and `expected_answer`, the answer. They are the same for all rows of an example, so they are made once.
 pub fn example_column(name: &str, prompt: &RawValue, answer: Option<&str>) -> Option<Arc<RawValue>> {
     let text = match name {
         "query" => crate::results::value::query(prompt)?,

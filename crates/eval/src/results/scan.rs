@@ -1,4 +1,4 @@
-//! One pass over `results.jsonl`, whoever wrote it.
+//! One pass over `results.jsonl`, no matter which program wrote it.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader};
@@ -14,39 +14,33 @@ use crate::results::facts::{MALFORMED, RowFacts};
 use crate::results::present::Present;
 use crate::results::problems::{self, at_line};
 
-/// Longest line that is read. One rollout of a thousand pictures fits.
+/// Longest line that is read. A rollout with a thousand images fits.
 const LONGEST_LINE: usize = 512 * 1024 * 1024;
 
-/// What a file ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
     /// A whole line.
     Whole,
-    /// A whole row without its line break.
     Unended,
-    /// Part of a row, from this byte on.
+    /// Part of a row.
     Torn {
-        /// Where it begins.
         offset: u64,
     },
 }
 
-/// What a file holds.
 #[derive(Debug)]
 pub struct Scanned {
-    /// Which rollouts have a row.
     pub present: Present,
-    /// Aggregates over the last attempt of each.
+    /// Aggregates over the last attempt of each rollout.
     pub aggregate: Aggregate,
-    /// Rows, with those that were replaced by later attempts.
+    /// Rows, including those that later attempts replaced.
     pub rows: u64,
-    /// What the file ends with.
     pub tail: Tail,
     /// Bytes up to the end of the last whole row.
     pub length: u64,
 }
 
-/// Reads all rows of a file into some aggregates; each row is also given to `each`, with its line.
+/// Reads all rows of a file into aggregates; `each` receives each row with its line.
 pub fn scan(
     path: &Path,
     aggregate: Aggregate,
@@ -89,7 +83,7 @@ pub fn scan(
     rows.finish(path, tail, length)
 }
 
-/// Whether a line that is not JSON may be the beginning of a row, or what a crash leaves of one: bytes of 0.
+/// Whether a line that is not JSON may be the beginning of a row, or zero bytes that a crash left.
 fn is_torn(problem: &Problem, line: &[u8]) -> bool {
     problem.id == Some(FAMILY.number(MALFORMED)) && matches!(line.trim_ascii_start().first(), Some(b'{' | 0))
 }
@@ -97,9 +91,9 @@ fn is_torn(problem: &Problem, line: &[u8]) -> bool {
 struct Rows {
     present: Present,
     aggregate: Aggregate,
-    /// Rows without a number, with their lines. They get the numbers that are free when all rows are known.
+    /// Rows without a rollout number, with their lines. They get the free numbers once all rows are known.
     unnumbered: Vec<Unnumbered>,
-    /// Later attempts, with their lines. What they replace may have no number yet.
+    /// Later attempts, with their lines. The rows that they replace may have no number yet.
     again: Vec<(RowFacts, u64)>,
     count: u64,
 }
@@ -107,7 +101,7 @@ struct Rows {
 struct Unnumbered {
     line: u64,
     example_id: i64,
-    /// Of a row with an error. Nothing replaces one without, so that is counted at once and forgotten.
+    /// Kept for a row with an error. A row without one cannot be replaced, so it is counted at once and forgotten.
     errored: Option<Box<RowFacts>>,
 }
 

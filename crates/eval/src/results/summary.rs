@@ -1,4 +1,4 @@
-//! What the rows of a run say together.
+//! Aggregates over the rows of a run.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,27 @@ use serde::{Deserialize, Serialize};
 pub struct Statistic {
     /// Rows that have the number.
     pub count: u64,
-    /// Mean over rows.
     pub mean: f64,
-    /// Standard deviation over rows with `ddof` 0, as numpy's `std` gives it.
+    /// Standard deviation over rows with `ddof` 0, like numpy's `std`.
     pub deviation: f64,
-    /// Standard error of the mean, clustered by example: the deviation (`ddof` 1) of the examples' means, by the root
-    /// of the number of examples. None with one example.
+    /// Standard error of the mean, clustered by example: the deviation (`ddof` 1) of the examples' means, divided by
+    /// the root of the number of examples. Absent with one example.
     pub standard_error: Option<f64>,
 }
 
-/// Shortest, mean and longest time in seconds.
+/// In seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Range {
-    /// Shortest.
     pub min: f64,
     pub mean: f64,
-    /// Longest.
     pub max: f64,
 }
 
-/// How long the parts of rollouts took.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimingSummary {
     /// From the beginning of the generation to the end of the scoring.
     pub total: Range,
-    /// Making the state ready.
+    /// Preparing the state.
     pub setup: Range,
     /// All turns.
     pub generation: Range,
@@ -44,16 +40,13 @@ pub struct TimingSummary {
     pub env: Range,
     /// Computing the reward.
     pub scoring: Range,
-    /// The rest.
     pub overhead: Range,
 }
 
-/// Mean numbers of tokens per rollout, as verifiers writes them.
+/// Mean numbers of tokens per rollout, in the format of verifiers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read by the model.
     pub input_tokens: f64,
-    /// Tokens written by the model.
     pub output_tokens: f64,
     /// Tokens of the conversation at its end that the model did not write.
     #[serde(default)]
@@ -63,12 +56,10 @@ pub struct Usage {
     pub final_output_tokens: Option<f64>,
 }
 
-/// Tokens of all rollouts that told any.
+/// Tokens of all rollouts that reported any.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct UsageSummary {
-    /// Per rollout.
     pub mean: Usage,
-    /// Of all rollouts.
     pub total: Usage,
 }
 
@@ -86,42 +77,38 @@ impl UsageSummary {
     }
 }
 
-/// What the rows of a run say together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Rollouts that have a row.
+    /// Rollouts with a row.
     pub rows: u64,
-    /// Examples that have a row.
+    /// Examples with a row.
     pub examples: u64,
-    /// The reward; none without a row.
+    /// Absent without a row.
     pub reward: Option<Statistic>,
     pub metrics: IndexMap<String, Statistic>,
-    /// Rows whose reward is missing, NaN, infinite or absurdly large. They are not in the statistics of the reward.
+    /// Rows with a missing, NaN, infinite or absurdly large reward. They are left out of the reward's statistics.
     pub unscored: u64,
-    /// Rows with an error.
     pub errored: u64,
     /// Errors by their chain of classes.
     pub errors: BTreeMap<String, u64>,
-    /// Reasons why rollouts ended.
     pub stop_conditions: BTreeMap<String, u64>,
-    /// Rows of which a limit cut the model short.
+    /// Rows in which a limit cut the model off.
     pub truncated: u64,
-    /// Tokens; none when no row tells any.
+    /// Absent if no row reports any.
     pub usage: Option<UsageSummary>,
-    /// Durations; none when no row tells any.
+    /// Absent if no row reports any.
     pub timing: Option<TimingSummary>,
-    /// Probability that one of k rollouts is correct, over examples all of whose rollouts are there.
+    /// Probability that one of k rollouts is correct, over examples with all their rollouts.
     pub pass_at_k: IndexMap<String, f64>,
     /// Probability that all of k rollouts are correct.
     pub pass_all_k: IndexMap<String, f64>,
-    /// From which reward on a rollout is correct.
+    /// The reward from which a rollout is correct.
     pub pass_threshold: f64,
-    /// Whether all rows have the same tools, and any.
+    /// Whether all rows have the same tools, and at least one.
     pub has_same_tools: bool,
 }
 
 impl Summary {
-    /// The share of rows with an error.
     pub fn error_share(&self) -> f64 {
         match self.rows {
             0 => 0.0,

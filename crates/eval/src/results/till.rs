@@ -1,4 +1,4 @@
-//! What a run costs over all its sessions, and what it may cost.
+//! The cost of a run over all its sessions, and its limits.
 
 use std::collections::HashMap;
 
@@ -19,44 +19,42 @@ use crate::results::resume::UntoldRow;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SpentSoFar {
-    /// Dollars, with calls under way at the most that they can cost: a session that is killed may have paid for them.
+    /// Dollars. Calls under way count with the most they can cost, because a killed session may have paid for them.
     pub spent_usd: f64,
     /// Tokens, likewise.
     pub spent_tokens: u64,
-    /// Calls of models without a price, whose dollars nobody knows.
+    /// Calls of models without a price; their cost in dollars is unknown.
     pub unpriced_calls: u64,
-    /// What of it rollouts spent that have no row yet.
+    /// The part that was spent by rollouts that have no row yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub under_way: Vec<UnderWay>,
-    /// What was said, and holds for the sessions that go on.
+    /// The user's limits, which also hold for later sessions.
     #[serde(flatten)]
     pub caps: Caps,
 }
 
-/// Knows what a run has cost at any moment.
+/// Computes the cost of a run at any moment.
 #[derive(Clone, Debug, Default)]
 pub struct Till {
-    /// What earlier sessions cost.
     pub earlier: Option<Cost>,
-    /// What earlier sessions spent, and what is allowed.
+    /// What earlier sessions spent, and the limits.
     pub budget: SpentSoFar,
-    /// Who pays in this session, and the price of the model.
+    /// The payers of this session, and the price of the model.
     now: Option<(Payers, Option<Price>)>,
 }
 
 impl Till {
-    /// The till of a run that begins.
     pub fn new(payers: Payers, model: &Model, caps: Caps) -> Self {
         let price = model.prices().first().copied().flatten().cloned();
         let budget = SpentSoFar { caps, ..SpentSoFar::default() };
         Self { earlier: Some(Cost::default()), budget, now: Some((payers, price)) }
     }
 
-    /// Goes on with a run: costs add up, and what it was allowed holds where nothing is said now. `untold` are rows that
-    /// are newer than the metadata, at the price of now; what their rollouts had spent before counts once.
+    /// Continues a run: costs add up, and its saved limits hold unless new ones are given. `untold` are rows newer than
+    /// the metadata, counted at the current price without what their rollouts had already spent.
     pub(crate) fn go_on(&mut self, saved: &Metadata, untold: &[UntoldRow]) {
         let mut cost = saved.cost.unwrap_or_default();
-        // Runs of earlier versions say what they cost and no more.
+        // Runs of earlier versions record only their cost.
         let mut spent = saved
             .budget
             .clone()
@@ -66,7 +64,7 @@ impl Till {
         let price = self.now.as_ref().and_then(|(_, price)| price.as_ref());
         for row in untold {
             let known = under_way.get(&row.rollout).copied().unwrap_or_default();
-            // A rollout may have spent more than its row says, on attempts that failed.
+            // A rollout may have spent more than its row tells, on failed attempts.
             let tokens = row.usage.total().max(known.spent_tokens);
             spent.spent_tokens = spent
                 .spent_tokens
@@ -89,20 +87,18 @@ impl Till {
         self.budget = SpentSoFar { caps: over(&self.budget.caps, &spent.caps), ..spent };
     }
 
-    /// The row of a rollout is on the disk.
+    /// Records that the row of a rollout is on the disk.
     pub(crate) fn row_written(&self, facts: &RowFacts) {
         if let Some((payers, _)) = &self.now {
             payers.end(facts);
         }
     }
 
-    /// What earlier sessions spent.
     pub fn spent_before(&self) -> Amount {
         let money = MicroDollars::from_dollars(self.budget.spent_usd + 5e-7).unwrap_or_default();
         Amount { money, tokens: self.budget.spent_tokens }
     }
 
-    /// What all sessions spent until now.
     pub(crate) fn spent(&self) -> Option<SpentSoFar> {
         let (totals, under_way) = self.now.as_ref()?.0.spent();
         let now = Amount {
@@ -119,7 +115,7 @@ impl Till {
         })
     }
 
-    /// What all sessions cost until now; absent where some call had no price.
+    /// The cost of all sessions so far; absent if some call had no price.
     pub fn cost(&self) -> Option<Cost> {
         let Some((payers, price)) = &self.now else { return self.earlier };
         let spent = payers.account.totals().all;

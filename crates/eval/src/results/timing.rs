@@ -3,17 +3,14 @@
 use crate::results::json::{push_key, push_number};
 use crate::results::number::Finite;
 
-/// A stretch of time, in seconds since the beginning of 1970.
+/// A time span, in seconds since the beginning of 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Span {
-    /// When it began.
     pub start: Finite,
-    /// When it ended.
     pub end: Finite,
 }
 
 impl Span {
-    /// Seconds from start to end.
     pub fn seconds(self) -> f64 {
         self.end.get() - self.start.get()
     }
@@ -29,14 +26,12 @@ impl Span {
     }
 }
 
-/// Stretches of time of one rollout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
-    /// When the rollout began.
     pub start_time: Finite,
-    /// Making its state ready.
+    /// Preparing its state.
     pub setup: Span,
-    /// All turns, with the setup.
+    /// All turns, including the setup.
     pub generation: Span,
     /// Computing its reward.
     pub scoring: Span,
@@ -46,12 +41,11 @@ pub struct Timing {
     pub env: Vec<Span>,
 }
 
-/// Seconds of the parts of one rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seconds {
     /// From the beginning of the generation to the end of the scoring.
     pub total: f64,
-    /// Making the state ready.
+    /// Preparing the state.
     pub setup: f64,
     /// All turns.
     pub generation: f64,
@@ -66,7 +60,6 @@ pub struct Seconds {
 }
 
 impl Timing {
-    /// The seconds of the parts.
     pub fn seconds(&self) -> Seconds {
         let sum = |spans: &[Span]| spans.iter().fold(0.0, |sum, span| sum + span.seconds());
         let (setup, scoring) = (self.setup.seconds(), self.scoring.seconds());
@@ -83,7 +76,6 @@ impl Timing {
         }
     }
 
-    /// Writes the timing as JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
         let seconds = self.seconds();
         out.extend_from_slice(b"{\"start_time\":");
@@ -116,7 +108,7 @@ fn write_spans(out: &mut Vec<u8>, spans: &[Span], sum: f64) {
     out.push(b']');
     push_key(out, "duration");
     if spans.is_empty() {
-        // What Python's sum of nothing is.
+        // Python's sum of an empty list.
         out.push(b'0');
     } else {
         push_seconds(out, sum);
@@ -124,7 +116,7 @@ fn write_spans(out: &mut Vec<u8>, spans: &[Span], sum: f64) {
     out.push(b'}');
 }
 
-/// Differences of finite numbers are infinite only for absurd clocks, for which 0 is as good.
+/// Differences of finite numbers are infinite only for absurd clocks, so 0 will do.
 fn push_seconds(out: &mut Vec<u8>, seconds: f64) {
     push_number(out, Finite::new(seconds).unwrap_or_default());
 }

@@ -1,4 +1,4 @@
-//! Values of rows that may be anything, read without building a tree of them.
+//! Values of any type in rows, read without building a tree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// A number, or none for any other value.
+/// A number; absent for any other value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AnyNumber(pub(crate) Option<f64>);
 
@@ -17,7 +17,7 @@ pub(crate) struct AnyNumber(pub(crate) Option<f64>);
 #[derive(Debug)]
 pub(crate) struct Key<'de>(pub(crate) Cow<'de, str>);
 
-/// A text, or none for any other value.
+/// A text; absent for any other value.
 #[derive(Debug, Default)]
 pub(crate) struct AnyText<'de>(pub(crate) Option<Cow<'de, str>>);
 
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// Methods of a visitor that takes any value, for those values that it passes over.
+/// The methods of a visitor of any value, for the values that it ignores.
 macro_rules! passes_over {
     ($value:ty: $($method:ident($from:ty)),*) => {
         type Value = Option<$value>;
@@ -128,7 +128,7 @@ impl<'de> Deserialize<'de> for Numbers<'de> {
 }
 
 impl<'de> Numbers<'de> {
-    /// Of two members with the same name the last counts.
+    /// Of two members with the same name, the last wins.
     pub(crate) fn set(&mut self, key: Cow<'de, str>, value: Option<f64>) {
         match value {
             Some(value) => self.0.insert(key, value),
@@ -168,7 +168,7 @@ pub(crate) fn query(prompt: &RawValue) -> Option<String> {
     Some(texts.join("\n"))
 }
 
-/// A digest of what JSON says, however it is written. It has a meaning only within this process.
+/// A digest of JSON that does not depend on its formatting. Valid only within this process.
 pub(crate) fn digest(json: &str) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     let mut deserializer = serde_json::Deserializer::from_str(json);

@@ -1,7 +1,7 @@
-//! Rows on their way to the disk.
+//! Writes rows to the disk.
 //!
 //! One thread appends them in groups, each with one write and one sync, and replaces `metadata.json` at most once a
-//! second. `results.jsonl` is only ever appended to. The first error of the disk stops everything.
+//! second. `results.jsonl` is only ever appended to. The first disk error stops everything.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,33 +24,29 @@ use crate::results::summary::Summary;
 use crate::results::till::SpentSoFar;
 use crate::results::{METADATA_FILE, RESULTS_FILE};
 
-/// So many rows wait for the disk before those who bring more have to wait.
+/// Rows that may wait for the disk before `write` blocks.
 const WAITING_ROWS: usize = 1024;
 
 /// A group is written when it is this old or this large.
 const GROUP_AGE: Duration = Duration::from_millis(50);
 const GROUP_BYTES: usize = 1024 * 1024;
 
-/// Time between two versions of the metadata, at least; and so many times what one of them took.
+/// Shortest pause between two versions of the metadata; slow writes extend it to `METADATA_SHARE` times their duration.
 const METADATA_AGE: Duration = Duration::from_secs(1);
 const METADATA_SHARE: u32 = 20;
 
-/// How soon at least it is looked again whether there is something to tell.
+/// Shortest pause between two checks for something to write.
 const LEAST_PAUSE: Duration = Duration::from_millis(200);
 
-/// A row on its way.
 #[derive(Debug)]
 pub struct ReadyRow {
-    /// The line with its line break.
     pub line: Vec<u8>,
-    /// What aggregates need of it.
     pub facts: Arc<RowFacts>,
 }
 
-/// Why a row was not taken at once.
 #[derive(Debug)]
 pub enum NotTaken {
-    /// Too many rows wait; bring it again.
+    /// Too many rows are waiting; the caller must try again.
     Full(Box<ReadyRow>),
     /// The disk refused; the run is over.
     Failed(Problem),
@@ -62,7 +58,7 @@ enum Order {
     Finish(Box<Description>),
 }
 
-/// What the thread tells the others.
+/// State shared between the thread and the writer's users.
 #[derive(Debug, Default)]
 struct Shared {
     failure: OnceLock<Problem>,
@@ -70,19 +66,19 @@ struct Shared {
     summary: Mutex<Option<Arc<Summary>>>,
 }
 
-/// What the rows of a run say together, as of its last metadata.
+/// The aggregates of a run as of its last metadata.
 #[derive(Clone, Debug)]
 pub struct LatestSummary(Arc<Shared>);
 
 impl LatestSummary {
-    /// The summary; that of no rows before there is any.
+    /// The summary; before the first metadata, that of no rows.
     pub fn summary(&self) -> Summary {
         let latest = self.0.summary.lock().unwrap_or_else(PoisonError::into_inner).clone();
         latest.map_or_else(|| Aggregate::new(1, 0.5).summary(), Arc::unwrap_or_clone)
     }
 }
 
-/// Writes the rows of one run. Dropping it writes what is waiting, and leaves a run that can be resumed.
+/// Writes the rows of one run. Dropping it writes the waiting rows, and leaves a run that can be resumed.
 #[derive(Debug)]
 pub struct ResultsWriter {
     orders: Option<SyncSender<Order>>,
@@ -92,7 +88,7 @@ pub struct ResultsWriter {
 }
 
 impl ResultsWriter {
-    /// Begins a new run in an empty directory.
+    /// Starts a new run in an empty directory.
     pub fn create(run: &Path, description: Description) -> Result<Self, Problem> {
         let lock = RunLock::take(run)?;
         let path = run.join(RESULTS_FILE);
@@ -102,7 +98,7 @@ impl ResultsWriter {
         Self::start(run, description, Begin { lock, file, aggregate, rows: 0, seconds: 0.0 })
     }
 
-    /// Continues a run, whose date it keeps. Whether the description fits is for [`OpenRun::check`] to say.
+    /// Continues a run and keeps its date. [`OpenRun::check`] tells whether the description fits.
     pub fn resume(run: OpenRun, mut description: Description) -> Result<Self, Problem> {
         let begun = run.metadata.date.clone().and_then(|date| Timestamp::try_from(date).ok());
         description.date = begun.unwrap_or(description.date);
@@ -131,7 +127,7 @@ impl ResultsWriter {
             told_spent: None,
             _lock: begin.lock,
         };
-        // A run has both files from its first moment, so that it can be resumed whenever it is stopped.
+        // A run has both files from the start, so that it can be resumed whenever it is stopped.
         work.write_metadata()?;
         let (orders, received) = sync_channel(WAITING_ROWS);
         let thread = std::thread::Builder::new()
@@ -141,7 +137,7 @@ impl ResultsWriter {
         Ok(Self { orders: Some(orders), thread: Some(thread), shared, path: run.to_owned() })
     }
 
-    /// Hands a row over; waits while too many are on their way.
+    /// Hands a row over; blocks while too many are waiting.
     pub fn write(&self, row: ReadyRow) -> Result<(), Problem> {
         match self.try_write(row) {
             Ok(()) => Ok(()),
@@ -150,7 +146,7 @@ impl ResultsWriter {
         }
     }
 
-    /// Hands a row over without ever waiting.
+    /// Hands a row over without blocking.
     pub fn try_write(&self, row: ReadyRow) -> Result<(), NotTaken> {
         let Some(orders) = self.open() else { return Err(NotTaken::Failed(self.stopped())) };
         match orders.try_send(Order::Row(Box::new(row))) {
@@ -163,36 +159,36 @@ impl ResultsWriter {
         }
     }
 
-    /// Waits until all rows handed over so far are on the disk.
+    /// Blocks until all rows handed over so far are on the disk.
     pub fn flush(&self) -> Result<(), Problem> {
         let (reply, done) = sync_channel(1);
         self.order(Order::Flush(reply))?;
         done.recv().map_err(|_| self.stopped())
     }
 
-    /// Writes what is waiting and the last metadata, with what the description says in the end: costs and tools may be
-    /// known only then.
+    /// Writes the waiting rows and the last metadata, with a new description: costs and tools may be known only at the
+    /// end.
     pub fn finish(mut self, description: Description) -> Result<Metadata, Problem> {
         self.order(Order::Finish(Box::new(description)))?;
         self.join().ok_or_else(|| self.stopped())
     }
 
-    /// Why the disk refused, once it did. Nothing is written after that.
+    /// The disk error, if there was one. Nothing is written after it.
     pub fn failed(&self) -> Option<&Problem> {
         self.shared.failure.get()
     }
 
-    /// Rows that are on the disk for good.
+    /// Rows that are synced to the disk.
     pub fn synced(&self) -> u64 {
         self.shared.synced.load(Ordering::Acquire)
     }
 
-    /// What the rows said together when the metadata was last written.
+    /// The aggregates when the metadata was last written.
     pub fn summary(&self) -> Option<Arc<Summary>> {
         self.shared.summary.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What tells the same after the writer is finished.
+    /// A handle that stays valid after the writer is finished.
     pub fn latest(&self) -> LatestSummary {
         LatestSummary(Arc::clone(&self.shared))
     }
@@ -203,14 +199,14 @@ impl ResultsWriter {
         if sent { Ok(()) } else { Err(self.stopped()) }
     }
 
-    /// Rows that come alone wait for others; somebody who waits for them does not.
+    /// Wakes the thread, which otherwise sleeps until the group is old enough.
     fn wake(&self) {
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
     }
 
-    /// The way to the thread, unless it writes no more: it may take a moment longer to end.
+    /// The channel to the thread, unless the thread has failed; it may end a moment later.
     fn open(&self) -> Option<&SyncSender<Order>> {
         self.orders.as_ref().filter(|_| self.failed().is_none())
     }
@@ -233,17 +229,16 @@ impl Drop for ResultsWriter {
     }
 }
 
-/// What a run begins or continues with.
+/// The state with which a run begins or continues.
 struct Begin {
     lock: RunLock,
     file: Appender,
     aggregate: Aggregate,
-    /// Rows of the file.
     rows: u64,
     seconds: f64,
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct Work {
     path: PathBuf,
     file: Appender,
@@ -255,16 +250,16 @@ struct Work {
     earlier_seconds: f64,
     /// When the metadata was last written.
     told: Instant,
-    /// How long it stays as it is.
+    /// Least time until the metadata is written again.
     pause: Duration,
-    /// Whether the metadata has all rows.
+    /// Whether the metadata includes all rows.
     is_told: bool,
-    /// What was spent when the metadata was last written. Rollouts spend long before they have a row.
+    /// The spending in the last metadata. Rollouts spend long before they have a row.
     told_spent: Option<SpentSoFar>,
     _lock: RunLock,
 }
 
-/// What ends a group, beside its age and its size.
+/// What ends a group, besides its age and its size.
 enum End {
     Group,
     Flush(SyncSender<()>),
@@ -288,7 +283,7 @@ impl Work {
             facts.clear();
             match end {
                 End::Group => {}
-                // Whoever asked may have gone.
+                // The caller may have stopped waiting.
                 End::Flush(reply) => drop(reply.send(())),
                 End::Finish(description) => {
                     let date = self.description.date.clone();
@@ -304,18 +299,18 @@ impl Work {
         }
     }
 
-    /// Tells the others why nothing is written any more, before they notice that it is not.
+    /// Publishes the reason of a failure before the channel closes.
     fn fail(&self, problem: Problem) -> Problem {
         self.shared.failure.get_or_init(|| problem).clone()
     }
 
-    /// Takes rows until their group is old or large enough, or somebody waits for it.
+    /// Takes rows until their group is old or large enough, or a caller waits for it.
     fn gather(&self, orders: &Receiver<Order>, lines: &mut Vec<u8>, facts: &mut Vec<Arc<RowFacts>>) -> End {
         let mut deadline = None;
         loop {
             let order = match deadline {
                 Some(deadline) => match orders.try_recv() {
-                    // Being woken for each row would take longer than writing it.
+                    // Waking up for each row would take longer than writing it.
                     Err(TryRecvError::Empty) if Instant::now() < deadline => {
                         std::thread::park_timeout(left(deadline));
                         continue;
@@ -351,7 +346,7 @@ impl Work {
             let path = self.path.join(RESULTS_FILE);
             problems::refused(38, "write the results", &path, &error)
                 .why("rows that are not on the disk would be lost, so the run was stopped")
-                .fix("make room or check the disk, then continue with --resume")
+                .fix("free some disk space or check the disk, then continue with --resume")
         })?;
         for facts in facts {
             self.aggregate.add(facts);

@@ -1,4 +1,4 @@
-//! One worker as the pool sees it: the jobs it has, and the calls of models they make.
+//! One worker as the pool sees it: its jobs, and the model calls that they make.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -20,17 +20,16 @@ use crate::worker::protocol::{
 use crate::worker::row::Row;
 use crate::worker::setup::Setup;
 
-/// Locks, also after a panic of another thread: what is held here is whole between any two statements.
+/// Locks even if another thread panicked while holding the lock: no invariant is broken while it is held.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hears of the end of workers that had been loaded.
+/// Is notified when a loaded worker ends.
 pub(crate) trait Supervisor: Send + Sync + 'static {
     fn worker_ended(&self, death: &Arc<Death>);
 }
 
-/// What a job waits for.
 #[derive(Debug)]
 pub(crate) enum Event {
     Generated { errors: Vec<Option<String>>, scored: bool },
@@ -38,7 +37,6 @@ pub(crate) enum Event {
     Failed(WorkerError),
 }
 
-/// One start of a worker.
 pub(crate) struct Worker {
     index: usize,
     env_id: String,
@@ -59,7 +57,7 @@ struct State {
 }
 
 struct JobEntry {
-    door: Arc<dyn ModelCaller>,
+    caller: Arc<dyn ModelCaller>,
     rollouts: usize,
     waiting: Option<oneshot::Sender<Event>>,
     calls: HashMap<u64, AbortHandle>,
@@ -74,7 +72,7 @@ impl JobEntry {
 }
 
 impl Worker {
-    /// Starts a worker and has it load the environment. It is ended when the future is dropped before that.
+    /// Starts a worker and loads the environment in it. If the future is dropped before that, the worker is killed.
     pub(crate) async fn launch(
         setup: &Setup,
         program: &Path,
@@ -118,18 +116,18 @@ impl Worker {
         }
     }
 
-    /// The rollouts it has, or nothing once it has ended.
+    /// Its number of rollouts; absent once it has ended.
     pub(crate) fn rollouts(&self) -> Option<usize> {
         let state = lock(&self.state);
         state.death.is_none().then_some(state.rollouts)
     }
 
-    /// Takes a job on; its first event arrives at the receiver.
+    /// Adds a job; the receiver gets its first event.
     pub(crate) fn begin(
         &self,
         job: u64,
         rollouts: usize,
-        door: Arc<dyn ModelCaller>,
+        caller: Arc<dyn ModelCaller>,
     ) -> Result<oneshot::Receiver<Event>, WorkerError> {
         let (sender, receiver) = oneshot::channel();
         let mut state = lock(&self.state);
@@ -137,7 +135,7 @@ impl Worker {
             return Err(WorkerError::Died(Arc::clone(death)));
         }
         state.rollouts += rollouts;
-        state.jobs.insert(job, JobEntry { door, rollouts, waiting: Some(sender), calls: HashMap::new() });
+        state.jobs.insert(job, JobEntry { caller, rollouts, waiting: Some(sender), calls: HashMap::new() });
         Ok(receiver)
     }
 
@@ -151,7 +149,7 @@ impl Worker {
         Ok(receiver)
     }
 
-    /// Lets a job go that has no more to say.
+    /// Removes a job that is over.
     pub(crate) fn forget(&self, job: u64) {
         let mut state = lock(&self.state);
         if let Some(entry) = state.jobs.remove(&job) {
@@ -160,13 +158,13 @@ impl Worker {
         }
     }
 
-    /// Gives a job up without waiting for the worker to do so.
+    /// Cancels a job without waiting for the worker to confirm it.
     pub(crate) fn abandon(&self, job: u64) {
         self.forget(job);
         self.send(&ToWorker::Drop { job });
     }
 
-    /// Gives a job up, and ends a worker that cannot.
+    /// Cancels a job, and kills the worker if it does not confirm in time.
     pub(crate) async fn give_up(&self, job: u64, limit: Duration) {
         let (sender, receiver) = oneshot::channel();
         lock(&self.state).dropping.insert(job, sender);
@@ -178,7 +176,7 @@ impl Worker {
 
     fn event(&self, job: u64, event: Event) {
         if let Some(waiting) = lock(&self.state).jobs.get_mut(&job).and_then(|entry| entry.waiting.take()) {
-            // Nobody waits any longer for a job that is being given up.
+            // The caller may have stopped waiting if the job is being cancelled.
             waiting.send(event).ok();
         }
     }
@@ -189,16 +187,16 @@ impl Worker {
         }
     }
 
-    /// Answers a call in a task of its own.
+    /// Answers a call in a separate task.
     fn call(&self, call: ModelCall) {
         let mut state = lock(&self.state);
         let Some(entry) = state.jobs.get_mut(&call.job) else { return };
         let (number, job) = (call.call, call.job);
-        let door = Arc::clone(&entry.door);
+        let caller = Arc::clone(&entry.caller);
         let Some(process) = self.process.get().cloned() else { return };
         let task = self.runtime.spawn(async move {
-            let outcome = AssertUnwindSafe(async { door.call(call).await }).catch_unwind().await;
-            process.send(answer_line(number, &outcome.unwrap_or_else(|_| Err(broken_door()))));
+            let outcome = AssertUnwindSafe(async { caller.call(call).await }).catch_unwind().await;
+            process.send(answer_line(number, &outcome.unwrap_or_else(|_| Err(broken_caller()))));
         });
         entry.calls.retain(|_, other| !other.is_finished());
         entry.calls.insert(number, task.abort_handle());
@@ -266,7 +264,7 @@ impl Listener for Worker {
             }
         }
         match loading {
-            // Whoever started it decides what to do.
+            // The caller that started it decides what to do.
             Some(loading) => {
                 loading.send(Err(WorkerError::Died(death))).ok();
             }
@@ -287,11 +285,11 @@ fn answer_line(call: u64, outcome: &Result<ModelAnswer, ModelFailure>) -> Vec<u8
     ToWorker::Answer { call, reply, failure }.line()
 }
 
-fn broken_door() -> ModelFailure {
+fn broken_caller() -> ModelFailure {
     ModelFailure::new(FailureKind::Provider, "the call failed inside aec-bench").status(500)
 }
 
-/// Ends a process unless it is taken out.
+/// Kills a process unless it is taken out.
 struct EndUnlessLoaded(Option<Arc<Process>>);
 
 impl Drop for EndUnlessLoaded {

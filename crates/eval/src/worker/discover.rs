@@ -1,4 +1,4 @@
-//! What an interpreter has of an environment, found out without importing anything heavy.
+//! Finds out what an interpreter has of an environment, without importing anything heavy.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,24 +16,20 @@ use crate::worker::program;
 /// How long the interpreter may take.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Discovered {
-    /// The version of Python.
     pub python: String,
-    /// The version of `verifiers`, if it is installed.
     pub verifiers: Option<String>,
-    /// The module that an environment of this id must have.
+    /// The module name that an environment of this id must have.
     pub module: String,
     /// The module's file, if it can be imported.
     pub origin: Option<PathBuf>,
-    /// Whether it lies in the directory of environments rather than being installed.
+    /// Whether it is in the directory of environments rather than installed.
     pub local: bool,
-    /// The directory of the module's file.
     pub package_directory: Option<PathBuf>,
-    /// The version of the installed package of that name.
+    /// The version of the installed package with that name.
     pub installed_version: Option<String>,
-    /// Why looking for the module failed.
+    /// Why the search for the module failed.
     pub problem: Option<String>,
 }
 
@@ -52,18 +48,18 @@ pub async fn discover(
         program::run(command, request.to_string(), LIMIT).await.map_err(|error| failed(error.to_string()))?;
     serde_json::from_str(said.stdout.lines().last().unwrap_or_default()).map_err(|_| {
         let told = said.stderr.trim().lines().last().unwrap_or("it said nothing").to_owned();
-        failed(format!("it is no Python that can be used ({}): {told}", said.status))
+        failed(format!("it is not a usable Python ({}): {told}", said.status))
     })
 }
 
 impl Discovered {
-    /// Why no environment of this id can be loaded, if it cannot.
+    /// Why an environment of this id cannot be loaded, if it cannot.
     pub fn refusal(&self, env_id: &str, python: &Path) -> Option<Problem> {
         if self.verifiers.is_none() {
             let what = match self.origin {
                 Some(_) => format!("`{env_id}` needs `verifiers`, which {} lacks", python.display()),
                 None => format!(
-                    "`{env_id}` is no environment of this project, and {} has no `verifiers` to look further",
+                    "`{env_id}` is not an environment of this project, and {} has no `verifiers` to look further",
                     python.display()
                 ),
             };

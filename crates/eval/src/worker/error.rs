@@ -9,18 +9,14 @@ use aec_base::problem::Problem;
 
 use crate::worker::FAMILY;
 
-/// Why a worker ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It ended itself with this code.
     Exited(i32),
-    /// A signal ended it.
     Signal(i32),
-    /// It said something that is no message; this is how it starts.
+    /// It sent something that is not a message; this is the beginning of it.
     Malformed(String),
-    /// It did not give up a job in time, so it was ended.
+    /// It did not cancel a job in time, so it was killed.
     Stuck,
-    /// Nobody knows.
     Unknown,
 }
 
@@ -30,23 +26,21 @@ impl fmt::Display for Cause {
             Self::Exited(code) => write!(f, "ended with exit code {code}"),
             Self::Signal(9) => f.write_str("was killed (signal 9), perhaps because memory ran out"),
             Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
-            Self::Malformed(line) => write!(f, "said something that is no message: {line}"),
+            Self::Malformed(line) => write!(f, "sent something that is not a message: {line}"),
             Self::Stuck => f.write_str("was stuck in the environment's code and had to be ended"),
             Self::Unknown => f.write_str("ended"),
         }
     }
 }
 
-/// The end of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {
-    /// Which worker, counted from 0.
+    /// Counted from 0.
     pub worker: usize,
-    /// Why.
     pub cause: Cause,
     /// The last lines of its output.
     pub last_lines: Vec<String>,
-    /// Where the rest of its output is.
+    /// The file with the rest of its output.
     pub log: PathBuf,
 }
 
@@ -56,25 +50,17 @@ impl fmt::Display for Death {
     }
 }
 
-/// Why an environment was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadFailure {
-    /// The environment.
     pub env_id: String,
-    /// The exception's class.
     pub error: String,
-    /// Its text.
     pub message: String,
-    /// Where it was raised.
     pub traceback: String,
 }
 
-/// What took too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Generating a job.
     Generation,
-    /// Scoring a job.
     Scoring,
 }
 
@@ -87,77 +73,50 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Why something could not be done with workers.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum WorkerError {
     #[error("cannot start {}: {reason}", python.display())]
     Start {
-        /// The interpreter.
         python: PathBuf,
-        /// What the system said.
+        /// The operating system's reason.
         reason: String,
     },
     #[error("the worker speaks protocol {found} instead of {expected}")]
     Protocol {
-        /// What it speaks.
+        /// The worker's version.
         found: u32,
-        /// What this side speaks.
+        /// This side's version.
         expected: u32,
     },
     #[error("cannot load `{}`: {}: {}", .0.env_id, .0.error, .0.message)]
     Load(Box<LoadFailure>),
     #[error("loading `{env_id}` took longer than {} s", limit.as_secs())]
-    LoadTimeout {
-        /// The environment.
-        env_id: String,
-        limit: Duration,
-        /// Where the worker's output is.
-        log: PathBuf,
-    },
+    LoadTimeout { env_id: String, limit: Duration, log: PathBuf },
     #[error("{0}")]
     Died(Arc<Death>),
     #[error("the environment failed: {error}: {message}")]
-    Job {
-        /// The exception's class.
-        error: String,
-        /// Its text.
-        message: String,
-        /// Where it was raised.
-        traceback: String,
-    },
+    Job { error: String, message: String, traceback: String },
     #[error("{stage} took longer than {} s", limit.as_secs_f64())]
-    TimedOut {
-        /// What took too long.
-        stage: Stage,
-        limit: Duration,
-    },
+    TimedOut { stage: Stage, limit: Duration },
     #[error("no worker is left after {restarts} restarts{}", last.as_ref().map_or_else(String::new, |death| format!("; {death}")))]
     NoWorkers {
-        /// How often workers were started again.
+        /// How often workers were restarted.
         restarts: u32,
-        /// The last end of a worker.
         last: Option<Arc<Death>>,
     },
     #[error("the workers were shut down")]
     Closed,
     #[error("there is no example {example}: {count} were loaded")]
-    NoSuchExample {
-        /// The index.
-        example: usize,
-        /// How many there are.
-        count: usize,
-    },
+    NoSuchExample { example: usize, count: usize },
     #[error("cannot write {}: {reason}", path.display())]
     Write {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's reason.
         reason: String,
     },
 }
 
 impl WorkerError {
-    /// The error as a person reads it.
     pub fn problem(&self) -> Problem {
         let problem = |number: u32| Problem::error(self.to_string()).id(FAMILY.number(number));
         match self {
@@ -182,7 +141,7 @@ impl WorkerError {
             },
             Self::Closed => problem(55),
             Self::NoSuchExample { .. } => problem(54).fix("ask for fewer examples"),
-            Self::Write { .. } => problem(56).fix("make room, or allow writing there"),
+            Self::Write { .. } => problem(56).fix("free some disk space, or allow writing there"),
         }
     }
 }

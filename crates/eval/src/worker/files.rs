@@ -1,4 +1,4 @@
-//! The worker's program, laid out where an interpreter can run it.
+//! The worker's program, written to a directory from which an interpreter can run it.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::worker::error::WorkerError;
 
-/// The package's name; it is long so that no environment is called the same.
+/// The package's name; long, so that no environment has the same name.
 const PACKAGE: &str = "aec_bench_evaluation";
 
 const MAIN: &str = "import sys\n\nif sys.argv[1:] == [\"discover\"]:\n    \
@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 11] = [
     ("worker.py", include_str!("../../../../python/evaluation/worker.py")),
 ];
 
-/// A directory that an interpreter can be given as a program; it lives as long as the value.
+/// A directory that an interpreter can run as a program; it is removed when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct ProgramFiles {
     directory: TempDir,

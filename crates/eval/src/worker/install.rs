@@ -12,12 +12,12 @@ use crate::worker::program;
 
 /// How long an installation may take.
 const LIMIT: Duration = Duration::from_mins(30);
-/// What is shown of what the installer said.
+/// Lines of the installer's output that are shown.
 const LAST_LINES: usize = 8;
 
-/// Installs a directory, so that changes to it are seen, or a requirement as the installer understands it.
+/// Installs a directory in editable mode, or a requirement in the installer's syntax.
 ///
-/// `uv` is used if it is found in the directories of `search`, and the interpreter's own `pip` otherwise.
+/// Uses `uv` if it is in one of the directories of `search`, and the interpreter's own `pip` otherwise.
 pub async fn install(python: &Path, what: &str, search: &[PathBuf]) -> Result<(), Problem> {
     let (program, arguments) = plan(python, what, search);
     let mut command = Command::new(&program);
@@ -26,7 +26,7 @@ pub async fn install(python: &Path, what: &str, search: &[PathBuf]) -> Result<()
         Problem::error(format!("cannot install {what} into {}", python.display()))
             .id(FAMILY.number(50))
             .why(why)
-            .fix("correct what is said there, or install it by hand and try again")
+            .fix("correct the error shown above, or install it by hand and try again")
     };
     let said = program::run(command, String::new(), LIMIT)
         .await
@@ -39,7 +39,6 @@ pub async fn install(python: &Path, what: &str, search: &[PathBuf]) -> Result<()
     Err(failed(lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")))
 }
 
-/// The program and its arguments.
 fn plan(python: &Path, what: &str, search: &[PathBuf]) -> (OsString, Vec<OsString>) {
     let beside = python.parent().map(Path::to_owned);
     let uv = beside.iter().chain(search).map(|directory| directory.join("uv")).find(|path| path.is_file());

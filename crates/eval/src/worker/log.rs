@@ -1,4 +1,4 @@
-//! The output of a worker on disk, with an end to how much of it is kept.
+//! The output of a worker on disk, up to a limited size.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -6,12 +6,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The lines that are kept for messages.
+/// Lines kept for messages.
 const LAST_LINES: usize = 20;
-/// The longest piece of a line that is kept for messages.
+/// Longest piece of a line kept for messages.
 const LONGEST_LINE: usize = 400;
 
-/// The last lines a worker wrote.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LastLines(Arc<Mutex<VecDeque<String>>>);
 
@@ -33,7 +32,7 @@ impl LastLines {
     }
 }
 
-/// A file that is set aside as `<name>.1` once it holds half of what may be kept.
+/// A file that is renamed to `<name>.1` once it holds half of the allowed bytes.
 struct BoundedLog {
     path: PathBuf,
     file: Option<File>,
@@ -48,7 +47,7 @@ impl BoundedLog {
         Self { path: path.to_owned(), file, written, half: (most / 2).max(1) }
     }
 
-    /// Writes what can be written: a disk that is full must not stop the rollouts.
+    /// Ignores errors: a full disk must not stop the rollouts.
     fn write(&mut self, data: &[u8]) {
         if self.written >= self.half {
             let mut aside = self.path.clone().into_os_string();

@@ -1,7 +1,7 @@
-//! Worker processes that play the rollouts of installed `verifiers` environments, and the way they reach a model.
+//! Worker processes that run the rollouts of installed `verifiers` environments, and their connection to a model.
 //!
-//! The environments run in Python, because they are Python; every call of a model leaves through this process, which also
-//! keeps all limits. A worker that ends takes only its own rollouts with it.
+//! The environments run in Python, because they are Python; every model call goes through this process, which also
+//! enforces all limits. A worker that dies takes only its own rollouts with it.
 
 mod connection;
 pub mod discover;

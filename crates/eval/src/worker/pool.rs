@@ -1,4 +1,4 @@
-//! The workers of one environment: which of them gets a job, and what happens when one of them ends.
+//! The workers of one environment: assigns jobs to them, and restarts those that die.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -18,7 +18,7 @@ use crate::worker::protocol::{Loaded, Member, ToWorker};
 use crate::worker::row::Row;
 use crate::worker::setup::Setup;
 
-/// The longest wait before a worker is started again.
+/// Longest wait before a worker is restarted.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// How long workers may take to tear their environments down.
 const SHUTDOWN: Duration = Duration::from_secs(8);
@@ -26,21 +26,21 @@ const SHUTDOWN: Duration = Duration::from_secs(8);
 /// Rollouts that are generated together and, unless they are independent, scored together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// The rollouts. Those of one example belong into one job when rewards look at all of them.
+    /// The rollouts. Those of one example belong in one job if a reward compares them.
     pub members: Vec<Member>,
-    /// Whether each rollout is scored on its own.
+    /// Whether each rollout is scored by itself.
     pub independent: bool,
-    /// The model that the environment is told to ask.
+    /// The model name that the environment uses.
     pub model: String,
-    /// Sampling arguments, above the environment's own.
+    /// Sampling arguments; they take precedence over the environment's own.
     pub sampling_args: Map<String, Value>,
 }
 
-/// A job that is generated and waits to be scored. What is kept of it is dropped with this value.
+/// A generated job that waits to be scored. Dropping this value drops the worker's copy too.
 pub struct Generated {
-    /// The class of the error with which each rollout ended, in the order of the members.
+    /// The error class of each failed rollout, in the order of the members.
     pub errors: Vec<Option<String>>,
-    /// Whether it is scored already, because the environment cannot do one without the other.
+    /// Whether it is already scored, because the environment cannot generate without scoring.
     pub scored: bool,
     hold: Hold,
 }
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Generated {
     }
 }
 
-/// A job of a worker; the worker gives it up when this is dropped.
+/// A job of a worker; the worker cancels it when this is dropped.
 struct Hold {
     worker: Arc<Worker>,
     job: u64,
@@ -70,7 +70,7 @@ impl Drop for Hold {
 }
 
 impl Hold {
-    /// The job is over; the worker has forgotten it already.
+    /// The job is over; the worker has already forgotten it.
     fn release(mut self) {
         self.kept = false;
         self.worker.forget(self.job);
@@ -83,7 +83,7 @@ pub struct WorkerPool {
     loaded: Loaded,
 }
 
-/// Ends the workers when it is dropped; everything else that knows them may outlive it.
+/// Kills the workers when it is dropped; other references to the shared state may outlive it.
 struct Owner(Arc<Shared>);
 
 impl Drop for Owner {
@@ -133,7 +133,7 @@ impl WorkerPool {
             runtime: Handle::current(),
             own: own.clone(),
         });
-        // Workers that are ready end with this value when another cannot be started.
+        // If one worker cannot be started, dropping this value ends the others.
         let crew = Owner(shared);
         let mut facts = try_join_all((0..count).map(|index| crew.0.launch(index))).await?.into_iter();
         let mut loaded = facts.next().ok_or(WorkerError::Closed)?;
@@ -149,19 +149,19 @@ impl WorkerPool {
         &self.loaded
     }
 
-    /// How many workers there are when all are well.
+    /// The number of workers when none has died.
     pub fn workers(&self) -> usize {
         self.crew.0.count
     }
 
-    /// Generates a job on the worker that has the least to do.
-    pub async fn generate(&self, job: Job, door: Arc<dyn ModelCaller>) -> Result<Generated, WorkerError> {
+    /// Generates a job on the least busy worker.
+    pub async fn generate(&self, job: Job, caller: Arc<dyn ModelCaller>) -> Result<Generated, WorkerError> {
         let count = self.loaded().example_ids.len();
         if let Some(member) = job.members.iter().find(|member| member.example >= count) {
             return Err(WorkerError::NoSuchExample { example: member.example, count });
         }
         let number = self.crew.0.next_job.fetch_add(1, Ordering::Relaxed);
-        let (worker, receiver) = self.crew.0.place(number, job.members.len(), &door).await?;
+        let (worker, receiver) = self.crew.0.place(number, job.members.len(), &caller).await?;
         let hold = Hold { worker, job: number, kept: true };
         hold.worker.send(&ToWorker::Run {
             job: number,
@@ -182,7 +182,7 @@ impl WorkerPool {
         }
     }
 
-    /// Scores a job that was generated, and gives its rows in the order of its members.
+    /// Scores a generated job, and returns its rows in the order of its members.
     pub async fn score(&self, generated: Generated) -> Result<Vec<Row>, WorkerError> {
         let hold = generated.hold;
         let receiver = hold.worker.await_next(hold.job)?;
@@ -192,7 +192,7 @@ impl WorkerPool {
         hold.release();
         match event {
             Event::Rows(rows) => {
-                // An environment that ends its workers now and then still gets somewhere.
+                // Progress resets the count, so that an environment may lose a worker now and then.
                 lock(&self.crew.0.crew).restarts = 0;
                 Ok(rows)
             }
@@ -215,7 +215,7 @@ impl WorkerPool {
                 }
             }
         };
-        // Those that are not done in time end with the pool.
+        // Workers that are not done in time end with the pool.
         tokio::time::timeout(SHUTDOWN, ended).await.ok();
         for worker in &workers {
             worker.kill(Cause::Unknown);
@@ -223,7 +223,7 @@ impl WorkerPool {
     }
 }
 
-/// Waits for the next event of a job; one that takes too long is given up.
+/// Waits for the next event of a job; cancels a job that takes too long.
 async fn wait(
     mut hold: Hold,
     receiver: oneshot::Receiver<Event>,
@@ -253,7 +253,7 @@ impl Shared {
             Worker::launch(&self.setup, self.program.path(), (index, self.count), supervisor).await?;
         let closed = {
             let mut crew = lock(&self.crew);
-            // It may have ended in between, and then nobody was there to be told.
+            // It may have ended in between, before it could be reported.
             if !crew.closed && worker.rollouts().is_some() {
                 crew.workers[index] = Some(Arc::clone(&worker));
             }
@@ -271,7 +271,7 @@ impl Shared {
         self.changes.send_modify(|version| *version += 1);
     }
 
-    /// Takes all workers out, for good.
+    /// Removes all workers for good.
     fn close(&self) -> Vec<Arc<Worker>> {
         let workers = {
             let mut crew = lock(&self.crew);
@@ -282,12 +282,12 @@ impl Shared {
         workers
     }
 
-    /// Gives a job to the worker with the fewest rollouts, once there is one.
+    /// Gives a job to the worker with the fewest rollouts, waiting until there is one.
     async fn place(
         &self,
         job: u64,
         rollouts: usize,
-        door: &Arc<dyn ModelCaller>,
+        caller: &Arc<dyn ModelCaller>,
     ) -> Result<(Arc<Worker>, oneshot::Receiver<Event>), WorkerError> {
         let mut changes = self.changes.subscribe();
         loop {
@@ -312,7 +312,7 @@ impl Shared {
                 least
             };
             if let Some(worker) = chosen
-                && let Ok(receiver) = worker.begin(job, rollouts, Arc::clone(door))
+                && let Ok(receiver) = worker.begin(job, rollouts, Arc::clone(caller))
             {
                 return Ok((worker, receiver));
             }
@@ -322,7 +322,7 @@ impl Shared {
         }
     }
 
-    /// Starts a worker again until it is loaded or no more restarts are left.
+    /// Restarts a worker until it is loaded or no more restarts are allowed.
     async fn restart(self: Arc<Self>, index: usize, mut attempt: u32) {
         loop {
             let pauses = Rule::new(self.setup.limits.backoff, LONGEST_BACKOFF);

@@ -1,7 +1,7 @@
 //! One worker process: its socket, its output, and its end.
 //!
-//! Four threads wait for one process: one reads its messages, one writes to it, one copies its output, and one waits for its
-//! end. The socket is the process's standard input, which needs no descriptor to be passed by number.
+//! Four threads serve one process: one reads its messages, one writes to it, one copies its output, and one waits for
+//! its end. The socket is the process's standard input, so no descriptor number must be passed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -26,24 +26,24 @@ use crate::worker::setup::{Setup, worker_variables};
 
 /// The longest line that is read from a worker.
 const LONGEST_LINE: u64 = 1 << 30;
-/// What of a line that is no message is shown.
+/// How much is shown of a line that is not a message.
 const EXCERPT: usize = 200;
-/// How long what a worker said before its end may take to be read.
+/// How long reading the last messages of an ended worker may take.
 const READ_AFTER_END: Duration = Duration::from_secs(5);
-/// How long the output of a worker may take to be copied after its end.
+/// How long copying the output of an ended worker may take.
 const COPY_AFTER_END: Duration = Duration::from_secs(5);
-/// Bytes that are gathered into one write.
+/// Bytes collected for one write.
 const WRITE_AT_ONCE: usize = 256 * 1024;
 
-/// What is done with a worker's messages and its end.
+/// Receives a worker's messages and its end.
 pub(crate) trait Listener: Send + Sync + 'static {
-    /// A message arrived, with the rows that followed it.
+    /// Called for a message, with the rows that followed it.
     fn receive(&self, message: FromWorker, rows: Vec<Row>);
-    /// The process has ended, and everything it said has been received.
+    /// Called when the process has ended and all its messages were received.
     fn ended(&self, cause: Cause, last_lines: Vec<String>);
 }
 
-/// A process that has been started and not necessarily ended.
+/// A started process, which may have ended.
 #[derive(Debug)]
 pub(crate) struct Process {
     pid: Pid,
@@ -58,7 +58,7 @@ struct End {
 }
 
 impl Process {
-    /// Starts the process. The listener hears of everything, and of the end exactly once.
+    /// Starts the process. The listener receives every message, and the end exactly once.
     pub(crate) fn start(
         setup: &Setup,
         program: &std::path::Path,
@@ -94,18 +94,18 @@ impl Process {
         Ok(process)
     }
 
-    /// Sends a line. A process that has ended does not hear it.
+    /// Sends a line. It is lost if the process has ended.
     pub(crate) fn send(&self, line: Vec<u8>) {
-        // The writer ends with the process, which the listener hears of.
+        // The writer ends with the process, and the listener is notified of that.
         self.outbox.send(line).ok();
     }
 
-    /// Ends the process and everything in its group. The first cause is the one that is told.
+    /// Kills the process and its group. The first cause is the one reported.
     pub(crate) fn kill(&self, cause: Cause) {
         let mut end = lock(&self.end);
         if !end.reaped {
             end.cause.get_or_insert(cause);
-            // It may have ended on its own in between.
+            // It may have ended by itself in between.
             kill_process_group(self.pid, Signal::KILL).ok();
         }
     }
@@ -148,7 +148,7 @@ impl Threads {
         let hears = Arc::clone(listener);
         Builder::new().name("worker end".to_owned()).spawn(move || {
             let status = wait_for_end(&process, child);
-            // A closed channel is what is waited for; nothing is ever sent.
+            // Waits for the channel to close; nothing is ever sent on it.
             messages_read.recv_timeout(READ_AFTER_END).ok();
             socket.shutdown(Shutdown::Both).ok();
             output_copied.recv_timeout(COPY_AFTER_END).ok();
@@ -159,7 +159,7 @@ impl Threads {
     }
 }
 
-/// Waits without taking the process's number away, ends what is left of its group, and only then lets the number go.
+/// Waits without reaping, so that the pid stays reserved while the rest of the group is killed; then reaps.
 fn wait_for_end(process: &Process, mut child: Child) -> Option<ExitStatus> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(process.pid), options) {}
@@ -188,7 +188,7 @@ fn write_messages(mut socket: UnixStream, messages: &Receiver<Vec<u8>>) {
     }
 }
 
-/// Reads until the process closes its socket, or until it says what is no message.
+/// Reads until the process closes its socket or sends something that is not a message.
 fn read_messages(socket: UnixStream, listener: &impl Listener) -> Result<(), String> {
     let mut reader = BufReader::with_capacity(256 * 1024, socket);
     while let Some(line) = read_line(&mut reader)? {
@@ -212,7 +212,7 @@ fn read_line(reader: &mut impl BufRead) -> Result<Option<String>, String> {
         return Ok(None);
     }
     if line.pop() != Some(b'\n') {
-        // A process that is killed in the middle of a line is told by how it ended.
+        // A process killed in the middle of a line is reported by its exit status instead.
         return if line.len() as u64 >= LONGEST_LINE - 1 {
             Err("a line of more than 1 GiB".to_owned())
         } else {

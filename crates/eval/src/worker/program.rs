@@ -1,4 +1,4 @@
-//! Short programs: started, given a text, and waited for, but not for ever.
+//! Runs short programs: starts one, gives it a text, and waits for a limited time.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// The most that is kept of what a program says.
+/// Most bytes of a program's output that are kept.
 const MOST_OUTPUT: u64 = 4 * 1024 * 1024;
 
-/// What a program said, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: ExitStatus,
@@ -19,7 +18,7 @@ pub(crate) struct Said {
     pub(crate) stderr: String,
 }
 
-/// Runs a program outside the event loop. One that takes too long is ended with its children.
+/// Runs a program outside the event loop. If it takes too long, it is killed with its children.
 pub(crate) async fn run(mut command: Command, input: String, limit: Duration) -> std::io::Result<Said> {
     let task = tokio::task::spawn_blocking(move || run_blocking(&mut command, &input, limit));
     task.await.map_err(std::io::Error::other)?
@@ -34,7 +33,7 @@ fn run_blocking(command: &mut Command, input: &str, limit: Duration) -> std::io:
         .spawn()?;
     let pid = Pid::from_child(&child);
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that ends without reading says why by other means.
+        // A program that ends without reading its input reports the reason in its output or status.
         stdin.write_all(input.as_bytes()).ok();
     }
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
@@ -42,7 +41,7 @@ fn run_blocking(command: &mut Command, input: &str, limit: Duration) -> std::io:
     let (out, err) = std::thread::scope(|scope| {
         scope.spawn(move || {
             if receiver.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                // The process is waited for only below, so its number is still its own.
+                // The process is reaped only below, so the pid still belongs to it.
                 kill_process_group(pid, Signal::KILL).ok();
             }
         });
@@ -58,7 +57,7 @@ fn run_blocking(command: &mut Command, input: &str, limit: Duration) -> std::io:
 fn read_some(reader: Option<impl Read>) -> String {
     let mut kept = Vec::new();
     if let Some(mut reader) = reader {
-        // What was read before an error is what the program said.
+        // An error ends the reading; what was read before is kept.
         reader.by_ref().take(MOST_OUTPUT).read_to_end(&mut kept).ok();
         std::io::copy(&mut reader, &mut std::io::sink()).ok();
     }

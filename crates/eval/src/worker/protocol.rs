@@ -1,4 +1,4 @@
-//! What the pool and its workers say to each other: lines of JSON, each an object with one key that names the message.
+//! The messages between the pool and its workers: lines of JSON, each an object with one key that names the message.
 
 use std::collections::BTreeMap;
 
@@ -8,63 +8,56 @@ use serde_json::{Map, Value};
 
 use crate::worker::FAMILY;
 
-/// The version of these messages; both sides are of one build, so it changes with every change of a message.
+/// The version of these messages. Both sides belong to one build, so it changes with every change of a message.
 pub(crate) const PROTOCOL: u32 = 1;
 
 /// Which of the library's two kinds of environment is loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Interface {
-    /// v0 if the library and the module have it, else v1.
+    /// v0 if the library and the module support it, else v1.
     #[default]
     Auto,
-    /// `load_environment`, up to 0.3.
+    /// `load_environment`, in versions up to 0.3.
     V0,
-    /// A taskset, from 0.3.1.
+    /// A taskset, in versions from 0.3.1.
     V1,
 }
 
-/// One rollout of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
-    /// Index into the examples that were loaded.
+    /// Index into the loaded examples.
     pub example: usize,
     /// Which rollout of the example this is.
     pub rollout: usize,
 }
 
-/// A message of a conversation. Content is text or a list of parts as the environment made them.
+/// A message of a conversation. The content is a text or a list of parts, as the environment made it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// `system`, `user`, `assistant`, `tool` or `text`.
     pub role: String,
-    /// Text, or a list of parts.
     #[serde(default)]
     pub content: Value,
-    /// What the model thought, if it was told apart.
+    /// The model's reasoning, if the provider separates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
-    /// Thoughts that must go back to the provider as they came.
+    /// Reasoning blocks that must go back to the provider unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_blocks: Option<Value>,
-    /// The tools an assistant called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// Which call a tool's message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// The name of the speaker, where one is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The provider's id of the call.
     pub id: String,
-    /// The tool.
     pub name: String,
-    /// Its arguments as the model wrote them, which need not be JSON.
+    /// The arguments as the model wrote them, which need not be JSON.
     pub arguments: String,
 }
 
@@ -77,107 +70,92 @@ pub struct Tool {
     /// JSON Schema of its arguments.
     #[serde(default)]
     pub parameters: Value,
-    /// Whether the provider must keep to the schema.
+    /// Whether the provider must enforce the schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
 }
 
-/// One call of a model by an environment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ModelCall {
     /// Number of the call within its worker.
     pub call: u64,
     pub job: u64,
-    /// The rollout of the job, where the environment lets it be known.
+    /// The rollout of the job, if the environment reveals it.
     #[serde(default)]
     pub rollout: Option<usize>,
-    /// The model that is asked.
     pub model: String,
-    /// The conversation so far.
     pub messages: Vec<Message>,
-    /// The tools that are offered.
     #[serde(default)]
     pub tools: Vec<Tool>,
-    /// Sampling arguments as the library holds them: `n`, `extra_body`, `max_tokens` and so on, without empty ones.
+    /// Sampling arguments as the library has them: `n`, `extra_body`, `max_tokens` and so on, without empty ones.
     #[serde(default)]
     pub sampling_args: Map<String, Value>,
-    /// Values of the rollout's state that [`crate::worker::EnvironmentRequest::state_keys`] asked for, as text.
+    /// Values of the rollout's state that [`crate::worker::EnvironmentRequest::state_keys`] requests, as text.
     #[serde(default)]
     pub state: BTreeMap<String, String>,
 }
 
-/// Tokens of one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
     pub prompt_tokens: u64,
-    /// Tokens written, thoughts included.
+    /// Includes reasoning tokens.
     pub completion_tokens: u64,
-    /// Both.
     pub total_tokens: u64,
-    /// Tokens of thoughts.
     pub reasoning_tokens: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelAnswer {
-    /// The provider's id of the answer.
     pub id: String,
-    /// When it was made, in seconds since 1970.
+    /// In seconds since 1970.
     pub created: i64,
     pub model: String,
-    /// Text, a list of parts, or nothing.
+    /// Text, a list of parts, or null.
     pub content: Value,
-    /// What it thought, if that was told apart.
+    /// The model's reasoning, if the provider separates it.
     pub reasoning_content: Option<String>,
-    /// Thoughts that must go back as they came.
+    /// Reasoning blocks that must go back unchanged.
     pub thinking_blocks: Option<Value>,
     pub tool_calls: Vec<ToolCall>,
-    /// `stop`, `length`, `tool_calls`, or another word of the provider.
+    /// `stop`, `length`, `tool_calls`, or another value of the provider.
     pub finish_reason: Option<String>,
-    /// The tokens, if the provider counted them.
+    /// Absent if the provider did not count tokens.
     pub usage: Option<Usage>,
 }
 
-/// Why a model did not answer, as far as environments make a difference.
+/// Why a model did not answer, with the distinctions that environments make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// The conversation does not fit into the model; the rollout ends as truncated.
     Overlong,
-    /// The answer was empty.
     Empty,
-    /// The answer made no sense.
+    /// The answer could not be parsed.
     Invalid,
-    /// The key is wrong or may not do this; the job fails as a whole.
+    /// The key is wrong or lacks a right; the whole job fails.
     Refused,
-    /// Too many requests, and no patience left.
+    /// Too many requests, even after retries.
     RateLimited,
-    /// The provider took too long.
     Timeout,
-    /// The provider could not be reached.
     Connection,
-    /// Anything else the provider said, with its status.
+    /// Any other error of the provider, with its status.
     Provider,
 }
 
-/// A call of a model that failed for good.
+/// A model call that failed permanently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ModelFailure {
     pub kind: FailureKind,
-    /// The HTTP status, if there was one.
     pub status: Option<u16>,
-    /// What happened; it becomes part of the row. The library's own client says `Error code: <status> - <message>`.
+    /// Becomes part of the row. The library's own client writes `Error code: <status> - <message>`.
     pub message: String,
 }
 
 impl ModelFailure {
-    /// A failure without a status.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, status: None, message: message.into() }
     }
 
-    /// With the status of the provider.
     #[must_use]
     pub const fn status(mut self, status: u16) -> Self {
         self.status = Some(status);
@@ -185,52 +163,43 @@ impl ModelFailure {
     }
 }
 
-/// The versions that an evaluation's metadata names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionInfo {
-    /// The library's version.
     pub vf_version: Option<String>,
-    /// The commit the library says it is of.
     pub vf_commit: Option<String>,
-    /// The version of the environment's package.
     pub env_version: Option<String>,
-    /// The commit of the environment's directory.
     pub env_commit: Option<String>,
 }
 
-/// What a worker loaded.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Loaded {
-    /// v0 or v1.
     pub interface: Interface,
     /// The class of the environment or the taskset.
     pub class_name: String,
-    /// Versions for the metadata.
     pub version_info: VersionInfo,
     /// The id of each example, in the order of the evaluation.
     pub example_ids: Vec<i64>,
     /// The reward from which a rollout counts as passed.
     pub pass_threshold: f64,
-    /// Whether a reward looks at all rollouts of an example.
+    /// Whether a reward compares the rollouts of an example.
     pub has_group_rewards: bool,
-    /// The tools of the environment.
     pub tools: Vec<Tool>,
-    /// The most turns of a rollout, where the environment says so.
+    /// The most turns of a rollout, if the environment has a limit.
     pub max_turns: Option<i64>,
-    /// The environment's own sampling arguments, under those of the evaluation.
+    /// The environment's own sampling arguments; those of the evaluation take precedence.
     pub sampling_args: Map<String, Value>,
-    /// The arguments the environment says it was loaded with.
+    /// The arguments that the environment reports.
     pub env_args: Value,
-    /// A digest of the examples, to notice when two workers loaded different ones.
+    /// A digest of the examples, to detect workers that loaded different ones.
     pub examples_digest: String,
-    /// Whether rollouts cannot be generated now and scored later.
+    /// Whether the environment cannot generate now and score later.
     pub generates_and_scores_at_once: bool,
-    /// What the library and the environment warned of.
+    /// Warnings of the library and the environment.
     pub warnings: Vec<String>,
 }
 
 impl Loaded {
-    /// Why rollouts cannot be scored on their own, if they cannot.
+    /// Why rollouts cannot be scored one by one, if they cannot.
     pub fn refuses_independent_scoring(&self, env_id: &str) -> Option<Problem> {
         self.has_group_rewards.then(|| {
             Problem::error(format!("rollouts of `{env_id}` cannot be scored independently"))
@@ -241,7 +210,6 @@ impl Loaded {
     }
 }
 
-/// Messages to a worker.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ToWorker<'a> {
@@ -268,7 +236,7 @@ pub(crate) enum ToWorker<'a> {
 }
 
 impl ToWorker<'_> {
-    /// The message as a line. Nothing in it can fail to be written: keys are text and numbers are finite.
+    /// The message as a line. Serialising cannot fail: keys are text and numbers are finite.
     pub(crate) fn line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
@@ -276,7 +244,6 @@ impl ToWorker<'_> {
     }
 }
 
-/// Messages of a worker.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FromWorker {

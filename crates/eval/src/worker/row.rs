@@ -1,16 +1,16 @@
-//! A row as the library would write it to `results.jsonl`.
+//! A row in the format in which the library writes it to `results.jsonl`.
 
 use serde_json::Value;
 
-/// The text of one row: one line of what Python takes for JSON, which may hold `NaN` and halves of surrogate pairs.
+/// One line of Python's JSON, which may contain `NaN` and lone surrogates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The text, without the end of the line.
+    /// Without the end of the line.
     pub text: String,
 }
 
 impl Row {
-    /// The row as a value. What JSON has no number for is null, and what is no character is `U+FFFD`.
+    /// The row as a value. Numbers that JSON does not have become null, lone surrogates become `U+FFFD`.
     pub fn value(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_str(&self.text).or_else(|_| serde_json::from_str(&strict(&self.text)))
     }
@@ -30,7 +30,7 @@ fn strict(text: &str) -> String {
     kept
 }
 
-/// The length of the string that the text starts with, quotes included.
+/// The length of the string at the start of the text, including its quotes.
 fn string_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     text.bytes()
@@ -79,7 +79,7 @@ fn surrogates(string: &str, kept: &mut String) {
     kept.push_str(rest);
 }
 
-/// The number of the `\uXXXX` that the text starts with.
+/// The code of the `\uXXXX` at the start of the text.
 fn half(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u32::from_str_radix(digits, 16).ok()

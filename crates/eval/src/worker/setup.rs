@@ -1,4 +1,4 @@
-//! What a pool of workers is started with.
+//! The setup of a pool of workers.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use crate::worker::protocol::Interface;
 
-/// Rollouts at a time from which another worker is worth its memory.
+/// Concurrent rollouts that justify the memory of another worker.
 const ROLLOUTS_PER_WORKER: usize = 256;
 
-/// Variables of this process that workers see. None of them holds a key.
+/// Variables of this process that workers inherit. None of them holds a key.
 const INHERITED: [&str; 34] = [
     "PATH",
     "HOME",
@@ -50,39 +50,35 @@ const INHERITED: [&str; 34] = [
     "DOCKER_HOST",
 ];
 
-/// Which environment is loaded, and which of its examples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnvironmentRequest {
     /// `name`, `owner/name` or `owner/name@version`.
     pub env_id: String,
     /// Arguments of `load_environment`, or fields of the taskset.
     pub env_args: Map<String, Value>,
-    /// What is set on the environment once it is loaded, or further tables of a v1 configuration.
+    /// Set on the environment after loading, or further tables of a v1 configuration.
     pub extra_env_kwargs: Map<String, Value>,
     /// A directory of environments that need not be installed.
     pub env_dir_path: Option<PathBuf>,
-    /// v0, v1, or whichever fits.
     pub interface: Interface,
-    /// The first so many examples; all when it is 0 or less.
+    /// The number of examples from the start; 0 or less means all.
     pub num_examples: i64,
-    /// The seed by which the examples are shuffled first.
     pub shuffle_seed: Option<u64>,
-    /// Whether the examples are shuffled.
     pub shuffle: bool,
-    /// What of the state becomes part of the rows; for tasksets also `trace` and `episode`.
+    /// Keys of the state that become part of the rows; for tasksets also `trace` and `episode`.
     pub state_columns: Vec<String>,
-    /// What of the state comes with each call of the model.
+    /// Keys of the state that are sent with each model call.
     pub state_keys: Vec<String>,
-    /// How often a job is generated again when it ended with an error of its surroundings.
+    /// How often a job is generated again after an infrastructure error.
     pub max_retries: u32,
-    /// Seconds that generating a rollout may take, kept by the library.
+    /// Seconds that generating a rollout may take, enforced by the library.
     pub timeout: Option<f64>,
-    /// Whether rewards are computed at all.
+    /// Whether rewards are computed.
     pub score: bool,
 }
 
 impl EnvironmentRequest {
-    /// All examples of an environment, with nothing special about them.
+    /// All examples of an environment, with default settings.
     pub fn new(env_id: impl Into<String>) -> Self {
         Self {
             env_id: env_id.into(),
@@ -102,12 +98,12 @@ impl EnvironmentRequest {
     }
 }
 
-/// Where environments send requests that they make themselves, such as those of a judge.
+/// Receives the requests that environments make themselves, such as those of a judge.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Gateway {
     /// The address of an endpoint for chat completions, ending in `/v1`.
     pub base_url: String,
-    /// What it takes as a key.
+    /// Accepted as its key.
     pub token: String,
 }
 
@@ -117,17 +113,16 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-/// How many workers there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerCount {
-    /// One for every 256 rollouts at a time, and no more than there are processors.
+    /// One for every 256 concurrent rollouts, and at most one per processor.
     Auto,
-    /// So many, but at least one.
+    /// This many, but at least one.
     Exactly(usize),
 }
 
 impl WorkerCount {
-    /// The number for so many rollouts at a time.
+    /// The number of workers for this many concurrent rollouts.
     pub fn resolve(self, concurrency: usize) -> usize {
         match self {
             Self::Exactly(count) => count.max(1),
@@ -139,22 +134,22 @@ impl WorkerCount {
     }
 }
 
-/// How long things may take, and how often they may fail.
+/// Time limits and retry limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// From the start of a worker until its environment is loaded.
     pub load: Duration,
-    /// To generate a job, beside the library's own limit on rollouts.
+    /// To generate a job, in addition to the library's own limit on rollouts.
     pub generation: Option<Duration>,
     /// To score a job; the library has no such limit.
     pub scoring: Option<Duration>,
-    /// How long a worker may take to give up a job before it counts as stuck and is ended.
+    /// How long a worker may take to cancel a job before it counts as stuck and is killed.
     pub drop: Duration,
-    /// How often workers of a pool are started again before another job is scored.
+    /// How often the workers of a pool may be restarted until another job is scored.
     pub restarts: u32,
-    /// The wait before the first restart; it doubles with each, up to half a minute.
+    /// The wait before the first restart; it doubles each time, up to half a minute.
     pub backoff: Duration,
-    /// The bytes of a worker's output that are kept on disk.
+    /// Bytes of a worker's output that are kept on disk.
     pub log_bytes: u64,
 }
 
@@ -172,21 +167,18 @@ impl Default for Limits {
     }
 }
 
-/// Everything a pool is started with.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The interpreter that has `verifiers` and the environment.
     pub python: PathBuf,
     pub environment: EnvironmentRequest,
-    /// Rollouts at a time, over all workers.
+    /// Concurrent rollouts, over all workers.
     pub concurrency: usize,
-    /// How many workers.
     pub workers: WorkerCount,
-    /// The variables of this process; workers get some of them.
+    /// The variables of this process; workers inherit some of them.
     pub surroundings: Vec<(OsString, OsString)>,
     /// Variables that workers get in any case.
     pub variables: BTreeMap<String, String>,
-    /// Where requests go that environments make themselves.
     pub gateway: Option<Gateway>,
     /// The directory for the workers' output, `env_worker_<i>.log`.
     pub logs: PathBuf,
@@ -194,7 +186,6 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The message with which a worker loads its environment.
     pub(crate) fn load_message(&self, workers: usize) -> Value {
         let environment = &self.environment;
         json!({
@@ -217,7 +208,7 @@ impl Setup {
     }
 }
 
-/// The variables of a worker: a few of this process, those of the gateway, and those that were given.
+/// The variables of a worker: some of this process, those of the gateway, and the given ones.
 pub fn worker_variables(setup: &Setup) -> BTreeMap<OsString, OsString> {
     let mut kept: BTreeMap<OsString, OsString> = setup
         .surroundings
@@ -225,7 +216,7 @@ pub fn worker_variables(setup: &Setup) -> BTreeMap<OsString, OsString> {
         .filter(|(name, _)| is_inherited(name))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    // Programs that came with the interpreter, such as `uv`, are found first.
+    // Programs beside the interpreter, such as `uv`, take precedence.
     if let Some(directory) = setup.python.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         let mut path = directory.as_os_str().to_owned();
         if let Some(rest) = kept.get(OsStr::new("PATH")).filter(|rest| !rest.is_empty()) {

@@ -5,7 +5,6 @@ use std::path::Path;
 use aec_base::problem::Problem;
 use aec_eval::config::{EvalOptions, parse_eval_file};
 
-/// The evaluations of a file that has no problems.
 pub(crate) fn read(text: &str) -> Vec<EvalOptions> {
     match parse_eval_file(Path::new("evals.toml"), text) {
         Ok(file) => file.evaluations,
@@ -13,7 +12,6 @@ pub(crate) fn read(text: &str) -> Vec<EvalOptions> {
     }
 }
 
-/// The problems of a file that has some.
 pub(crate) fn problems(text: &str) -> Vec<Problem> {
     match parse_eval_file(Path::new("evals.toml"), text) {
         Ok(file) => panic!("no problem is told, and there are {} evaluations", file.evaluations.len()),
@@ -21,7 +19,7 @@ pub(crate) fn problems(text: &str) -> Vec<Problem> {
     }
 }
 
-/// Problems as they are read by people, without the reason.
+/// Problems in readable form, without the reason.
 pub(crate) fn shown(problems: &[Problem]) -> String {
     let line = |problem: &Problem| {
         format!(

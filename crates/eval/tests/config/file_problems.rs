@@ -1,4 +1,4 @@
-//! What is said about files of evaluations that cannot be used.
+//! Problems reported for files of evaluations that cannot be used.
 
 use crate::config::common::{problems, read, shown};
 
@@ -225,7 +225,7 @@ fn keys_that_would_colour_the_terminal_are_escaped() {
 
 #[test]
 fn a_known_key_is_known_everywhere_it_may_be() {
-    // A wrong type is complained about by whoever reads the key, so no key is listed without being read.
+    // The code that reads a key reports a wrong type, so no key is listed without being read.
     let problem = &problems("[[eval]]\nid = 'a'\nzzz = 1\n")[0];
     let known = problem.why.as_deref().unwrap().split(" are ").nth(1).unwrap();
     let keys: Vec<&str> = known.split(", ").collect();

@@ -1,4 +1,4 @@
-//! What evaluations are told to do: options, files of several evaluations, defaults of packages, checked settings.
+//! Configurations of evaluations: options, files of several evaluations, defaults of packages, checked settings.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 

@@ -1,4 +1,4 @@
-//! Layers of options, the settings that follow, names of environments and JSON on the command line.
+//! Layers of options, the resulting settings, names of environments and JSON on the command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -311,7 +311,7 @@ fn grammar_of_environments() {
     }
     for bad in ["", "  ", "a b", "a@", "@1", "o/", "a@1@2", "ä", "a\u{1b}[31m", "a@1 0", "-a", "a\0", "o/-a"]
     {
-        // A final slash makes a directory.
+        // A trailing slash makes it a directory.
         assert_eq!(Environment::parse(bad).is_ok(), bad == "o/", "{bad:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Publications that do not work, or only at the second try.
+//! Publications that fail, or succeed only on the second try.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use aec_test::hub::{Dataset, Failure, Hook};
 
 use crate::hub::{METADATA, Stage, options, said};
 
-/// Publishes large files with a failure and expects it to work all the same.
+/// Publishes large files with a failure and expects it to work nevertheless.
 async fn works_in_spite_of(failure: Failure) {
     let stage = Stage::new().await;
     stage.hub.with(|state| (state.large_from, state.part_size) = (0, None));
@@ -114,7 +114,7 @@ async fn nobody_there_is_a_problem_of_the_network() {
     let publication = stage.publication(None);
     drop(stage.hub);
     let few = HubOptions { attempts: 1, ..options() };
-    // The port is free again as soon as the server's task is gone.
+    // The port is free again as soon as the server's task has ended.
     let error = loop {
         match publish(&account, &publication, &few).await {
             Err(error) => break error,

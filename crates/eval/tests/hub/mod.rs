@@ -1,4 +1,4 @@
-//! Publishing an evaluation, against a server that answers as the hub does.
+//! Publishing an evaluation, against a server that behaves like the hub.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 
@@ -69,13 +69,12 @@ impl Stage {
         publish(&self.account(), &self.publication(dataset), &options()).await
     }
 
-    /// What the hub has of a file of a dataset.
+    /// The content of a dataset's file on the hub.
     fn file(&self, dataset: &str, path: &str) -> bytes::Bytes {
         self.hub.with(|state| state.datasets[dataset].files[path].clone())
     }
 }
 
-/// Options that do not make tests wait.
 fn options() -> HubOptions {
     HubOptions {
         attempts: 3,
@@ -84,7 +83,7 @@ fn options() -> HubOptions {
     }
 }
 
-/// The problem of an error: its id and everything that it says, checked to hold no secret.
+/// The problem of an error: its id and its whole text, checked to contain no secret.
 fn said(error: &HubError) -> (String, String) {
     let problem = error.problem();
     let text = format!(

@@ -1,4 +1,4 @@
-//! Names of datasets: those that people give, and those that are made.
+//! Names of datasets: those that users give, and generated ones.
 
 use aec_eval::hub::{WantedName, default_name};
 use proptest::prelude::*;

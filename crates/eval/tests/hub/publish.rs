@@ -58,7 +58,7 @@ async fn an_owner_and_everybody_as_readers_are_asked_for() {
 async fn publishing_again_adds_a_commit() {
     let stage = Stage::new().await;
     let (account, publication) = (stage.account(), stage.publication(Some("again")));
-    // Callers publish from tasks of their own.
+    // Callers publish from their own tasks.
     let task = tokio::spawn(async move { publish(&account, &publication, &options()).await });
     task.await.unwrap().unwrap();
     std::fs::write(stage.path("results.jsonl"), "{\"example_id\": 9}").unwrap();
@@ -95,7 +95,7 @@ async fn large_results_are_uploaded_before_the_commit() {
     assert_eq!(steps, ["api", "repos", "tester", "preupload", "objects", "whole", "objects", "commit"]);
     let commit = stage.hub.with(|state| state.requests.last().unwrap().body.len());
     assert!(commit < 20_000, "the commit refers to the rows and does not hold them: {commit} bytes");
-    // The same rows again are known already.
+    // The hub already has these rows.
     stage.publish(Some("large")).await.unwrap();
     let puts = stage.hub.calls().iter().filter(|call| call.starts_with("PUT")).count();
     assert_eq!(puts, 1);

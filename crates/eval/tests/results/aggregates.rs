@@ -1,4 +1,4 @@
-//! Aggregates do not depend on the order of rows, and are those of numpy and verifiers.
+//! Aggregates do not depend on the order of rows, and equal those of numpy and verifiers.
 
 use std::collections::BTreeMap;
 
@@ -207,7 +207,7 @@ fn any_rows() -> impl Strategy<Value = Vec<(RowFacts, u32)>> {
             facts.metrics.push(("other".into(), metric));
             facts
         });
-    // With a place in another order.
+    // Shuffled.
     proptest::collection::vec((facts, any::<u32>()), 0..30).prop_map(|mut rows| {
         for (index, (facts, _)) in rows.iter_mut().enumerate() {
             facts.rollout_number = u32::try_from(index).ok();

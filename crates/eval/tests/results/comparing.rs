@@ -27,7 +27,7 @@ fn means_of_shared_examples_are_paired() {
         run_of(&rewards(&[(0, 0, 0.0), (0, 1, 1.0), (1, 0, 0.0), (1, 1, 0.0), (2, 0, 1.0), (7, 0, 1.0)]));
     let mut rows =
         rewards(&[(0, 0, 1.0), (0, 1, 1.0), (1, 0, 0.0), (1, 1, 0.5), (2, 0, 1.0), (8, 0, 1.0), (9, 0, 1.0)]);
-    // The same prompt, written otherwise.
+    // The same prompt, formatted differently.
     rows[0].prompt = raw("[ {\"role\" : \"user\", \"content\": \"qu\\u0065stion 0\"}\n]");
     let second = run_of(&rows);
     let compared = compare(&[first.path(), second.path()]).unwrap();

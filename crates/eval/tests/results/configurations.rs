@@ -1,4 +1,4 @@
-//! A run is continued only as it began.
+//! A run can be continued only with the configuration that it began with.
 
 use aec_eval::results::aggregate::Aggregate;
 use aec_eval::results::configuration::{differences, mismatch};

@@ -1,4 +1,4 @@
-//! A process that is killed while it writes loses no row that it was told is on the disk.
+//! A process that is killed while it writes loses no row that was reported as written.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use aec_eval::results::resume;
 
 use super::write_rows::command;
 
-/// Numbers that look random, the same in every run.
+/// Pseudorandom numbers, the same in every run.
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
@@ -28,14 +28,14 @@ fn no_synced_row_is_lost_at_any_moment() {
             let line = said.next().expect("the child writes until it is killed");
             synced = line.strip_prefix("synced ").unwrap().parse::<usize>().unwrap();
         }
-        // Somewhere between two syncs: the moment is what is tested.
+        // Somewhere between two syncs: the test is about this moment.
         let moment_of_death = Instant::now() + Duration::from_micros(next(&mut random) % 5000);
         while Instant::now() < moment_of_death {
             std::hint::spin_loop();
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it said before it died and nobody had read yet.
+        // Its output from before it died that was not read yet.
         for line in said {
             synced = line.strip_prefix("synced ").unwrap().parse().unwrap_or(synced).max(synced);
         }
@@ -46,7 +46,7 @@ fn no_synced_row_is_lost_at_any_moment() {
         assert!(run.metadata.rollouts.unwrap() as usize <= rows);
         let written = std::fs::read(directory.path().join("results.jsonl")).unwrap();
         assert!(written.is_empty() || written.ends_with(b"\n"));
-        // The child writes its rows in order, so none is missing in between.
+        // The child writes its rows in order, so there are no gaps.
         let examples = 0..i64::try_from(rows).unwrap();
         assert_eq!(run.present.missing(examples, 1).count(), 0);
         rows_before = rows;

@@ -1,4 +1,4 @@
-//! A run is continued from whatever was left of it.
+//! A run can be continued from whatever is left of it.
 
 use std::path::Path;
 
@@ -13,7 +13,6 @@ use tempfile::TempDir;
 
 use super::support::{description, errored, fixture, line, ready, row};
 
-/// A run whose results are these bytes.
 fn run_of(results: &[u8]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     drop(ResultsWriter::create(directory.path(), description(2, 2)).unwrap());
@@ -34,7 +33,7 @@ fn place(problem: &Problem) -> (&str, &str, Option<u32>) {
     (problem.id.as_deref().unwrap(), file, problem.line)
 }
 
-/// A row as verifiers writes it: without a number.
+/// A row in the format of verifiers, without a rollout number.
 fn unnumbered(row: &RolloutRow) -> Vec<u8> {
     let text = String::from_utf8(line(row)).unwrap();
     let at = text.find(",\"rollout_number\"").unwrap();
@@ -105,13 +104,13 @@ fn rows_of_verifiers_get_free_numbers() {
     let run = open(directory.path(), None).unwrap();
     assert_eq!(run.present.errored(), [(0, 1, 1)]);
     assert_eq!(missing(&run), [(1, 1)]);
-    // What is added now has numbers, and those of the others stay.
+    // New rows have numbers, and the numbers of the others stay.
     let ours = [line(&row(1, 1, 1.0)), line(&again(row(0, 1, 1.0), 2))].concat();
     let directory = run_of(&[theirs, ours].concat());
     let run = open(directory.path(), None).unwrap();
     assert_eq!((run.present.len(), run.present.errored(), missing(&run)), (4, vec![], vec![]));
     assert_eq!(run.aggregate.summary().reward.unwrap().mean, 0.75);
-    // A number that is taken later in the file is not given away.
+    // A number that is used later in the file is not assigned.
     let directory = run_of(&[unnumbered(&row(0, 9, 1.0)), line(&row(0, 0, 1.0))].concat());
     assert_eq!(missing(&open(directory.path(), None).unwrap()), [(1, 0), (1, 1)]);
 }
@@ -175,7 +174,7 @@ fn a_bad_line_in_the_middle_is_told_with_its_place() {
         assert!(problem.fix.is_some());
         assert_eq!(results(directory.path()), bytes, "nothing is changed");
     }
-    // At the end too, what is no beginning of a row is left alone.
+    // At the end, too, text that is not the beginning of a row is left alone.
     for end in [&b"{}"[..], b"5\n", b"\x7fELF\x01\x02", b"\xff\xff\xff"] {
         let bytes = [&whole, end].concat();
         let directory = run_of(&bytes);
@@ -236,7 +235,7 @@ fn a_resumed_run_keeps_its_date_and_adds_its_time() {
     assert!(last.time.unwrap() >= 1000.0);
 }
 
-/// Attempts of rollouts, all but the last of each with an error; whether the first have numbers; another order.
+/// Attempts of rollouts, all but the last of each with an error; whether the first have numbers; shuffled.
 fn any_attempts() -> impl Strategy<Value = (Vec<RolloutRow>, Vec<Vec<u8>>)> {
     let rollout = (1..4_u32, 0.0..1.0_f64, any::<bool>(), any::<bool>());
     proptest::collection::vec(rollout, 1..8).prop_map(|rollouts| {

@@ -1,4 +1,4 @@
-//! Rows are written as verifiers writes them.
+//! Rows have the format of verifiers.
 
 use aec_eval::results::facts::RowFacts;
 use aec_eval::results::number::Finite;
@@ -44,7 +44,6 @@ fn message_of(value: &Value) -> Message {
     }
 }
 
-/// A row of verifiers as a row of ours.
 fn row_of(value: &Value) -> RolloutRow {
     let spans = |key: &str| value["timing"][key]["spans"].as_array().unwrap().iter().map(span_of).collect();
     let metrics: Vec<_> = value["metrics"]
@@ -110,7 +109,7 @@ fn rows_of_verifiers_are_written_as_they_were() {
             without_nulls(&mut expected);
             expected["rollout_number"] = json!(7);
             let written = String::from_utf8(line(&ours)).unwrap();
-            // With the order of keys, and 1 apart from 1.0.
+            // Compares the order of keys too, and tells 1 from 1.0.
             let read: Value = serde_json::from_str(&written).unwrap();
             assert_eq!(read.to_string(), expected.to_string(), "{}", directory.display());
             assert_eq!(written, format!("{}\n", written.trim_end()), "one line");

@@ -20,7 +20,6 @@ pub(crate) fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../prime/tests/rollouts/fixtures/v014").join(name)
 }
 
-/// All of them.
 pub(crate) fn fixtures() -> Vec<PathBuf> {
     let mut found: Vec<_> =
         std::fs::read_dir(fixture("")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -41,7 +40,6 @@ pub(crate) fn span(start: f64, end: f64) -> Span {
     Span { start: finite(start), end: finite(end) }
 }
 
-/// A row without an error.
 pub(crate) fn row(example_id: i64, rollout_number: u32, reward: f64) -> RolloutRow {
     RolloutRow {
         example_id,
@@ -76,7 +74,6 @@ pub(crate) fn row(example_id: i64, rollout_number: u32, reward: f64) -> RolloutR
     }
 }
 
-/// A row with an error.
 pub(crate) fn errored(example_id: i64, rollout_number: u32) -> RolloutRow {
     RolloutRow {
         error: Some(RowError {
@@ -100,7 +97,6 @@ pub(crate) fn ready(row: &RolloutRow) -> ReadyRow {
     ReadyRow { line: line(row), facts: RowFacts::of(row).into() }
 }
 
-/// How a run of so many examples and rollouts is made.
 pub(crate) fn description(num_examples: u64, rollouts_per_example: u32) -> Description {
     let mut configuration = Map::new();
     configuration.insert("model".to_owned(), json!("some/model"));

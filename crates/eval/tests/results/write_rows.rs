@@ -1,5 +1,5 @@
-//! A process that writes rows until it is killed or the disk refuses: this test program, run once more. It says how many
-//! rows are on the disk after each flush.
+//! This test program, run once more to write rows until it is killed or the disk refuses. After each flush it prints
+//! how many rows are on the disk.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use aec_eval::results::writer::ResultsWriter;
 
 use super::support::{description, ready, row};
 
-/// Names the directory of the run; without it the test below has nothing to do.
+/// Names the directory of the run; without it the test below does nothing.
 const VARIABLE: &str = "AEC_TEST_WRITE_ROWS";
 
 /// The command that writes rows into a directory.
@@ -21,7 +21,7 @@ pub(crate) fn command(run: &Path) -> Command {
     command
 }
 
-/// What makes this program run nothing else.
+/// Arguments that make this program run only that test.
 pub(crate) const ARGUMENTS: [&str; 3] =
     ["--exact", "results::write_rows::rows_are_written_until_somebody_stops_it", "--nocapture"];
 

@@ -1,4 +1,4 @@
-//! Rows reach the disk, and an error of the disk is told.
+//! Rows reach the disk, and disk errors are reported.
 
 use std::process::Command;
 
@@ -108,7 +108,7 @@ fn results_that_were_removed_stop_the_run() {
 #[test]
 fn a_full_disk_stops_the_run_and_leaves_whole_lines() {
     let directory = tempfile::tempdir().unwrap();
-    // The limit is in units of 1024 or 512 bytes; the signal that comes with it is ignored, so that writing fails.
+    // The limit is in units of 1024 or 512 bytes; its signal is ignored, so that writing fails.
     let script = "trap '' XFSZ; ulimit -f 64; exec \"$@\"";
     let own = command(directory.path());
     let output = Command::new("sh")
@@ -169,7 +169,7 @@ fn a_lock_is_free_as_soon_as_it_is_dropped() {
     let directory = tempfile::tempdir().unwrap();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Each child has the lock's file open for a moment, between its birth and its program.
+        // Each child has the lock file open for a moment, between fork and exec.
         let children = scope.spawn(|| {
             for _ in 0..100 {
                 assert!(Command::new("true").status().unwrap().success());

@@ -1,4 +1,4 @@
-//! Environments that end, hang and print, in real interpreters: what they cost, and what is said about it.
+//! Environments that crash, hang and print, in real interpreters: what they cost, and which problems are reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 const VERSION: &str = "0.3.1";
 
-/// Says the word that is asked for, except that example 5 is answered with what makes the environment misbehave.
+/// Answers with the requested word, except that example 5 gets the text that makes the environment misbehave.
 fn words() -> Arc<Scripted> {
     Scripted::new(|call| {
         let word = asked(call).replace("Say ", "").replace('.', "");
@@ -27,11 +27,11 @@ async fn a_crash_costs_only_its_own_rollouts() {
     setup.workers = WorkerCount::Exactly(2);
     let pool = WorkerPool::start(setup).await.unwrap();
     assert_eq!(pool.workers(), 2);
-    let door = words();
+    let caller = words();
     // One job each, so that the least busy worker is always the other one.
-    let bystander = generate(&pool, job(&[(0, 0)], false), &door).await.unwrap();
-    let crashing = generate(&pool, job(&[(5, 0)], false), &door).await.unwrap();
-    let companion = generate(&pool, job(&[(1, 0)], false), &door).await.unwrap();
+    let bystander = generate(&pool, job(&[(0, 0)], false), &caller).await.unwrap();
+    let crashing = generate(&pool, job(&[(5, 0)], false), &caller).await.unwrap();
+    let companion = generate(&pool, job(&[(1, 0)], false), &caller).await.unwrap();
     let error = pool.score(crashing).await.unwrap_err();
     let WorkerError::Died(death) = &error else { panic!("{error}") };
     assert_eq!((death.worker, &death.cause), (1, &Cause::Exited(3)));
@@ -43,8 +43,8 @@ async fn a_crash_costs_only_its_own_rollouts() {
     for kept in [bystander, companion] {
         assert_eq!(pool.score(kept).await.unwrap().len(), 1);
     }
-    // The worker that ended is there again: it has less to do than the other one.
-    let rows = play(&pool, job(&[(2, 0)], false), &door).await.unwrap();
+    // The dead worker was restarted: it has less to do than the other one.
+    let rows = play(&pool, job(&[(2, 0)], false), &caller).await.unwrap();
     assert_eq!(rows[0]["reward"], 1.0);
 }
 
@@ -54,13 +54,13 @@ async fn restarts_come_to_an_end() {
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"misbehave": "crash"}));
     setup.limits.restarts = 1;
     let pool = WorkerPool::start(setup).await.unwrap();
-    let door = words();
+    let caller = words();
     for _ in 0..2 {
-        // The second waits until the worker is there again.
-        let error = play(&pool, job(&[(5, 0)], false), &door).await.unwrap_err();
+        // The second job waits until the worker is restarted.
+        let error = play(&pool, job(&[(5, 0)], false), &caller).await.unwrap_err();
         assert!(matches!(error, WorkerError::Died(_)), "{error}");
     }
-    let error = play(&pool, job(&[(1, 0)], false), &door).await.unwrap_err();
+    let error = play(&pool, job(&[(1, 0)], false), &caller).await.unwrap_err();
     assert!(matches!(&error, WorkerError::NoWorkers { restarts: 1, last: Some(_) }), "{error}");
     assert_eq!(error.problem().id.as_deref(), Some("R048"));
 }
@@ -72,11 +72,11 @@ async fn a_job_that_hangs_is_given_up_and_its_worker_stays() {
     setup.limits.scoring = Some(Duration::from_secs(5));
     setup.limits.restarts = 0;
     let pool = WorkerPool::start(setup).await.unwrap();
-    let door = words();
-    let error = play(&pool, job(&[(5, 0)], false), &door).await.unwrap_err();
+    let caller = words();
+    let error = play(&pool, job(&[(5, 0)], false), &caller).await.unwrap_err();
     assert!(matches!(error, WorkerError::TimedOut { stage: Stage::Scoring, .. }), "{error}");
     assert_eq!(error.problem().id.as_deref(), Some("R047"));
-    assert_eq!(play(&pool, job(&[(1, 0)], false), &door).await.unwrap().len(), 1);
+    assert_eq!(play(&pool, job(&[(1, 0)], false), &caller).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,13 +86,13 @@ async fn a_worker_that_is_stuck_is_ended_and_started_again() {
     setup.limits.scoring = Some(Duration::from_secs(5));
     setup.limits.drop = Duration::from_millis(500);
     let pool = WorkerPool::start(setup).await.unwrap();
-    let door = words();
-    let bystander = generate(&pool, job(&[(0, 0)], false), &door).await.unwrap();
-    let error = play(&pool, job(&[(5, 0)], false), &door).await.unwrap_err();
+    let caller = words();
+    let bystander = generate(&pool, job(&[(0, 0)], false), &caller).await.unwrap();
+    let error = play(&pool, job(&[(5, 0)], false), &caller).await.unwrap_err();
     assert!(matches!(error, WorkerError::TimedOut { stage: Stage::Scoring, .. }), "{error}");
     let error = pool.score(bystander).await.unwrap_err();
     assert!(matches!(&error, WorkerError::Died(death) if death.cause == Cause::Stuck), "{error}");
-    assert_eq!(play(&pool, job(&[(1, 0)], false), &door).await.unwrap()[0]["reward"], 1.0);
+    assert_eq!(play(&pool, job(&[(1, 0)], false), &caller).await.unwrap()[0]["reward"], 1.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,12 +101,12 @@ async fn a_call_without_answer_ends_with_the_time_of_the_rollout() {
     let (mut setup, _logs) = setup(&python, "gsm8k", &json!({}));
     setup.environment.timeout = Some(0.3);
     let pool = WorkerPool::start(setup).await.unwrap();
-    let door = Scripted::delayed(Duration::from_hours(1), |_| said("2"));
-    let rows = play(&pool, job(&[(0, 0)], false), &door).await.unwrap();
+    let caller = Scripted::delayed(Duration::from_hours(1), |_| said("2"));
+    let rows = play(&pool, job(&[(0, 0)], false), &caller).await.unwrap();
     assert_eq!((&rows[0]["stop_condition"], &rows[0]["reward"]), (&json!("timeout_reached"), &json!(0.0)));
 }
 
-/// Tells when a call is under way, and when it is dropped.
+/// Reports when a call begins, and when it is dropped.
 struct Endless(tokio::sync::mpsc::UnboundedSender<&'static str>);
 
 struct Told(tokio::sync::mpsc::UnboundedSender<&'static str>);
@@ -141,24 +141,24 @@ async fn a_job_that_nobody_waits_for_asks_for_nothing_more() {
     waiting.abort();
     assert!(waiting.await.unwrap_err().is_cancelled());
     assert_eq!(events.recv().await, Some("dropped"));
-    let door = Scripted::new(|_| said("2"));
-    assert_eq!(play(&pool, job(&[(0, 0)], false), &door).await.unwrap()[0]["reward"], 1.0);
+    let caller = Scripted::new(|_| said("2"));
+    assert_eq!(play(&pool, job(&[(0, 0)], false), &caller).await.unwrap()[0]["reward"], 1.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_environments_are_told_apart() {
     let Some(python) = interpreter(VERSION) else { return };
-    let door = words();
+    let caller = words();
     let (mut surroundings, _logs) = setup(&python, "my-env", &json!({"misbehave": "setup"}));
     surroundings.environment.max_retries = 1;
     let pool = WorkerPool::start(surroundings).await.unwrap();
     let start = Instant::now();
-    let rows = play(&pool, job(&[(0, 0)], true), &door).await.unwrap();
+    let rows = play(&pool, job(&[(0, 0)], true), &caller).await.unwrap();
     assert_eq!(rows[0]["error"]["error"], "InfraError");
     assert!(start.elapsed() >= Duration::from_secs(1), "it is tried again after a second");
     let (unexpected, _logs) = setup(&python, "my-env", &json!({"misbehave": "unexpected"}));
     let pool = WorkerPool::start(unexpected).await.unwrap();
-    let error = play(&pool, job(&[(0, 0), (0, 1)], false), &door).await.unwrap_err();
+    let error = play(&pool, job(&[(0, 0), (0, 1)], false), &caller).await.unwrap_err();
     let WorkerError::Job { error: class, traceback, .. } = &error else { panic!("{error}") };
     assert_eq!(class, "KeyError");
     assert!(traceback.contains("my_env.py"), "{traceback}");

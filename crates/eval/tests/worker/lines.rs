@@ -1,4 +1,4 @@
-//! Workers that do not keep to the protocol. They are shell scripts in the place of the interpreter.
+//! Workers that violate the protocol. They are shell scripts in place of the interpreter.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde_json::json;
 const HELLO: &str = r#"printf '{"hello":{"protocol":1,"python":"3","pid":1}}\n' >&0"#;
 const LOADED: &str = r#"printf '{"loaded":{"interface":"v0","class_name":"X","version_info":{},"example_ids":[0],"pass_threshold":0.5,"has_group_rewards":false,"tools":[],"max_turns":null,"sampling_args":{},"env_args":{},"examples_digest":"","generates_and_scores_at_once":false,"warnings":[]}}\n' >&0"#;
 
-/// An interpreter that runs the lines.
+/// An interpreter that runs these lines.
 fn script(lines: &[&str]) -> (PathBuf, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("python");
@@ -27,7 +27,7 @@ async fn start(lines: &[&str], load: Duration) -> Result<WorkerPool, WorkerError
     setup.limits.restarts = 0;
     loop {
         match WorkerPool::start(setup.clone()).await {
-            // Another test that was just starting a process held the script open for a moment.
+            // Another test that was just starting a process kept the script open for a moment.
             Err(WorkerError::Start { reason, .. }) if reason.contains("Text file busy") => {}
             outcome => return outcome,
         }
@@ -97,18 +97,18 @@ async fn garbage_in_the_middle_of_a_job_fails_the_job() {
     )
     .await
     .unwrap();
-    let door = Scripted::new(|_| said("x"));
-    let error = play(&pool, job(&[(0, 0)], false), &door).await.unwrap_err();
+    let caller = Scripted::new(|_| said("x"));
+    let error = play(&pool, job(&[(0, 0)], false), &caller).await.unwrap_err();
     assert!(
         matches!(&error, WorkerError::Died(death) if death.cause == Cause::Malformed("garbage".to_owned())),
         "{error}"
     );
-    // Events and calls of jobs that nobody has are nobody's business.
+    // Events and calls of unknown jobs are ignored.
     let stray = r#"printf '{"generated":{"job":77,"errors":[],"scored":false}}\n{"hang_up":{"call":1,"job":77}}\n{"call":{"call":1,"job":77,"model":"m","messages":[]}}\n{"dropped":{"job":3}}\n{"failed":{"job":1,"error":"E","message":"m","traceback":""}}\n' >&0"#;
     let pool = start(&[HELLO, "read load", LOADED, "read run", stray, "sleep 60"], Duration::from_secs(20))
         .await
         .unwrap();
-    let error = play(&pool, job(&[(0, 0)], false), &door).await.unwrap_err();
+    let error = play(&pool, job(&[(0, 0)], false), &caller).await.unwrap_err();
     assert!(matches!(&error, WorkerError::Job { error, .. } if error == "E"), "{error}");
 }
 
@@ -124,14 +124,14 @@ async fn children_of_a_worker_end_with_it() {
     rustix::process::test_kill_process(pid).unwrap();
     drop(pool);
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    // Whoever inherits the child takes a moment to notice its end.
+    // The process that inherits the child takes a moment to notice its end.
     while runs(pid) {
         assert!(std::time::Instant::now() < deadline, "the child runs on");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Whether a process is there and is more than its own remains.
+/// Whether a process exists and is not a zombie.
 fn runs(pid: rustix::process::Pid) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
     status.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with('Z') && !rest.is_empty())

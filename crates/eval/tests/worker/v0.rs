@@ -11,7 +11,7 @@ use crate::worker::world::{
 use aec_eval::worker::{FailureKind, Interface, ModelFailure, WorkerError, WorkerPool};
 use serde_json::{Value, json};
 
-/// Every test with both versions.
+/// Runs every test with both versions.
 macro_rules! with_versions {
     ($($name:ident),* $(,)?) => {
         mod v0_1_14 { $(#[tokio::test(flavor = "multi_thread")] async fn $name() { super::$name("0.1.14").await; })* }
@@ -46,7 +46,7 @@ async fn single_turn(version: &str) {
         "{:?}",
         loaded.warnings
     );
-    let door = Scripted::new(|call| {
+    let caller = Scripted::new(|call| {
         assert_eq!(call.messages.iter().map(|one| one.role.as_str()).collect::<Vec<_>>(), ["system", "user"]);
         assert_eq!(call.sampling_args["max_tokens"], json!(7));
         assert_eq!((call.model.as_str(), call.rollout), ("scripted", Some(5)));
@@ -55,15 +55,15 @@ async fn single_turn(version: &str) {
     let mut one = job(&[(1, 5)], false);
     one.sampling_args.insert("max_tokens".to_owned(), json!(7));
     one.sampling_args.insert("temperature".to_owned(), Value::Null);
-    let rows = play(&pool, one, &door).await.unwrap();
+    let rows = play(&pool, one, &caller).await.unwrap();
     assert_eq!((rows.len(), &rows[0]["example_id"], &rows[0]["reward"]), (1, &json!(1), &json!(1.0)));
     assert_eq!(rows[0]["stop_condition"], "max_turns_reached");
-    let refused = generate(&pool, job(&[(9, 0)], false), &door).await.unwrap_err();
+    let refused = generate(&pool, job(&[(9, 0)], false), &caller).await.unwrap_err();
     assert!(matches!(refused, WorkerError::NoSuchExample { example: 9, count: 4 }), "{refused}");
     pool.shutdown().await;
 }
 
-/// What the library makes of the same replies, without times.
+/// The library's own rows for the same replies, without times.
 fn own_rows(python: &std::path::Path, module: &str, case: &Value) -> Vec<Value> {
     let request = json!({
         "path": [fixtures().join(module)],
@@ -138,7 +138,7 @@ async fn rows_are_those_of_the_library(version: &str) {
         let (mut setup, _logs) = setup(&python, case["env_id"].as_str().unwrap(), &case["env_args"]);
         setup.environment.state_columns = serde_json::from_value(case["state_columns"].clone()).unwrap();
         let pool = WorkerPool::start(setup).await.unwrap();
-        let door = Scripted::replies(&case["replies"]);
+        let caller = Scripted::replies(&case["replies"]);
         let rollouts = usize::try_from(case["rollouts"].as_u64().unwrap()).unwrap();
         let independent = case["independent"].as_bool().unwrap();
         let mut rows = Vec::new();
@@ -147,7 +147,7 @@ async fn rows_are_those_of_the_library(version: &str) {
             let groups: Vec<&[(usize, usize)]> =
                 if independent { members.chunks(1).collect() } else { vec![&members] };
             for group in groups {
-                rows.extend(play(&pool, job(group, independent), &door).await.unwrap());
+                rows.extend(play(&pool, job(group, independent), &caller).await.unwrap());
             }
         }
         without_times(&mut own);
@@ -174,24 +174,25 @@ async fn failures_of_the_model(version: &str) {
         (FailureKind::Empty, None, "EmptyModelResponseError"),
         (FailureKind::Invalid, None, "InvalidModelResponseError"),
     ] {
-        let door = Scripted::new(move |_| Err(ModelFailure { kind, status, message: "no luck".to_owned() }));
-        let generated = generate(&pool, job(&[(0, 0)], false), &door).await.unwrap();
+        let caller =
+            Scripted::new(move |_| Err(ModelFailure { kind, status, message: "no luck".to_owned() }));
+        let generated = generate(&pool, job(&[(0, 0)], false), &caller).await.unwrap();
         assert_eq!(generated.errors, [chain.split(' ').next().map(str::to_owned)]);
         let rows = values(&pool.score(generated).await.unwrap());
         assert_eq!(rows[0]["error"]["error_chain_str"], chain, "{kind:?}");
         assert_eq!((&rows[0]["stop_condition"], &rows[0]["reward"]), (&json!("has_error"), &json!(0.0)));
     }
-    let door = Scripted::new(|_| Err(ModelFailure::new(FailureKind::Overlong, "too long")));
-    let rows = play(&pool, job(&[(0, 0)], false), &door).await.unwrap();
+    let caller = Scripted::new(|_| Err(ModelFailure::new(FailureKind::Overlong, "too long")));
+    let rows = play(&pool, job(&[(0, 0)], false), &caller).await.unwrap();
     assert_eq!((&rows[0]["stop_condition"], &rows[0]["error"]), (&json!("prompt_too_long"), &Value::Null));
-    let door = Scripted::new(|_| Err(ModelFailure::new(FailureKind::Refused, "wrong key").status(403)));
-    let refused = play(&pool, job(&[(0, 0), (0, 1)], false), &door).await.unwrap_err();
+    let caller = Scripted::new(|_| Err(ModelFailure::new(FailureKind::Refused, "wrong key").status(403)));
+    let refused = play(&pool, job(&[(0, 0), (0, 1)], false), &caller).await.unwrap_err();
     assert!(
         matches!(&refused, WorkerError::Job { error, .. } if error == "PermissionDeniedError"),
         "{refused}"
     );
-    let door = Scripted::new(|_| panic!("a door that breaks"));
-    let rows = play(&pool, job(&[(0, 0)], false), &door).await.unwrap();
+    let caller = Scripted::new(|_| panic!("a caller that breaks"));
+    let rows = play(&pool, job(&[(0, 0)], false), &caller).await.unwrap();
     assert_eq!(rows[0]["error"]["error"], "ModelError");
 }
 
@@ -202,12 +203,12 @@ async fn groups_and_independent_rollouts(version: &str) {
     assert!(pool.loaded().has_group_rewards);
     let refusal = pool.loaded().refuses_independent_scoring("reverse-text").unwrap();
     assert_eq!(refusal.id.as_deref(), Some("R052"));
-    let door = Scripted::new(|call| said(["cba", "longer", ""][call.rollout.unwrap()]));
-    let rows = play(&pool, job(&[(0, 0), (0, 1), (0, 2)], false), &door).await.unwrap();
+    let caller = Scripted::new(|call| said(["cba", "longer", ""][call.rollout.unwrap()]));
+    let rows = play(&pool, job(&[(0, 0), (0, 1), (0, 2)], false), &caller).await.unwrap();
     let scores: Vec<_> = rows.iter().map(|row| [&row["reward"], &row["best_of_group"]]).collect();
     assert_eq!(scores, [[&json!(1.0), &json!(0.0)], [&json!(0.5), &json!(1.0)], [&json!(0.0), &json!(0.0)]]);
     assert_eq!(rows[2]["error"]["error"], "EmptyModelResponseError");
-    let refused = play(&pool, job(&[(0, 0)], true), &door).await.unwrap_err();
+    let refused = play(&pool, job(&[(0, 0)], true), &caller).await.unwrap_err();
     assert!(matches!(&refused, WorkerError::Job { .. }), "{refused}");
 }
 
@@ -216,14 +217,14 @@ async fn generated_now_and_scored_later(version: &str) {
     let (mut setup, _logs) = setup(&python, "my-env", &json!({"noise": 2000}));
     setup.environment.state_columns = vec!["judge_response".to_owned()];
     let pool = WorkerPool::start(setup).await.unwrap();
-    let door = Scripted::new(|call| said(&asked(call).replace("Say ", "").replace('.', "")));
+    let caller = Scripted::new(|call| said(&asked(call).replace("Say ", "").replace('.', "")));
     let mut kept = Vec::new();
     for example in 0..4 {
         kept.push(
-            generate(&pool, job(&[(example, 0), (example, 1)], example % 2 == 0), &door).await.unwrap(),
+            generate(&pool, job(&[(example, 0), (example, 1)], example % 2 == 0), &caller).await.unwrap(),
         );
     }
-    assert_eq!(door.calls.load(Ordering::SeqCst), 8);
+    assert_eq!(caller.calls.load(Ordering::SeqCst), 8);
     drop(kept.remove(1));
     kept.reverse();
     let mut seen = Vec::new();
@@ -243,7 +244,7 @@ async fn two_hundred_rollouts(version: &str) {
     let (mut setup, _logs) = setup(&python, "math-python", &json!({}));
     setup.workers = aec_eval::worker::WorkerCount::Exactly(2);
     let pool = Arc::new(WorkerPool::start(setup).await.unwrap());
-    let door = Scripted::delayed(Duration::from_millis(5), |call| {
+    let caller = Scripted::delayed(Duration::from_millis(5), |call| {
         let mut answer = said("3 or 5 or 1").unwrap();
         if turns(call) < 2 {
             let arguments = format!("{{\"a\": 1, \"b\": {}}}", turns(call));
@@ -258,10 +259,10 @@ async fn two_hundred_rollouts(version: &str) {
     let gate = Arc::new(tokio::sync::Semaphore::new(64));
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..200 {
-        let (pool, door, gate) = (Arc::clone(&pool), Arc::clone(&door), Arc::clone(&gate));
+        let (pool, caller, gate) = (Arc::clone(&pool), Arc::clone(&caller), Arc::clone(&gate));
         tasks.spawn(async move {
             let _place = gate.acquire_owned().await.unwrap();
-            (number, play(&pool, job(&[(number % 3, number)], number % 2 == 0), &door).await.unwrap())
+            (number, play(&pool, job(&[(number % 3, number)], number % 2 == 0), &caller).await.unwrap())
         });
     }
     let mut count = 0;
@@ -273,8 +274,8 @@ async fn two_hundred_rollouts(version: &str) {
         assert_eq!(rows[0]["stop_condition"], "no_tools_called");
         count += 1;
     }
-    assert_eq!((count, door.calls.load(Ordering::SeqCst)), (200, 600));
-    assert!((2..=64).contains(&door.most_at_once.load(Ordering::SeqCst)));
+    assert_eq!((count, caller.calls.load(Ordering::SeqCst)), (200, 600));
+    assert!((2..=64).contains(&caller.most_at_once.load(Ordering::SeqCst)));
 }
 
 async fn what_an_environment_sees(version: &str) {
@@ -296,12 +297,12 @@ async fn what_an_environment_sees(version: &str) {
     let ids = pool.loaded().example_ids.clone();
     assert_eq!(ids.len(), 5);
     assert_ne!(ids, [0, 1, 2, 3, 4]);
-    let door = Scripted::new(|call| {
+    let caller = Scripted::new(|call| {
         assert_eq!(call.state.len(), 1);
         said(&format!("word {}", call.state["example_id"]))
     });
     for (index, id) in ids.iter().enumerate() {
-        let rows = play(&pool, job(&[(index, 0)], true), &door).await.unwrap();
+        let rows = play(&pool, job(&[(index, 0)], true), &caller).await.unwrap();
         assert_eq!(rows[0]["example_id"], json!(id));
         if *id == 0 {
             assert_eq!(rows[0]["reward"], Value::Null);

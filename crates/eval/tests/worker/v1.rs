@@ -1,4 +1,4 @@
-//! v1 tasksets in real interpreters: episodes of the library as rows of the v0 shape.
+//! v1 tasksets in real interpreters: episodes of the library become rows of the v0 shape.
 
 use crate::worker::world::{Scripted, asked, interpreter, job, play, said, setup, turns};
 use aec_eval::worker::{FailureKind, Interface, ModelFailure, ToolCall, WorkerError, WorkerPool};
@@ -16,7 +16,7 @@ async fn a_taskset_is_played() {
         assert_eq!((loaded.interface, loaded.class_name.as_str()), (Interface::V1, "WordTaskset"));
         assert_eq!(loaded.example_ids, [0, 1, 2]);
         assert!(loaded.generates_and_scores_at_once);
-        let door = Scripted::new(|call| {
+        let caller = Scripted::new(|call| {
             assert_eq!(call.messages[0].role, "system");
             assert_eq!(call.sampling_args["temperature"], json!(0.5));
             let mut answer = said(&asked(call).replace("Say ", "").replace('.', ""))?;
@@ -30,7 +30,7 @@ async fn a_taskset_is_played() {
         });
         let mut one = job(&[(1, 0), (1, 1)], false);
         one.sampling_args.insert("temperature".to_owned(), json!(0.5));
-        let rows = play(&pool, one, &door).await.unwrap();
+        let rows = play(&pool, one, &caller).await.unwrap();
         assert_eq!(rows.len(), 2);
         for row in rows {
             assert_eq!(
@@ -50,8 +50,8 @@ async fn a_taskset_is_played() {
             assert_eq!((&row["is_completed"], &row["info"]), (&json!(true), &json!({"number": 1})));
             assert!(row["trace"]["nodes"].is_array());
         }
-        let door = Scripted::new(|_| Err(ModelFailure::new(FailureKind::Provider, "no").status(422)));
-        let rows = play(&pool, job(&[(0, 0)], false), &door).await.unwrap();
+        let caller = Scripted::new(|_| Err(ModelFailure::new(FailureKind::Provider, "no").status(422)));
+        let rows = play(&pool, job(&[(0, 0)], false), &caller).await.unwrap();
         assert_eq!(rows[0]["error"]["error"], "ProviderError", "{}", rows[0]);
         let stop = if version == "0.3.1" { "error" } else { "provider_error" };
         assert_eq!(rows[0]["stop_condition"], stop);
@@ -80,7 +80,7 @@ async fn tools_of_a_taskset_are_called() {
     let Some(python) = interpreter("0.4.0") else { return };
     let (setup, _logs) = setup(&python, "word-tools", &json!({}));
     let pool = WorkerPool::start(setup).await.unwrap();
-    let door = Scripted::new(|call| {
+    let caller = Scripted::new(|call| {
         assert_eq!(call.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["look_up"]);
         if turns(call) == 0 {
             let mut answer = said("")?;
@@ -91,7 +91,7 @@ async fn tools_of_a_taskset_are_called() {
         assert_eq!((asked(call).as_str(), call.messages[1].tool_calls.len()), ("stone 3", 1));
         said("the word is stone")
     });
-    let rows = play(&pool, job(&[(1, 0)], false), &door).await.unwrap();
+    let rows = play(&pool, job(&[(1, 0)], false), &caller).await.unwrap();
     assert_eq!((&rows[0]["reward"], &rows[0]["error"]), (&json!(1.0), &json!(null)));
     assert_eq!(rows[0]["completion"][1], json!({"role": "tool", "content": "stone 3", "tool_call_id": "a"}));
     let call = rows[0]["completion"][0]["tool_calls"][0].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! Interpreters, fixtures and doors for the tests.
+//! Interpreters, fixtures and model callers for the tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) fn job(members: &[(usize, usize)], independent: bool) -> Job {
 
 type Script = dyn Fn(&ModelCall) -> Result<ModelAnswer, ModelFailure> + Send + Sync;
 
-/// A door that answers from a function, after a moment if one is given, and counts.
+/// A model caller that answers from a function, after a delay if one is given, and counts the calls.
 pub(crate) struct Scripted {
     script: Box<Script>,
     pub(crate) delay: Duration,
@@ -74,7 +74,6 @@ impl Scripted {
         })
     }
 
-    /// Plays the same replies as `python/own_run.py` does.
     pub(crate) fn replies(replies: &Value) -> Arc<Self> {
         let replies = replies.clone();
         Self::new(move |call| {
@@ -146,8 +145,7 @@ pub(crate) fn turns(call: &ModelCall) -> usize {
     call.messages.iter().filter(|message| message.role == "assistant").count()
 }
 
-/// A reply of text.
-#[expect(clippy::unnecessary_wraps, reason = "it is what a door answers")]
+#[expect(clippy::unnecessary_wraps, reason = "it is what a model caller answers")]
 pub(crate) fn said(content: &str) -> Result<ModelAnswer, ModelFailure> {
     Ok(ModelAnswer {
         id: "reply".to_owned(),
@@ -157,7 +155,6 @@ pub(crate) fn said(content: &str) -> Result<ModelAnswer, ModelFailure> {
     })
 }
 
-/// The last message of a call as text.
 pub(crate) fn asked(call: &ModelCall) -> String {
     text(&call.messages.last().unwrap().content)
 }
@@ -165,19 +162,18 @@ pub(crate) fn asked(call: &ModelCall) -> String {
 pub(crate) async fn generate(
     pool: &WorkerPool,
     job: Job,
-    door: &Arc<Scripted>,
+    caller: &Arc<Scripted>,
 ) -> Result<Generated, WorkerError> {
-    let door: Arc<dyn ModelCaller> = Arc::clone(door) as Arc<dyn ModelCaller>;
-    pool.generate(job, door).await
+    let caller: Arc<dyn ModelCaller> = Arc::clone(caller) as Arc<dyn ModelCaller>;
+    pool.generate(job, caller).await
 }
 
-/// Generates and scores.
 pub(crate) async fn play(
     pool: &WorkerPool,
     job: Job,
-    door: &Arc<Scripted>,
+    caller: &Arc<Scripted>,
 ) -> Result<Vec<Value>, WorkerError> {
-    let generated = generate(pool, job, door).await?;
+    let generated = generate(pool, job, caller).await?;
     Ok(pool.score(generated).await?.iter().map(|row| row.value().unwrap()).collect())
 }
 

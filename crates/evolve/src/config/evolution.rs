@@ -24,11 +24,11 @@ use crate::FAMILY;
 pub struct EvolutionFile {
     /// The workspace, below the project root.
     pub workspace_path: Option<String>,
-    /// Models that look on and propose.
+    /// Models that classify turns and propose changes.
     pub models: ModelsTable,
     /// The agent whose prompt is improved.
     pub solver: Option<AgentTable>,
-    /// Tasks that are made on the fly.
+    /// Tasks that are generated during the run.
     pub generate: Option<GenerateTable>,
     /// Tasks of the project.
     pub tasks: Option<SelectionTable>,
@@ -36,45 +36,45 @@ pub struct EvolutionFile {
     pub backend: Option<Backend>,
     /// Tasks of a batch (default 10).
     pub batch_size: Option<Quantity>,
-    /// Candidates that are tried at most (default 20).
+    /// Most candidates to try (default 20).
     pub max_cycles: Option<Quantity>,
     /// By how much a candidate must be better (default 0.02).
     pub improvement_threshold: Option<f64>,
-    /// Cycles without an acceptance after which the search is widened, and after as many more ended (default 5).
+    /// Cycles without an acceptance after which the search is widened; after as many more, it ends (default 5).
     pub stagnation_window: Option<Quantity>,
     /// Seconds that an agent may take, instead of the tasks' own.
     pub timeout: Option<Seconds>,
-    /// An experiment whose first agent, backend and limits fill in what is not said here.
+    /// An experiment whose first agent, backend and limits fill in what is missing here.
     pub harness_config: Option<String>,
     /// How parents are chosen (default `hill_climb`).
     pub strategy: Option<Strategy>,
     /// When a candidate is accepted.
     pub acceptance: AcceptanceTable,
-    /// Tasks that are kept for the end.
+    /// Tasks that are reserved for the end.
     pub holdout: HoldoutTable,
-    /// What the whole run may take.
+    /// The budget of the whole run.
     pub budget: BudgetTable,
     /// Trials at once (default 4).
     pub concurrency: Option<Quantity>,
 }
 
-/// Models that look on and propose.
+/// Models that classify turns and propose changes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelsTable {
-    /// Says what kind the turns of failed trials are; rules do without it.
+    /// Classifies the turns of failed trials; without it, only rules do.
     pub classifier: Option<String>,
-    /// How freely it draws (default 0).
+    /// Its temperature (default 0).
     pub classifier_temperature: Option<f64>,
     /// Proposes changes.
     pub evolver: Option<String>,
-    /// How freely it draws (default 0.7).
+    /// Its temperature (default 0.7).
     pub evolver_temperature: Option<f64>,
-    /// Tokens of its answer (default 16384).
+    /// Most tokens of its answer (default 16384).
     pub evolver_max_tokens: Option<Quantity>,
 }
 
-/// What a run may take.
+/// The budget of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BudgetTable {
@@ -97,7 +97,6 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// The name as written in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::HillClimb => "hill_climb",
@@ -106,54 +105,44 @@ impl Strategy {
     }
 }
 
-/// A model that proposes or looks on.
+/// A model that proposes changes or classifies turns, with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Voice {
     pub model: String,
-    /// How freely it draws.
     pub temperature: f64,
-    /// Tokens of its answer.
     pub max_tokens: u32,
 }
 
-/// An evolution, checked and with its references filled in.
+/// An evolution, checked and with references resolved.
 #[derive(Clone, Debug)]
 pub struct Evolution {
     pub workspace: PathBuf,
-    /// Says what kind turns are.
+    /// Classifies turns.
     pub classifier: Option<Voice>,
     /// Proposes changes.
     pub evolver: Voice,
-    /// The agent whose prompt is improved; absent: the workspace's harness with the evolver's model.
+    /// The agent whose prompt is improved; if absent, the workspace's harness with the evolver's model.
     pub solver: Option<Agent>,
-    /// Tasks that are made on the fly.
+    /// Tasks that are generated during the run.
     pub generate: Option<Generate>,
-    /// Tasks of the project.
     pub tasks: Option<SelectionTable>,
-    /// Where trials run; the project's when absent.
+    /// Where trials run; the project's backend if absent.
     pub backend: Option<Backend>,
-    /// Tasks of a batch.
     pub batch_size: u32,
-    /// Candidates that are tried at most.
     pub max_cycles: u32,
     /// Cycles without an acceptance before the search changes.
     pub stagnation_window: u32,
-    /// Limits instead of the tasks' own.
+    /// Limits that replace the tasks' own.
     pub limits: ResourceLimitsTable,
-    /// How parents are chosen.
     pub strategy: Strategy,
-    /// When a candidate is accepted.
     pub acceptance: Acceptance,
-    /// Tasks that are kept for the end; absent: as many as make sense.
+    /// Tasks that are reserved for the end; a sensible number if absent.
     pub holdout: Option<u32>,
-    /// Dollars.
     pub max_cost_usd: Option<f64>,
     pub max_tokens: Option<u64>,
-    /// Trials at once.
     pub concurrency: u32,
 }
 
-/// Tokens of a classifier's answer.
 const CLASSIFIER_TOKENS: u32 = 4000;
 
 impl Evolution {
@@ -179,7 +168,7 @@ impl Evolution {
             problems.push(missing(&document, "workspace_path", "name the workspace to be improved"));
         }
         if file.generate.is_none() && file.tasks.is_none() {
-            let what = "there are no tasks: neither `generate` nor `tasks` is there";
+            let what = "there are no tasks: neither `generate` nor `tasks` is given";
             let problem = document.problem(Shared::MissingKey, "tasks", what);
             problems.push(problem.fix("add `generate` with a template, or `tasks` with a selection"));
         }
@@ -243,7 +232,7 @@ impl Evolution {
     }
 }
 
-/// The agent whose prompt is improved: its prompt comes from the workspace.
+/// The agent whose prompt is improved; its prompt comes from the workspace.
 pub(super) fn read_solver(
     table: &AgentTable,
     document: &Document,
@@ -262,7 +251,7 @@ pub(super) fn read_solver(
     Agent::from_table(table, document, "solver", env).map_err(|found| problems.extend(found)).ok()
 }
 
-/// The experiment that fills in what is not said.
+/// The experiment that fills in missing values.
 fn borrow_from(
     file: &EvolutionFile,
     document: &Document,
@@ -279,10 +268,10 @@ fn borrow_from(
     let place = path.parent().unwrap_or_else(|| Path::new(".")).join(name);
     match Experiment::read(&place, env) {
         Ok(experiment) => {
-            // Where there is a solver, no agent is taken from the experiment.
+            // If there is a solver, no agent is taken from the experiment.
             let first = experiment.agents.first().filter(|_| file.solver.is_none());
             if first.is_some_and(|agent| agent.system_prompt_file.is_some()) {
-                let what = format!("the first agent of {name} has a system prompt of its own");
+                let what = format!("the first agent of {name} has its own system prompt");
                 let problem = own(document, 21, "harness_config", what);
                 let why = "the prompt that is improved is prompts/system.md of the workspace";
                 problems.push(problem.why(why).fix("take it out of the experiment, or add `solver`"));

@@ -1,4 +1,4 @@
-//! The files that say what is to be improved, on which tasks, with which models, and how much it may take.
+//! The files that describe a run: what is improved, on which tasks, with which models, and within which budget.
 
 mod evolution;
 mod swarm;
@@ -18,30 +18,30 @@ pub use swarm::{Swarm, SwarmFile};
 
 use crate::FAMILY;
 
-/// Tasks of an acceptance test at most, when nobody says otherwise.
+/// Default for the most tasks of an acceptance test.
 pub const DEFAULT_MAX_TASKS: u32 = 100;
-/// The error rate of a whole run, when nobody says otherwise.
+/// Default error rate of a whole run.
 pub const DEFAULT_ERROR_RATE: f64 = 0.05;
-/// Tasks of the holdout, when nobody says otherwise.
+/// Default number of tasks in the holdout.
 pub const DEFAULT_HOLDOUT: u32 = 20;
-/// Tokens of the evolver's answer, when nobody says otherwise.
+/// Default for the most tokens of the evolver's answer.
 pub const DEFAULT_EVOLVER_TOKENS: u32 = 16_384;
-/// How freely the evolver draws, when nobody says otherwise.
+/// Default temperature of the evolver.
 pub const DEFAULT_EVOLVER_TEMPERATURE: f64 = 0.7;
-/// Trials at once, when nobody says otherwise.
+/// Default number of concurrent trials.
 pub const DEFAULT_CONCURRENCY: u32 = 4;
 
-/// Tasks that are made on the fly.
+/// Tasks that are generated during the run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerateTable {
     /// The template, as `NAME` or `DISCIPLINE/NAME`.
     pub template: Option<String>,
-    /// Instances that are made at a time (default 5).
+    /// Instances generated at a time (default 5).
     pub count: Option<Quantity>,
-    /// What all draws follow from (default 42).
+    /// Seed of all random choices (default 42).
     pub seed: Option<i64>,
-    /// Tiers that take turns; all of the template when absent.
+    /// Tiers to take in turns; all of the template's if absent.
     pub difficulties: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ pub struct AcceptanceTable {
     pub max_tasks: Option<Quantity>,
 }
 
-/// Tasks that are kept for the end.
+/// Tasks that are reserved for the end.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HoldoutTable {
@@ -68,21 +68,18 @@ pub struct HoldoutTable {
 pub struct Acceptance {
     /// Share of acceptances that may be wrong, over the whole run.
     pub error_rate: f64,
-    /// Tasks of one test at most.
     pub max_tasks: u32,
     /// By how much a candidate must be better.
     pub improvement_threshold: f64,
 }
 
-/// Tasks that are made on the fly, checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generate {
     pub template: String,
-    /// Instances that are made at a time.
     pub count: u32,
-    /// What all draws follow from.
+    /// Seed of all random choices.
     pub seed: i64,
-    /// Tiers that take turns; all of the template when empty.
+    /// Tiers to take in turns; all of the template's if empty.
     pub difficulties: Vec<String>,
 }
 
@@ -133,7 +130,7 @@ impl AcceptanceTable {
     }
 }
 
-/// Complains about an amount that is none.
+/// Reports an amount that is not positive and finite.
 fn amount(value: Option<f64>, document: &Document, key: &str, problems: &mut Vec<Problem>) {
     if value.is_some_and(|value| !value.is_finite() || value <= 0.0) {
         let what = format!("`{key}` must be an amount of dollars above 0");
@@ -141,7 +138,7 @@ fn amount(value: Option<f64>, document: &Document, key: &str, problems: &mut Vec
     }
 }
 
-/// Complains about a number of tokens that allows nothing.
+/// Reports a number of tokens that is zero.
 fn tokens(value: Option<u64>, document: &Document, key: &str, problems: &mut Vec<Problem>) {
     if value == Some(0) {
         let what = format!("`{key}` must be a number of tokens above 0");
@@ -150,7 +147,7 @@ fn tokens(value: Option<u64>, document: &Document, key: &str, problems: &mut Vec
     }
 }
 
-/// The model that a file names, its reference filled in.
+/// The model that a file names, with its reference resolved.
 fn model(
     value: Option<&String>,
     document: &Document,
@@ -175,12 +172,12 @@ fn missing(document: &Document, key: &str, fix: &str) -> Problem {
     document.problem(Shared::MissingKey, key, format!("`{key}` is missing")).fix(fix)
 }
 
-/// A path of a file as its author means it: below the project root.
+/// A path in a file, relative to the project root.
 fn below(root: &Path, path: &str) -> PathBuf {
     root.join(path).components().filter(|part| *part != Component::CurDir).collect()
 }
 
-/// The workspace that a file names. A run versions it and writes there, so it must belong to the project.
+/// The workspace that a file names. A run versions it and writes to it, so it must belong to the project.
 fn workspace(
     root: &Path,
     value: Option<&String>,
@@ -198,7 +195,6 @@ fn workspace(
     None
 }
 
-/// A problem of a file's own kind.
 fn own(document: &Document, number: u32, key: &str, what: impl Into<String>) -> Problem {
     let mut problem = document.problem(Shared::BadValue, key, what);
     problem.id = Some(FAMILY.number(number));

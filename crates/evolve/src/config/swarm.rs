@@ -18,32 +18,31 @@ use super::{
 };
 use crate::FAMILY;
 
-/// Agents of a swarm at most.
 const MOST_AGENTS: u32 = 64;
 
 /// `swarm.yaml`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwarmFile {
-    /// What is improved, on what.
+    /// What is improved, and on which tasks.
     pub task: TaskTable,
-    /// Who improves it.
+    /// The agents that improve it.
     pub agents: AgentsTable,
-    /// The agent whose prompt is improved; absent: the workspace's harness with `agents.default_model`.
+    /// The agent whose prompt is improved; if absent, the workspace's harness with `agents.default_model`.
     pub solver: Option<AgentTable>,
-    /// What it may take.
+    /// The budget of the swarm.
     pub budget: SwarmBudgetTable,
     /// How candidates are measured.
     pub evaluation: EvaluationTable,
     /// When candidates are accepted.
     pub evolution: SwarmEvolutionTable,
-    /// When agents change their ways.
+    /// When agents change their way of working.
     pub heartbeat: HeartbeatTable,
-    /// Tasks that are kept for the end.
+    /// Tasks that are reserved for the end.
     pub holdout: HoldoutTable,
 }
 
-/// What is improved, on what.
+/// What is improved, and on which tasks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskTable {
@@ -51,39 +50,39 @@ pub struct TaskTable {
     pub workspace: Option<String>,
     /// A task or a directory of tasks, below the project root.
     pub task_path: Option<String>,
-    /// Tasks that are made on the fly.
+    /// Tasks that are generated during the run.
     pub generate: Option<GenerateTable>,
 }
 
-/// Who improves it.
+/// The agents that improve it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsTable {
     /// How many (default 4).
     pub count: Option<Quantity>,
-    /// The model of all of them.
+    /// The model of all agents without their own.
     pub default_model: Option<String>,
-    /// Models of the first ones, in order, instead.
+    /// Models of the first agents, in order.
     pub models: Vec<String>,
-    /// A word to each, in order, on what to look at.
+    /// A hint to each agent, in order, on what to look at.
     pub nudges: Vec<String>,
     /// Failures in a row after which an agent is retired (default 3).
     pub max_restarts: Option<u32>,
 }
 
-/// What a swarm may take.
+/// The budget of a swarm.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwarmBudgetTable {
     /// Dollars in all.
     pub max_cost_usd: Option<f64>,
-    /// Dollars for trials, which are part of it; all of it when absent.
+    /// Dollars for trials, as part of the total; all of it if absent.
     pub eval_budget_usd: Option<f64>,
     /// Tokens in all.
     pub max_tokens: Option<u64>,
-    /// Share of the dollars after which only the best is worked on (default 0.8).
+    /// Share of the dollars after which agents only work on the best candidate (default 0.8).
     pub wind_down_threshold: Option<f64>,
-    /// Share of the dollars after which nothing new is begun (default 0.95).
+    /// Share of the dollars after which no new cycle starts (default 0.95).
     pub final_threshold: Option<f64>,
 }
 
@@ -107,7 +106,7 @@ pub struct SwarmEvolutionTable {
     pub batch_size: Option<Quantity>,
     /// By how much a candidate must be better (default 0.01).
     pub improvement_threshold: Option<f64>,
-    /// Candidates that each agent tries at most (default 20).
+    /// Most candidates that each agent tries (default 20).
     pub max_cycles: Option<Quantity>,
     /// Share of acceptances that may be wrong, over the whole swarm (default 0.05).
     pub error_rate: Option<f64>,
@@ -115,54 +114,46 @@ pub struct SwarmEvolutionTable {
     pub max_tasks: Option<Quantity>,
 }
 
-/// When agents change their ways.
+/// When agents change their way of working.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HeartbeatTable {
-    /// Cycles of an agent without progress after which it takes another parent and another way (default 5).
+    /// Cycles of an agent without progress after which it takes another parent and another way of working (default 5).
     pub pivot_after: Option<Quantity>,
 }
 
-/// A swarm, checked and with its references filled in.
+/// A swarm, checked and with references resolved.
 #[derive(Clone, Debug)]
 pub struct Swarm {
     pub workspace: PathBuf,
     /// A task or a directory of tasks.
     pub task_path: Option<PathBuf>,
-    /// Tasks that are made on the fly.
+    /// Tasks that are generated during the run.
     pub generate: Option<Generate>,
-    /// The model of each agent.
     pub models: Vec<String>,
-    /// A word to each agent.
+    /// The user's hint to each agent.
     pub nudges: Vec<Option<String>>,
     /// Failures in a row after which an agent is retired.
     pub max_restarts: u32,
     /// The agent whose prompt is improved.
     pub solver: Option<Agent>,
-    /// Dollars in all.
     pub max_cost_usd: f64,
-    /// Dollars for trials.
     pub eval_budget_usd: Option<f64>,
     pub max_tokens: Option<u64>,
-    /// Share after which only the best is worked on.
+    /// Share of the dollars after which agents only work on the best candidate.
     pub wind_down_threshold: f64,
-    /// Share after which nothing new is begun.
+    /// Share of the dollars after which no new cycle starts.
     pub final_threshold: f64,
     /// Seconds that an agent may take.
     pub timeout: Option<Seconds>,
-    /// Where trials run.
     pub backend: Option<Backend>,
-    /// Trials at once.
     pub concurrency: u32,
-    /// Tasks of a batch.
     pub batch_size: u32,
-    /// Candidates that each agent tries at most.
     pub max_cycles: u32,
-    /// When candidates are accepted.
     pub acceptance: Acceptance,
-    /// Cycles without progress before an agent changes its ways.
+    /// Cycles without progress before an agent changes its way of working.
     pub pivot_after: u32,
-    /// Tasks that are kept for the end.
+    /// Tasks that are reserved for the end.
     pub holdout: Option<u32>,
 }
 
@@ -177,14 +168,14 @@ impl Swarm {
         for (key, absent, fix) in [
             ("task.workspace", file.task.workspace.is_none(), "name the workspace to be improved"),
             ("agents.default_model", agents.default_model.is_none(), "name the model that proposes changes"),
-            ("budget.max_cost_usd", file.budget.max_cost_usd.is_none(), "say what the swarm may cost"),
+            ("budget.max_cost_usd", file.budget.max_cost_usd.is_none(), "set what the swarm may cost"),
         ] {
             if absent && !decoded.is_faulty(key) {
                 problems.push(missing(&document, key, fix));
             }
         }
         if file.task.task_path.is_none() && file.task.generate.is_none() {
-            let what = "there are no tasks: neither `task.task_path` nor `task.generate` is there";
+            let what = "there are no tasks: neither `task.task_path` nor `task.generate` is given";
             let problem = document.problem(Shared::MissingKey, "task.task_path", what);
             problems.push(problem.fix("name a task, a directory of tasks, or a template"));
         }
@@ -257,7 +248,7 @@ impl Swarm {
     }
 }
 
-/// Checks what a swarm may take. Its two thresholds.
+/// Checks the budget of a swarm and its two thresholds.
 fn check_budget(budget: &SwarmBudgetTable, document: &Document, problems: &mut Vec<Problem>) -> (f64, f64) {
     amount(budget.max_cost_usd, document, "budget.max_cost_usd", problems);
     amount(budget.eval_budget_usd, document, "budget.eval_budget_usd", problems);

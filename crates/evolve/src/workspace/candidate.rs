@@ -1,4 +1,4 @@
-//! A candidate: the files of a workspace at one moment, named by their content, and what they say to an agent.
+//! A candidate: the files of a workspace at one moment, identified by their content, and their meaning for an agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,31 +12,27 @@ use crate::FAMILY;
 use crate::workspace::manifest::{MANIFEST_FILE, Manifest};
 use crate::workspace::skill::{Skill, is_skill_name};
 
-/// Where the prompt lies.
 pub const PROMPT_FILE: &str = "prompts/system.md";
-/// Where instructions for the evolver lie that replace those of this program.
+/// Instructions for the evolver that replace those of this program.
 pub const PROGRAM_FILE: &str = "program.md";
 
-/// Files by path. What is not text is kept and says nothing.
+/// Files by path. Files that are not text are kept but not interpreted.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// The files of a workspace and what they say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Digest of all paths and contents.
     pub id: Digest,
-    /// Every file.
     pub files: Files,
     pub manifest: Manifest,
     pub prompt: String,
-    /// The skills, by name.
     pub skills: BTreeMap<String, Skill>,
-    /// Instructions for the evolver, instead of the program's own.
+    /// Instructions for the evolver that replace those of this program.
     pub program: Option<String>,
 }
 
 impl Candidate {
-    /// Reads what files say. `place` is where they lie, for problems.
+    /// Interprets files. `place` is their location, for problems.
     pub fn read(files: Files, place: &Path) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let text = |path: &str| files.get(path).map(|bytes| String::from_utf8(bytes.clone()));
@@ -114,7 +110,7 @@ impl Candidate {
         }
     }
 
-    /// What an agent is told: the prompt, then every skill.
+    /// The prompt, then every skill.
     pub fn system_prompt(&self) -> String {
         let mut text = self.prompt.trim().to_owned();
         if self.skills.is_empty() {
@@ -127,19 +123,18 @@ impl Candidate {
         text
     }
 
-    /// How people and files name it.
     pub fn name(&self) -> Name {
         name(self.id)
     }
 }
 
-/// How people and files name the candidate with a digest: `c-` and twelve digits.
+/// The name of the candidate with a digest: `c-` and twelve digits.
 pub fn name(id: Digest) -> Name {
-    // Hexadecimal digits and a hyphen are a name.
+    // Hexadecimal digits and a hyphen form a valid name.
     Name::nearest(&format!("c-{}", &id.hex()[..12]))
 }
 
-/// The digest of files: of their paths and contents, in order.
+/// The digest of files, over their paths and contents in order.
 pub fn digest(files: &Files) -> Digest {
     let mut hasher = Hasher::default();
     for (path, content) in files {
@@ -155,7 +150,6 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A workspace with a prompt and some skills.
     pub(crate) fn candidate(prompt: &str, skills: &[(&str, &str)]) -> Candidate {
         let name = Name::parse("test").unwrap();
         let mut files: Files = [

@@ -1,4 +1,4 @@
-//! What tells two candidates apart, as people read it.
+//! The difference of two candidates in readable form.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,10 @@ use similar::TextDiff;
 
 use super::candidate::{Candidate, Files};
 
-/// Lines around a change.
+/// Context lines around a change.
 const AROUND: usize = 3;
 
-/// The differences of two candidates, file by file, in the notation of `diff -u`; empty where there are none.
+/// The differences of two candidates, file by file, in the format of `diff -u`; empty if there are none.
 pub fn diff(before: &Candidate, after: &Candidate) -> String {
     let paths: BTreeSet<&String> = before.files.keys().chain(after.files.keys()).collect();
     let mut text = String::new();
@@ -35,7 +35,7 @@ pub fn diff(before: &Candidate, after: &Candidate) -> String {
     text
 }
 
-/// A file as text; one that is not there is empty.
+/// A file as text; empty if it does not exist.
 fn content<'a>(files: &'a Files, path: &str) -> Option<&'a str> {
     files.get(path).map_or(Some(""), |bytes| std::str::from_utf8(bytes).ok())
 }

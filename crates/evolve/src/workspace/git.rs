@@ -1,15 +1,14 @@
-//! The git command, asked in one way: a fixed identity, no hooks, no settings of the user or the machine, no questions,
-//! no network. Files of the working tree are read and written by this program, so filters of a repository never run.
+//! Runs the git command with a fixed identity, without hooks, user or system settings, prompts or network. This program
+//! reads and writes the files of the working tree itself, so a repository's filters never run.
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Who makes commits.
+/// The author of commits.
 pub const IDENTITY: (&str, &str) = ("aec-bench", "evolution@aec-bench.invalid");
 
-/// Where the git command is.
 #[derive(Clone, Debug)]
 pub struct GitProgram {
     program: PathBuf,
@@ -33,7 +32,6 @@ impl GitProgram {
     }
 }
 
-/// The repository of a workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Git {
     program: GitProgram,
@@ -45,26 +43,24 @@ impl Git {
         Self { program, directory: workspace.join(".git") }
     }
 
-    /// The repository's own directory.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Makes the repository.
     pub(super) fn init(&self, workspace: &Path) -> io::Result<()> {
         let mut command = self.bare();
         command.args(["init", "-q", "--template=", "--initial-branch=main"]).arg(workspace);
         answer(command, None).map(drop)
     }
 
-    /// Asks, and gives what it answers.
+    /// Runs a command and returns its output.
     pub(super) fn ask<const N: usize>(&self, arguments: [&str; N]) -> io::Result<Vec<u8>> {
         let mut command = self.command();
         command.args(arguments);
         answer(command, None)
     }
 
-    /// Tells it something.
+    /// Runs a command with an input.
     pub(super) fn tell<const N: usize>(&self, arguments: [&str; N], input: &[u8]) -> io::Result<Vec<u8>> {
         let mut command = self.command();
         command.args(arguments);
@@ -78,7 +74,7 @@ impl Git {
         answer(command, None)
     }
 
-    /// The directory is named, so that a workspace without a repository of its own never writes to one around it.
+    /// Names the directory explicitly, so that a workspace without a repository never uses one around it.
     fn command(&self) -> Command {
         let mut command = self.bare();
         command.arg("--git-dir").arg(&self.directory);
@@ -121,7 +117,7 @@ fn answer(mut command: Command, input: Option<&[u8]>) -> io::Result<Vec<u8>> {
     let pipe = child.stdin.take();
     let Output { status, stdout, stderr } = std::thread::scope(|scope| {
         if let (Some(mut pipe), Some(input)) = (pipe, input) {
-            // One that ends early closes its end; why it did is in its answer.
+            // A process that ends early closes its end; its output tells why.
             scope.spawn(move || pipe.write_all(input).ok());
         }
         child.wait_with_output()

@@ -1,4 +1,4 @@
-//! `manifest.yaml`: what a workspace is, for which harness, and what of it may be changed.
+//! `manifest.yaml`: the name of a workspace, its harness, and which parts of it may be changed.
 
 use std::path::Path;
 
@@ -11,11 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::FAMILY;
 
-/// The file's name.
 pub const MANIFEST_FILE: &str = "manifest.yaml";
-/// The version of the format.
 pub const MANIFEST_VERSION: u32 = 1;
-/// Skills that a workspace may have when it does not say.
+/// Skills that a workspace may have by default.
 pub const DEFAULT_SKILL_BUDGET: usize = 10;
 
 /// `manifest.yaml`.
@@ -49,7 +47,6 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// The name as written in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Prompts => "prompts",
@@ -61,13 +58,9 @@ impl Layer {
 /// A manifest, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Name of the workspace.
     pub name: Name,
-    /// The harness that the prompt is for.
     pub harness: Harness,
-    /// What may be changed.
     pub layers: Vec<Layer>,
-    /// Most skills.
     pub skill_budget: usize,
 }
 
@@ -81,7 +74,7 @@ impl Manifest {
         if !problems.is_empty() {
             return Err(problems);
         }
-        // Workspaces of the first kind say `version: 0.1.0` and mean the same.
+        // Workspaces of the first version have `version: 0.1.0` and mean the same.
         let version = file.schema_version.unwrap_or(MANIFEST_VERSION);
         if version != MANIFEST_VERSION {
             let what =
@@ -128,7 +121,6 @@ impl Manifest {
         }
     }
 
-    /// The manifest of a new workspace.
     pub fn new_text(name: &Name, harness: Harness) -> String {
         format!(
             "schema_version: {MANIFEST_VERSION}\nname: {name}\nagent_harness: {}\nevolvable_layers: [prompts, skills]\nskill_budget: {DEFAULT_SKILL_BUDGET}\n",
@@ -136,7 +128,6 @@ impl Manifest {
         )
     }
 
-    /// Whether a layer may be changed.
     pub fn allows(&self, layer: Layer) -> bool {
         self.layers.contains(&layer)
     }

@@ -1,8 +1,8 @@
 //! A workspace: a directory with `manifest.yaml`, `prompts/system.md` and `skills/`, versioned with git.
 //!
-//! Every candidate is a commit under a reference of its own, named by the digest of its files, and its parents are the
-//! commits of the candidates that it was made from: the history of the repository is the lineage. Nothing that a run
-//! leaves lies in the workspace, so a candidate is nothing but what an agent is told.
+//! Every candidate is a commit with its own reference, named by the digest of its files, and its parents are the
+//! commits of the candidates that it was made from: the history of the repository is the lineage. A run leaves nothing
+//! else in the workspace, so a candidate contains only what an agent sees.
 
 pub mod candidate;
 pub mod diff;
@@ -29,55 +29,46 @@ use self::git::{Git, GitProgram, IDENTITY};
 use self::manifest::{MANIFEST_FILE, Manifest};
 use crate::FAMILY;
 
-/// Where references of candidates are.
 const CANDIDATES: &str = "refs/aec-bench/candidates/";
 /// The branch whose candidate the working tree shows.
 const MAIN: &str = "refs/heads/main";
-/// Says which candidate is being written to the working tree.
+/// Names the candidate that is being written to the working tree.
 const TARGET_FILE: &str = "aec-bench-target";
-/// Held by whoever changes the workspace.
+/// Locked by the process that changes the workspace.
 const LOCK_FILE: &str = "aec-bench-lock";
-/// Between the parts of an answer.
+/// Between the fields of git's output.
 const SEPARATOR: char = '\u{1f}';
-/// After each answer of several.
+/// After each record of git's output.
 const END: char = '\u{1e}';
-/// Before the moment at which a candidate was made, in milliseconds: git itself keeps seconds, and in a second many are
-/// made.
+/// Precedes the time at which a candidate was made, in milliseconds: git itself stores seconds, and many are made in
+/// one second.
 const MADE: &str = "Made: ";
 
-/// The prompt of a new workspace.
 const FIRST_PROMPT: &str = "You are an experienced engineer. Solve the task carefully: read everything that is given, keep track of units, show the governing equations to yourself before you use them, check the result for plausibility, and hand in the answer in exactly the form that is asked for.\n";
 
-/// A workspace on disk.
 #[derive(Debug)]
 pub struct Workspace {
     path: PathBuf,
     git: Git,
 }
 
-/// A candidate as the history tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Version {
-    /// Digest of its files.
     pub candidate: Digest,
-    /// How people name it.
     pub name: Name,
-    /// Its commit.
     pub revision: String,
-    /// The candidates that it was made from.
     pub parents: Vec<Digest>,
-    /// Labels that stick to it.
     pub labels: Vec<String>,
-    /// When it was committed, in seconds.
+    /// In seconds since 1970.
     pub committed_at: u64,
-    /// When it was made, in milliseconds.
+    /// In milliseconds since 1970.
     #[serde(skip)]
     made_at: u64,
-    /// In a line, what is new in it.
+    /// Its changes, in one line.
     pub summary: String,
 }
 
-/// Held by whoever changes a workspace.
+/// The lock of a workspace, held by the process that changes it.
 #[derive(Debug)]
 pub struct Held {
     lock: File,
@@ -85,13 +76,13 @@ pub struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Closing the file is not enough: a process that is being started has it open for a moment, too.
+        // Closing the file is not enough: a process that is just being started has it open for a moment, too.
         self.lock.unlock().ok();
     }
 }
 
 impl Workspace {
-    /// Makes a new workspace. Nothing may be in its place.
+    /// Creates a new workspace. The path must not exist yet.
     pub fn init(
         program: GitProgram,
         path: &Path,
@@ -122,10 +113,10 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Opens a workspace. One that is not versioned yet has no history; whoever changes it versions it.
+    /// Opens a workspace. One that is not versioned yet has no history; the first change versions it.
     pub fn open(program: GitProgram, path: &Path) -> Result<Self, Vec<Problem>> {
         if !path.join(MANIFEST_FILE).is_file() {
-            let problem = Problem::error("this is no workspace").id(FAMILY.number(11));
+            let problem = Problem::error("this is not a workspace").id(FAMILY.number(11));
             let why = format!("there is no {MANIFEST_FILE}");
             let fix = "make one with `aec-bench evolve init`";
             return Err(vec![problem.why(why).fix(fix).in_file(path)]);
@@ -137,7 +128,7 @@ impl Workspace {
         &self.path
     }
 
-    /// Keeps others from changing it. What was cut off while the working tree was written is finished first.
+    /// Keeps other processes from changing it. First finishes an interrupted write of the working tree.
     pub fn hold(&self) -> Result<Held, Vec<Problem>> {
         if !self.is_versioned() {
             self.git.init(&self.path).map_err(|error| broken(&self.path, &error))?;
@@ -157,14 +148,13 @@ impl Workspace {
         Ok(Held { lock })
     }
 
-    /// The candidate that lies in the working tree.
+    /// The candidate in the working tree.
     pub fn here(&self) -> Result<Candidate, Vec<Problem>> {
         let files = tree::read(&self.path).map_err(|error| broken(&self.path, &error))?;
         Candidate::read(files, &self.path)
     }
 
-    /// The candidate that lies in the working tree, kept if it is not known yet: what people changed by hand is a
-    /// candidate like others.
+    /// The candidate in the working tree, stored if it is new: files edited by hand are a candidate like any other.
     pub fn keep_here(&self) -> Result<Candidate, Vec<Problem>> {
         let here = self.here()?;
         let kept = self.revision(here.id).and_then(|known| match known {
@@ -178,7 +168,7 @@ impl Workspace {
         Ok(here)
     }
 
-    /// Keeps a candidate with its lineage. One that is known already stays as it was kept first.
+    /// Stores a candidate with its lineage. A known one stays as it was first stored.
     pub fn keep(&self, candidate: &Candidate, parents: &[Digest], summary: &str) -> io::Result<String> {
         if let Some(revision) = self.revision(candidate.id)? {
             return Ok(revision);
@@ -199,7 +189,7 @@ impl Workspace {
         for (at, parent) in parents.iter().enumerate() {
             let word = if at == 0 { "from" } else { "merge" };
             let revision = self.revision(*parent)?.ok_or_else(|| {
-                io::Error::other(format!("the parent {} is not kept here", candidate::name(*parent)))
+                io::Error::other(format!("the parent {} is not stored here", candidate::name(*parent)))
             })?;
             stream.extend_from_slice(format!("{word} {revision}\n").as_bytes());
         }
@@ -213,10 +203,9 @@ impl Workspace {
         self.revision(candidate.id)?.ok_or_else(|| io::Error::other("git did not keep the candidate"))
     }
 
-    /// A candidate that was kept.
     pub fn load(&self, id: Digest) -> Result<Candidate, Vec<Problem>> {
         let unknown = || {
-            let problem = Problem::error(format!("the candidate {} is not kept here", candidate::name(id)));
+            let problem = Problem::error(format!("the candidate {} is not stored here", candidate::name(id)));
             vec![problem.id(FAMILY.number(13)).fix("see `aec-bench evolve history`").in_file(&self.path)]
         };
         let revision = self.revision(id).map_err(|error| broken(&self.path, &error))?.ok_or_else(unknown)?;
@@ -225,18 +214,18 @@ impl Workspace {
         if candidate.id == id {
             return Ok(candidate);
         }
-        let what = format!("the candidate {} is not what it was when it was kept", candidate::name(id));
+        let what = format!("the candidate {} has changed since it was stored", candidate::name(id));
         let problem = Problem::error(what).id(FAMILY.number(14));
         Err(vec![problem.fix("restore the repository of the workspace from a copy").in_file(&self.path)])
     }
 
-    /// Every candidate that was kept, oldest first, parents before children.
+    /// Every stored candidate, oldest first, parents before children.
     pub fn history(&self) -> Result<Vec<Version>, Vec<Problem>> {
         let versions = self.versions().map_err(|error| broken(&self.path, &error))?;
         Ok(in_order(versions))
     }
 
-    /// The candidate that a name, a beginning of its digits or a label stands for.
+    /// Finds a candidate by its name, a prefix of its digits or a label.
     pub fn find(&self, word: &str) -> Result<Digest, Vec<Problem>> {
         let versions = self.versions().map_err(|error| broken(&self.path, &error))?;
         let labelled = versions.iter().find(|version| version.labels.iter().any(|label| label == word));
@@ -252,21 +241,21 @@ impl Workspace {
             return Ok(only.candidate);
         }
         let what =
-            if fitting.is_empty() { "is no candidate and no label" } else { "fits several candidates" };
+            if fitting.is_empty() { "is neither a candidate nor a label" } else { "fits several candidates" };
         let problem = Problem::error(format!("`{}` {what} of this workspace", text::printable(word)));
         Err(vec![problem.id(FAMILY.number(13)).fix("see `aec-bench evolve history`").in_file(&self.path)])
     }
 
-    /// Puts a label on a candidate. A label sticks: it never moves to another one.
+    /// Puts a label on a candidate. A label never moves to another one.
     pub fn label(&self, label: &Name, id: Digest) -> io::Result<()> {
         let Some(revision) = self.revision(id)? else {
-            return Err(io::Error::other("a label needs a candidate that is kept"));
+            return Err(io::Error::other("a label needs a stored candidate"));
         };
         let reference = format!("refs/tags/{label}");
         match self.resolve(&reference)? {
             Some(found) if found == revision => Ok(()),
             Some(_) => Err(io::Error::other(format!("the label {label} is on another candidate"))),
-            // All zeros: only if there is none yet.
+            // All zeros mean: only if it does not exist yet.
             None => {
                 let none = "0".repeat(revision.len());
                 self.git.ask(["update-ref", &reference, &revision, &none]).map(drop)
@@ -274,12 +263,11 @@ impl Workspace {
         }
     }
 
-    /// Whether there is such a label.
     pub fn has_label(&self, label: &str) -> io::Result<bool> {
         Ok(self.resolve(&format!("refs/tags/{label}"))?.is_some())
     }
 
-    /// Shows a candidate in the working tree: exactly its files, and nothing else. What lies there now must be kept.
+    /// Shows a candidate in the working tree: exactly its files. The current files must be stored.
     pub fn show(&self, candidate: &Candidate) -> io::Result<()> {
         write_atomic(&self.git.directory().join(TARGET_FILE), candidate.id.hex().as_bytes())?;
         let before = tree::read(&self.path)?;
@@ -288,21 +276,21 @@ impl Workspace {
         fs_err::remove_file(self.git.directory().join(TARGET_FILE))
     }
 
-    /// Makes a working tree of its own for somebody, without files.
+    /// Creates a separate working tree, without files.
     pub fn add_tree(&self, path: &Path) -> io::Result<()> {
         if path.join(".git").is_file() {
             return Ok(());
         }
         let place = path.to_string_lossy();
-        let head = self.resolve(MAIN)?.ok_or_else(|| io::Error::other("nothing is kept yet"))?;
+        let head = self.resolve(MAIN)?.ok_or_else(|| io::Error::other("no candidate is stored yet"))?;
         self.git.ask(["worktree", "prune"])?;
         self.git.ask(["worktree", "add", "-q", "--detach", "--no-checkout", "-f", &place, &head]).map(drop)
     }
 
-    /// Shows a candidate in a working tree of its own.
+    /// Shows a candidate in a separate working tree.
     pub fn show_in(&self, path: &Path, candidate: &Candidate) -> io::Result<()> {
         let Some(revision) = self.revision(candidate.id)? else {
-            return Err(io::Error::other("only what is kept can be shown"));
+            return Err(io::Error::other("only a stored candidate can be shown"));
         };
         let before = tree::read(path)?;
         tree::write(path, &before, &candidate.files)?;
@@ -310,7 +298,7 @@ impl Workspace {
         self.git.ask_in(path, ["read-tree", &revision]).map(drop)
     }
 
-    /// Takes working trees away whose directories are gone.
+    /// Removes working trees whose directories are gone.
     pub fn prune_trees(&self) -> io::Result<()> {
         self.git.ask(["worktree", "prune"]).map(drop)
     }
@@ -328,7 +316,7 @@ impl Workspace {
 
     fn point_main(&self, id: Digest) -> io::Result<()> {
         let Some(revision) = self.revision(id)? else {
-            return Err(io::Error::other("only what is kept can be shown"));
+            return Err(io::Error::other("only a stored candidate can be shown"));
         };
         if self.resolve(MAIN)?.as_deref() != Some(&revision) {
             self.git.ask(["update-ref", MAIN, &revision])?;
@@ -346,7 +334,7 @@ impl Workspace {
         self.resolve(&format!("{CANDIDATES}{}", id.hex()))
     }
 
-    /// Loose references are files, and reading a file is a hundred times cheaper than asking.
+    /// Loose references are files, and reading a file is a hundred times faster than calling git.
     fn resolve(&self, reference: &str) -> io::Result<Option<String>> {
         match fs_err::read_to_string(self.git.directory().join(reference)) {
             Ok(revision) => return Ok(Some(revision.trim().to_owned())),
@@ -366,8 +354,9 @@ impl Workspace {
         let mut blobs = Vec::new();
         for line in listed.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             let line = String::from_utf8_lossy(line);
-            let (facts, path) =
-                line.split_once('\t').ok_or_else(|| io::Error::other("git lists a tree oddly"))?;
+            let (facts, path) = line
+                .split_once('\t')
+                .ok_or_else(|| io::Error::other("git listed a tree in an unexpected format"))?;
             let blob = facts.split(' ').nth(2).unwrap_or_default();
             blobs.push((blob.to_owned(), path.to_owned()));
         }
@@ -376,7 +365,7 @@ impl Workspace {
         let mut rest = answer.as_slice();
         let mut files = Files::new();
         for (_, path) in blobs {
-            let odd = || io::Error::other("git gives a file oddly");
+            let odd = || io::Error::other("git returned a file in an unexpected format");
             let end = rest.iter().position(|byte| *byte == b'\n').ok_or_else(odd)?;
             let head = String::from_utf8_lossy(&rest[..end]).into_owned();
             let size: usize = head.rsplit(' ').next().and_then(|size| size.parse().ok()).ok_or_else(odd)?;
@@ -440,12 +429,11 @@ impl Workspace {
     }
 }
 
-/// Oldest first, parents before children.
 fn in_order(mut versions: Vec<Version>) -> Vec<Version> {
     versions.sort_by_key(|version| (version.made_at, version.candidate));
     let mut placed: HashSet<Digest> = HashSet::with_capacity(versions.len());
     let mut ordered: Vec<Version> = Vec::with_capacity(versions.len());
-    // Clocks may go back, so children may come before their parents; a few rounds put them right.
+    // Clocks may go back, so children may come before their parents; a few rounds correct that.
     while !versions.is_empty() {
         let before = ordered.len();
         let mut waiting = Vec::new();
@@ -457,7 +445,7 @@ fn in_order(mut versions: Vec<Version>) -> Vec<Version> {
                 waiting.push(version);
             }
         }
-        // Git has no circles; if there were one, its members would come last.
+        // Git has no cycles; if there were one, its members would come last.
         if ordered.len() == before {
             ordered.append(&mut waiting);
         }
@@ -472,7 +460,7 @@ fn data(stream: &mut Vec<u8>, bytes: &[u8]) {
     stream.push(b'\n');
 }
 
-/// A path as `fast-import` reads it.
+/// A path in the syntax of `fast-import`.
 fn quoted(path: &str) -> String {
     let mut quoted = String::with_capacity(path.len() + 2);
     quoted.push('"');

@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::FAMILY;
 
-/// Letters of a skill's name.
+/// In letters.
 const LONGEST_NAME: usize = 64;
 
 /// The head of `SKILL.md`, between two lines of three hyphens.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SkillHead {
-    /// Its name, that of its directory.
+    /// The skill's name, which is also that of its directory.
     pub name: Option<String>,
-    /// When it is of use, in a line.
+    /// When the skill is useful, in one line.
     pub description: Option<String>,
     /// The discipline that it belongs to.
     pub discipline: Option<String>,
@@ -26,15 +26,14 @@ pub struct SkillHead {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skill {
-    /// When it is of use, in a line.
+    /// When the skill is useful, in one line.
     pub description: String,
-    /// The discipline that it belongs to.
     pub discipline: Option<String>,
-    /// What it says.
     pub body: String,
 }
 
-/// Whether a text can be the name of a skill: small letters, digits and hyphens. Nothing else becomes part of a path.
+/// Whether a text can be a skill's name: lower-case letters, digits and hyphens. Nothing else may become part of a
+/// path.
 pub fn is_skill_name(name: &str) -> bool {
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     !name.is_empty()
@@ -45,12 +44,11 @@ pub fn is_skill_name(name: &str) -> bool {
 }
 
 impl Skill {
-    /// Where the skill of a name lies in its workspace.
+    /// The path of a skill in its workspace.
     pub fn path(name: &str) -> String {
         format!("skills/{name}/SKILL.md")
     }
 
-    /// Reads the skill of a name from its file.
     pub fn parse(path: &Path, name: &str, text: &str) -> Result<Self, Vec<Problem>> {
         let text = text.replace("\r\n", "\n");
         let head = text.strip_prefix("---\n").and_then(|rest| {
@@ -62,14 +60,14 @@ impl Skill {
             let fix = "begin the file with `---`, `name: …`, `description: …`, `---`";
             return Err(vec![problem.fix(fix).in_file(path)]);
         };
-        // A line before the head keeps the numbers of lines as they are in the file.
+        // A blank line before the head keeps the line numbers of the file.
         let document = Document::parse(path, format!("\n{head}"), Syntax::Yaml, FAMILY)?;
         let decoded = document.decode::<SkillHead>();
         let mut problems = decoded.problems;
         let head = decoded.value.unwrap_or_default();
         if problems.is_empty() {
             if head.name.as_deref().is_some_and(|said| said != name) {
-                let what = format!("the skill in `{name}` calls itself otherwise");
+                let what = format!("the skill in `{name}` has another name in its head");
                 problems.push(
                     document.problem(Shared::Conflict, "name", what).fix("use the name of its directory"),
                 );
@@ -84,8 +82,8 @@ impl Skill {
                 }
             }
             if body.trim().is_empty() {
-                let problem = Problem::error("the skill says nothing").id(FAMILY.id(Shared::BadValue));
-                problems.push(problem.fix("write below its head what is to be known").in_file(path));
+                let problem = Problem::error("the skill has no text").id(FAMILY.id(Shared::BadValue));
+                problems.push(problem.fix("write its text below the head").in_file(path));
             }
         }
         if !problems.is_empty() {
@@ -98,9 +96,8 @@ impl Skill {
         })
     }
 
-    /// The skill as a file.
     pub fn to_text(&self, name: &str) -> String {
-        // A JSON text is a YAML text, whatever it holds.
+        // A JSON string is always a valid YAML string.
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let mut text = format!("---\nname: {name}\ndescription: {}\n", quoted(&self.description));
         if let Some(discipline) = &self.discipline {

@@ -41,7 +41,7 @@ fn a_candidate_comes_back_as_it_was_kept() {
     let last = history.last().unwrap();
     assert_eq!((last.candidate, last.parents.clone()), (both.id, vec![second.id, third.id]));
     assert_eq!(last.summary, "both");
-    assert!(workspace.load(Digest::of(b"unknown")).unwrap_err()[0].what.contains("not kept here"));
+    assert!(workspace.load(Digest::of(b"unknown")).unwrap_err()[0].what.contains("not stored here"));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn showing_a_candidate_leaves_exactly_its_files() {
     workspace.keep(&second, &[first.id], "adds units").unwrap();
     workspace.show(&second).unwrap();
     assert_eq!(workspace.here().unwrap(), second);
-    // Somebody adds files; they are a candidate too, and gone when another one is shown.
+    // The user adds files; they are a candidate too, and gone when another one is shown.
     fs_err::write(workspace.path().join("notes.txt"), "mine").unwrap();
     let by_hand = workspace.keep_here().unwrap();
     workspace.show(&first).unwrap();
@@ -74,7 +74,7 @@ fn what_was_cut_off_is_finished() {
     let first = workspace.here().unwrap();
     let second = with_skill(&first, "units");
     workspace.keep(&second, &[first.id], "adds units").unwrap();
-    // Killed after the target was noted: half of the files are there.
+    // Killed after the target was recorded: only half of the files were written.
     fs_err::write(workspace.path().join(".git").join(TARGET_FILE), second.id.hex()).unwrap();
     fs_err::create_dir_all(workspace.path().join("skills/half")).unwrap();
     fs_err::write(workspace.path().join("skills/half/SKILL.md"), "---\nname").unwrap();
@@ -171,6 +171,6 @@ fn nothing_is_made_where_something_is() {
     fs_err::write(directory.path().join("mine.txt"), "x").unwrap();
     let name = Name::parse("test").unwrap();
     assert!(Workspace::init(program(), directory.path(), &name, Harness::Sim).is_err());
-    assert!(Workspace::open(program(), directory.path()).unwrap_err()[0].what.contains("no workspace"));
+    assert!(Workspace::open(program(), directory.path()).unwrap_err()[0].what.contains("not a workspace"));
     assert_eq!(fs_err::read_to_string(directory.path().join("mine.txt")).unwrap(), "x");
 }

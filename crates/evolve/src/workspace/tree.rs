@@ -1,4 +1,4 @@
-//! The files of a working tree: read with bounds and without links, written so that exactly the wanted ones are there.
+//! The files of a working tree: read within limits and without following links, written so that no others remain.
 
 use std::io;
 use std::path::Path;
@@ -7,13 +7,13 @@ use aec_base::file::{Links, open_regular, write_atomic};
 
 use super::candidate::Files;
 
-/// Files of a workspace, and bytes of one of them.
+/// Most files of a workspace, and most bytes of one of them.
 const MOST_FILES: usize = 1000;
 const FILE_LIMIT: u64 = 1024 * 1024;
-/// Directories inside directories.
+/// Deepest nesting of directories.
 const DEEPEST: usize = 8;
 
-/// Every file of a directory, but for git's own.
+/// Every file of a directory except git's own.
 pub(super) fn read(root: &Path) -> io::Result<Files> {
     let mut files = Files::new();
     if root.symlink_metadata().is_ok() {
@@ -24,7 +24,7 @@ pub(super) fn read(root: &Path) -> io::Result<Files> {
 
 fn collect(root: &Path, inside: &str, depth: usize, files: &mut Files) -> io::Result<()> {
     if depth > DEEPEST {
-        return Err(io::Error::other(format!("{inside} lies too deep")));
+        return Err(io::Error::other(format!("{inside} is nested too deeply")));
     }
     for entry in fs_err::read_dir(root.join(inside))? {
         let entry = entry?;
@@ -34,7 +34,7 @@ fn collect(root: &Path, inside: &str, depth: usize, files: &mut Files) -> io::Re
             continue;
         }
         let path = if inside.is_empty() { name.to_owned() } else { format!("{inside}/{name}") };
-        // Git keeps such a path and then refuses to read it, so a candidate with one could never be shown again.
+        // Git stores such a path and then refuses to read it, so a candidate with one could never be shown again.
         if is_for_git(name) {
             return Err(io::Error::other(format!("{path} is a repository or settings of git; take it out")));
         }
@@ -55,20 +55,19 @@ fn collect(root: &Path, inside: &str, depth: usize, files: &mut Files) -> io::Re
     Ok(())
 }
 
-/// Whether git takes a name for its own, as it does on every system: whatever the case, and whatever Windows ignores
-/// at its end.
+/// Whether git reserves a name, as it does on every system: in any case, and with endings that Windows ignores.
 fn is_for_git(name: &str) -> bool {
     let stem = name.split(':').next().unwrap_or(name).trim_end_matches([' ', '.']);
     [".git", "git~1"].iter().any(|own| stem.eq_ignore_ascii_case(own))
 }
 
-/// Puts files in their places and takes those away that are not wanted, with the directories that they leave empty.
+/// Writes the wanted files and removes the others, with the directories that become empty.
 pub(super) fn write(root: &Path, before: &Files, after: &Files) -> io::Result<()> {
     for path in before.keys().filter(|path| !after.contains_key(*path)) {
         fs_err::remove_file(root.join(path))?;
         let mut directory = Path::new(path).parent();
         while let Some(inside) = directory.filter(|inside| !inside.as_os_str().is_empty()) {
-            // One that is not empty stays.
+            // A directory that is not empty stays.
             if std::fs::remove_dir(root.join(inside)).is_err() {
                 break;
             }

@@ -1,5 +1,5 @@
-//! Thousands of runs, simulated: the same decisions as in real ones, with rewards drawn from a rule that only the test
-//! knows. What is claimed of the error rate and of finding improvements is measured here.
+//! Thousands of simulated runs: the same decisions as in real ones, with rewards drawn from a rule that only the test
+//! knows. They measure the claims about the error rate and about finding improvements.
 
 use aec_base::digest::{Digest, Hasher};
 use aec_evolve::config::Strategy;
@@ -12,7 +12,7 @@ use aec_evolve::strategy::{Choice, Next, next};
 
 use crate::world::{AGENT, proposed, seen, settings, started, tasks};
 
-/// `SplitMix64`: luck that is the same everywhere.
+/// `SplitMix64`: the same random numbers everywhere.
 struct Luck(u64);
 
 impl Luck {
@@ -37,10 +37,10 @@ impl Luck {
     }
 }
 
-/// What candidates are worth in truth.
+/// The true values of candidates.
 struct World {
     luck: Luck,
-    /// The skill of the candidate that the run begins with.
+    /// The skill of the candidate with which the run begins.
     skill: f64,
     /// How often a change is an improvement, and by how much.
     good: f64,
@@ -75,7 +75,7 @@ impl World {
     }
 }
 
-/// A whole run; what it knows in the end.
+/// Simulates a whole run and returns its final state.
 fn run(world: &mut World, settings: &Settings) -> State {
     let mut state = State::new(started(Kind::Evolution, &[AGENT], settings.horizon()));
     loop {
@@ -179,14 +179,14 @@ fn an_improvement_is_found_and_kept() {
         let state = run(&mut world, &settings);
         let best = world.skills.get(&state.champion).copied().unwrap_or(0.4);
         found += usize::from(best > 0.7);
-        // What was accepted is what it claims to be, with few exceptions: here they are counted by the truth.
+        // Accepted candidates must really be better, with few exceptions, which are counted here by their true values.
         for accepted in &state.accepted {
             let parent = state.candidates[accepted].parents[0];
             let gain = world.skills[accepted] - world.skills.get(&parent).copied().unwrap_or(0.4);
             assert!(gain > 0.01, "seed {seed} accepted a gain of {gain}");
         }
     }
-    // A run without a good proposal in ten has a chance of 3 %.
+    // A run without a good proposal in ten has a probability of 3 %.
     assert!(found >= 40, "{found} of 50");
 }
 
@@ -205,7 +205,7 @@ fn a_search_over_an_archive_finds_it_too() {
 
 #[test]
 fn a_run_is_what_its_events_add_up_to() {
-    // A crossing or a rescue is chosen only where there is a second candidate.
+    // A crossing or a rescue is chosen only if there is a second candidate.
     let settings = settings(Strategy::Qd);
     let state = run(&mut world(5, 0.4, 0.3, 0.4, false), &settings);
     assert!(state.cycles.iter().all(|cycle| cycle.way == Way::Mutation || cycle.cycle > 1));

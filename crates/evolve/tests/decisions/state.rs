@@ -1,4 +1,4 @@
-//! What events add up to, case by case.
+//! The state after events, case by case.
 
 use aec_base::digest::Digest;
 use aec_evolve::config::Strategy;
@@ -38,7 +38,7 @@ fn measure(state: &mut State, agent: &str, purpose: Purpose, tasks: Vec<TaskRef>
             Arm { candidate: *candidate, seen }
         })
         .collect();
-    let cycle = state.lanes.get(agent).map_or(0, |lane| lane.cycle);
+    let cycle = state.lanes.get(agent).map_or(0, |progress| progress.cycle);
     state.apply(&Event::Measured(Measured {
         agent: agent.to_owned(),
         cycle,

@@ -1,4 +1,4 @@
-//! What people see of a run, from events alone.
+//! The view of a run, from events alone.
 
 use aec_base::digest::Digest;
 use aec_base::timestamp::Timestamp;
@@ -62,9 +62,9 @@ fn what_a_stopped_agent_left_is_not_being_measured_any_more() {
     assert_eq!(status(&events), "being measured");
     let (agent, reason, retired_for) = ("agent-0".to_owned(), "stopped".to_owned(), RetiredFor::Wish);
     events.push(Event::AgentRetired { agent, reason, retired_for });
-    assert_eq!(status(&events), "not decided: its agent works no more");
+    assert_eq!(status(&events), "not decided: its agent stopped working");
     events.push(Event::Ended { reason: Ending::Finished, taken: None });
-    assert_eq!(status(&events), "not decided: its agent works no more");
+    assert_eq!(status(&events), "not decided: its agent stopped working");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What tests of decisions share: settings, beginnings and events of runs that nobody carries out.
+//! Shared parts of the tests of decisions: settings, beginnings and events of runs that are never carried out.
 
 use aec_base::digest::Digest;
 use aec_base::name::Name;
@@ -19,7 +19,6 @@ pub(crate) fn name(text: &str) -> Name {
     Name::parse(text).unwrap()
 }
 
-/// The beginning of a run.
 pub(crate) fn started(kind: Kind, agents: &[&str], horizon: u32) -> RunStarted {
     RunStarted {
         schema_version: LOG_VERSION,
@@ -39,7 +38,6 @@ pub(crate) fn started(kind: Kind, agents: &[&str], horizon: u32) -> RunStarted {
     }
 }
 
-/// A trial that was seen.
 pub(crate) fn seen(number: usize, reward: Option<f64>) -> Seen {
     Seen {
         trial: name(&format!("t-{number}")),
@@ -55,7 +53,6 @@ pub(crate) fn seen(number: usize, reward: Option<f64>) -> Seen {
     }
 }
 
-/// A cycle that begins.
 pub(crate) fn cycle_started(agent: &str, cycle: u32, parent: Digest, tasks: Vec<TaskRef>) -> Event {
     Event::CycleStarted(CycleStarted {
         agent: agent.to_owned(),
@@ -68,7 +65,6 @@ pub(crate) fn cycle_started(agent: &str, cycle: u32, parent: Digest, tasks: Vec<
     })
 }
 
-/// A candidate that was made.
 pub(crate) fn proposed(agent: &str, cycle: u32, candidate: Digest, parent: Digest) -> Proposed {
     Proposed {
         agent: agent.to_owned(),
@@ -83,7 +79,7 @@ pub(crate) fn proposed(agent: &str, cycle: u32, candidate: Digest, parent: Diges
     }
 }
 
-/// Tasks that the run has not had.
+/// Tasks that are new to the run.
 pub(crate) fn tasks(state: &State, count: usize) -> Vec<TaskRef> {
     let first = state.used.revisions.len();
     (first..first + count)

@@ -1,4 +1,4 @@
-//! Tasks of this project as a job of others may name them.
+//! Finds the tasks of this project that a foreign job uses.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,18 +12,17 @@ use aec_task::task::Task;
 use crate::result::Trial;
 use crate::task::export::{Purpose, RunChanges, checksums_of, translate};
 
-/// Tasks by the digests that Harbor gives them: as they are, as `task export` writes them, and as jobs of this program
-/// have them.
+/// Tasks by their digests in Harbor: unchanged, as `task export` writes them, and as jobs of this program contain them.
 #[derive(Default)]
 pub(super) struct Digests(OnceLock<HashMap<String, usize>>);
 
-/// What is known of a trial's task.
+/// What is known about a trial's task.
 pub(super) enum Found {
-    /// It is this one, with the same files.
+    /// This task, with the same files.
     Same(Arc<PreparedTask>),
-    /// It has the name of this one; its files are others, or nobody can tell.
+    /// A task of this name; its files differ, or it is unknown whether they do.
     Named(Arc<PreparedTask>),
-    /// It is not here.
+    /// The project has no such task.
     Nothing,
 }
 
@@ -61,7 +60,7 @@ fn digests(tasks: &[Task]) -> HashMap<String, usize> {
     digests
 }
 
-/// A task whose id ends as the path of the trial's task does; only if there is one of them.
+/// The task whose id ends like the path of the trial's task, if there is exactly one.
 fn by_name(trial: &Trial, tasks: &[Task]) -> Option<usize> {
     let path = trial.task_path.as_deref().map(|path| path.trim_end_matches('/'));
     let names = [path, trial.task_name.as_deref()];

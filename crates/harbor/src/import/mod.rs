@@ -1,5 +1,4 @@
-//! Job directories of Harbor as trials of others: one for each trial that has a result, in the form in which every
-//! import is recorded.
+//! Imports job directories of Harbor: each trial that has a result, in the form that every importer uses.
 
 mod known;
 pub(crate) mod planned;
@@ -26,15 +25,15 @@ use crate::result::{AgentInfo, Job, Trial, TrialError};
 use known::{Digests, Found};
 use planned::{agent_result, cost, timing};
 
-/// Trials that are brought in together.
+/// Trials that are imported together.
 const GROUP: usize = 64;
 
-/// What tells a job from others.
+/// Identifies a job.
 pub fn origin(job: &Job) -> Origin {
     Origin { adapter: "harbor", id: job.id.clone().unwrap_or_else(|| job.name()), name: job.name() }
 }
 
-/// Brings the trials of a job in, group by group.
+/// Imports the trials of a job, group by group.
 pub fn take(importer: &mut Importer<'_>, job: &Job) -> Result<(), ImportError> {
     let digests = Digests::default();
     for paths in job.trials.chunks(GROUP) {
@@ -131,7 +130,7 @@ impl Foreign for JobTrial<'_> {
 }
 
 fn task_facts(trial: &Trial, found: &Found) -> TaskFacts {
-    // Without the task, two trials whose tasks had the same files were asked the same.
+    // If the task is unknown, trials whose tasks had the same files belong to the same task.
     let told = |task_id: &str| {
         let told = trial.checksum.as_deref().or(trial.contract.as_deref()).unwrap_or_default();
         Digest::of(format!("harbor\n{task_id}\n{told}").as_bytes())

@@ -1,4 +1,4 @@
-//! Trials of a plan that Harbor carried out, as records of that plan.
+//! Converts trials that Harbor carried out for a plan to records of that plan.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,20 +27,17 @@ use crate::result::Trial;
 
 /// The prompt that the loop finds in the workspace.
 const SYSTEM_PROMPT: &str = aec_run::agent_entry::SYSTEM_PROMPT_FILE;
-/// What the loop writes into the workspace; a loop that was killed leaves it there.
+/// Files that the loop writes into the workspace; a killed loop leaves them there.
 const OURS: [&str; 4] = [RESULT_FILE, TRAJECTORY_FILE, CONVERSATION_FILE, SYSTEM_PROMPT];
-/// The events of one trial.
 const EVENTS_LIMIT: u64 = 256 * 1024 * 1024;
 
-/// What is known of a trial beside its result.
 pub(crate) struct Came {
     /// The harness of the planned agent.
     pub(crate) harness: Harness,
-    /// The version of Harbor.
     pub(crate) version: String,
 }
 
-/// The record of a planned trial, and a word on a reward that this judge does not give.
+/// The record of a planned trial, and a problem if our judge gives another reward.
 pub(crate) fn record_of(
     shared: &Shared,
     planned: &PlannedTrial,
@@ -89,7 +86,7 @@ pub(crate) fn record_of(
     Ok((record, problem))
 }
 
-/// Compares the verdict here with the reward there. Harbor's is kept as evidence; this one counts.
+/// Compares our verdict with Harbor's reward. Ours counts; Harbor's is kept as evidence.
 fn compare(record: &mut TrialRecord, trial: &Trial) -> Option<Problem> {
     let verification = match (record.reward(), trial.reward()) {
         (Some(local), told @ Some(_)) => Verification::compare(local, told),
@@ -111,7 +108,7 @@ fn silent(trial: &Trial) -> Ending {
     Ending::Lost(Outcome::InfraFault, fault)
 }
 
-/// The events of the loop: where its files were moved, or where it was killed.
+/// The events of the loop: from where its files were moved, or from where it was killed.
 fn events(trial: &Trial) -> Vec<Event> {
     let mut places = vec![trial.path.join("agent").join(TRAJECTORY_FILE)];
     places.extend(trial.workspace().map(|workspace| workspace.join(TRAJECTORY_FILE)));
@@ -119,14 +116,14 @@ fn events(trial: &Trial) -> Vec<Event> {
     transcript::read(text.unwrap_or_default().as_bytes())
 }
 
-/// Names and ids that Harbor drew are kept out of the events: those of the same work are then the same.
+/// Leaves out Harbor's random names and ids, so that the same work gives the same events.
 fn note(trial: &Trial) -> (String, Map<String, Value>) {
     let exception = trial.exception.as_ref().map(|exception| exception.kind.as_str());
     let facts = json!({ "environment": trial.environment, "exception": exception });
     ("carried out by Harbor".to_owned(), Map::from_iter([("harbor".to_owned(), facts)]))
 }
 
-/// What records tell of the work there, for planned and for foreign trials.
+/// The agent's result for records of planned and foreign trials.
 pub(super) fn agent_result(trial: &Trial, report: &Map<String, Value>) -> IndexMap<String, Value> {
     let mut result = IndexMap::new();
     for key in ["turns_used", "max_turns", "tool_calls", "stop_reason", "output_source"] {
@@ -150,7 +147,7 @@ pub(super) fn agent_result(trial: &Trial, report: &Map<String, Value>) -> IndexM
 
 pub(super) fn cost(trial: &Trial) -> Cost {
     let work = &trial.work;
-    // Harbor tells tokens and dollars, not calls.
+    // Harbor reports tokens and dollars, but not calls.
     let unpriced = work.cost_usd.is_none() && work.tokens_in.is_some_and(|tokens| tokens > 0);
     let silent = work.tokens_in.is_none() && work.tokens_out.is_none() && work.cost_usd.is_none();
     Cost {

@@ -1,5 +1,5 @@
-//! A task of ours as a directory that Harbor takes: what Harbor would otherwise assume is said, what it would leave
-//! behind is brought along.
+//! Exports one of our tasks as a directory that Harbor accepts. Values for which Harbor has other defaults are written
+//! explicitly, and files that Harbor would not copy are included.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -19,7 +19,7 @@ use super::{NOTE, OWN, WORKSPACE};
 use crate::FAMILY;
 use crate::checksum::{self, Checksums};
 
-/// The version of Harbor's task format that is written.
+/// The version of Harbor's task format.
 const SCHEMA_VERSION: &str = "1.4";
 /// The image of a task that names none.
 const DEFAULT_DOCKERFILE: &str = "FROM python:3.12-slim\n";
@@ -28,54 +28,51 @@ const IGNORED: &str = "environment/.dockerignore";
 const VERIFIER: &str = "tests/test.sh";
 const SOLUTION: &str = "solution/solve.sh";
 
-/// What a translation is for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Purpose {
-    /// Somebody else gets the task: everything that is needed to translate it back comes with it.
+    /// For another user: includes everything needed to translate the task back.
     #[default]
     Share,
-    /// A job of this program: nothing that the job does not need.
+    /// For a job of this program: contains only what the job needs.
     Run(Box<RunChanges>),
 }
 
-/// What the conditions of a plan change about a task.
+/// Changes that a plan's conditions make to a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunChanges {
-    /// Whether the job has an agent that runs the reference solution.
+    /// Whether an agent of the job runs the reference solution.
     pub solution: bool,
-    /// Seconds that agents may take, instead of the task's.
+    /// Seconds that agents may take, in place of the task's limit.
     pub timeout_sec: Option<f64>,
-    /// Memory in MiB, instead of the task's.
+    /// In MiB, in place of the task's limit.
     pub memory_mb: Option<u32>,
-    /// The prompt, instead of the task's.
+    /// The prompt, in place of the task's.
     pub instruction: Option<String>,
-    /// Tools that are offered, instead of the task's.
+    /// Tools to offer, in place of the task's.
     pub tools: Option<Vec<Tool>>,
 }
 
-/// A file of a translated task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Written {
     bytes: Vec<u8>,
     executable: bool,
 }
 
-/// A translated task.
 #[derive(Clone, Debug, Default)]
 pub struct Translated {
     files: BTreeMap<String, Written>,
 }
 
-/// What was translated, and what the files that this program wrote were then.
+/// Records what was translated, and the digests of the files that this program wrote.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) schema_version: u32,
     pub(super) task_id: String,
     /// Digest of the task's own files.
     pub(super) revision: Digest,
-    /// Files that are not the task's own, by their digests.
+    /// Digests of files that are not the task's own.
     pub(super) written: BTreeMap<String, Digest>,
-    /// Files of the task that were replaced; they lie beside this note.
+    /// Files of the task that were replaced; they are beside this note.
     pub(super) replaced: Vec<String>,
 }
 
@@ -126,7 +123,7 @@ impl Translated {
         self.files.insert(path.to_owned(), Written { bytes: text.as_bytes().to_vec(), executable });
     }
 
-    /// Everything that the agent finds in `/workspace` becomes part of the image.
+    /// All files that the agent finds in `/workspace` become part of the image.
     fn stage_workspace(
         &mut self,
         task: &Task,
@@ -160,7 +157,7 @@ impl Translated {
         text.push_str("WORKDIR /workspace\n");
         self.put(DOCKERFILE, &text, false);
         if let Some(ignored) = ignored.filter(|_| !staged.is_empty()) {
-            // The last rule that fits decides.
+            // The last matching rule decides.
             let mut rules = String::from_utf8_lossy(&ignored.bytes).trim_end().to_owned();
             rules.push_str(&format!("\n!{WORKSPACE}\n!{WORKSPACE}/**\n"));
             self.put(IGNORED, &rules, false);
@@ -174,7 +171,7 @@ impl Translated {
         Ok(())
     }
 
-    /// Files that were replaced, and a note by which `task import` knows that it may put them back.
+    /// Keeps the replaced files, and a note that lets `task import` restore them.
     fn keep_originals(&mut self, task: &Task, own: &BTreeMap<String, Written>) -> Result<(), Vec<Problem>> {
         let revision = tree::hash(&task.path, &Memory::default())?;
         let mut note = Note {
@@ -203,7 +200,6 @@ impl Translated {
         Ok(())
     }
 
-    /// How Harbor would name it.
     pub fn checksums(&self) -> Checksums {
         checksum::of(&self.files.iter().map(|(path, file)| (path.clone(), Digest::of(&file.bytes))).collect())
     }
@@ -230,7 +226,7 @@ impl Translated {
     }
 }
 
-/// How Harbor would name a directory as it is.
+/// The digests that Harbor would compute for a directory.
 pub fn checksums_of(directory: &Path) -> Result<Checksums, Vec<Problem>> {
     let files = read(directory)?;
     Ok(checksum::of(&files.iter().map(|(path, file)| (path.clone(), Digest::of(&file.bytes))).collect()))
@@ -245,8 +241,8 @@ fn read(directory: &Path) -> Result<BTreeMap<String, Written>, Vec<Problem>> {
     Ok(files)
 }
 
-/// Golden answers are never needed, reference solutions rarely. Harbor uploads neither while an agent works, but what is
-/// not there cannot be found.
+/// Golden answers are never needed, reference solutions rarely. Harbor uploads neither while an agent works, but a file
+/// that is left out certainly cannot be found.
 fn is_needed(path: &str, changes: &RunChanges) -> bool {
     let golden = path.strip_prefix("tests/fixtures/").is_some_and(|name| name.starts_with("golden_"));
     let solution = path.starts_with("solution/") && !changes.solution;
@@ -268,7 +264,7 @@ fn tools_json(tools: &[Tool]) -> String {
     serde_json::to_string(&entries).unwrap_or_default()
 }
 
-/// `task.toml` as Harbor reads it. What is absent there means something else than here, so nothing is absent.
+/// `task.toml` in Harbor's format. A missing key means something else there than here, so every key is written.
 fn task_file(task: &Task, changes: &RunChanges) -> String {
     let environment = &task.environment;
     let mut file = Table::new();

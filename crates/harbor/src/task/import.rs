@@ -1,4 +1,4 @@
-//! Tasks of Harbor as tasks of ours.
+//! Imports tasks of Harbor as our own.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -21,22 +21,20 @@ use crate::FAMILY;
 /// Settings of a task are short.
 const FILE_LIMIT: u64 = 1024 * 1024;
 const DOCKERFILE: &str = "environment/Dockerfile";
-/// What is taken of a task; everything else is told.
+/// Files of a task that are imported; all others are reported.
 const TAKEN: [&str; 5] = ["instruction.md", "environment/", "tests/", "solution/", "tools/"];
 
-/// A task that is here now.
 #[derive(Debug)]
 pub struct ImportedTask {
     pub id: TaskId,
-    /// Where it lies.
     pub path: PathBuf,
-    /// Whether it is a task of ours that was translated before, put back as it was.
+    /// Whether it is one of our own tasks that was exported before, restored unchanged.
     pub restored: bool,
-    /// What was not taken over.
+    /// What was not imported.
     pub problems: Vec<Problem>,
 }
 
-/// The tasks in a directory: itself, or its direct subdirectories, as Harbor has it.
+/// The tasks in a directory: itself, or its direct subdirectories, as in Harbor.
 pub fn find(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let is_task = |path: &Path| path.join(TASK_FILE).symlink_metadata().is_ok_and(|found| found.is_file());
     if is_task(directory) {
@@ -53,18 +51,17 @@ pub fn find(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Where imported tasks go.
 #[derive(Debug)]
 pub struct Destination<'a> {
     /// The root of tasks.
     pub tasks: &'a Path,
-    /// The id of the task, when somebody chose it.
+    /// The id of the task, if the user chose it.
     pub id: Option<&'a TaskId>,
-    /// What ids begin with whose tasks do not say.
+    /// The first part of the ids of tasks that do not name their own.
     pub below: &'a str,
 }
 
-/// Takes one task. Nothing appears unless all of it does.
+/// Imports one task, completely or not at all.
 pub fn import(directory: &Path, to: &Destination<'_>) -> Result<ImportedTask, Vec<Problem>> {
     let files = read(directory)?;
     let (made, suggested, restored, mut problems) = match restore(&files) {
@@ -89,7 +86,7 @@ pub fn import(directory: &Path, to: &Destination<'_>) -> Result<ImportedTask, Ve
         vec![
             match error.kind() {
                 io::ErrorKind::AlreadyExists => {
-                    problem.fix("choose another id with --id, or remove what is there")
+                    problem.fix("choose another id with --id, or remove the existing task")
                 }
                 _ => problem.fix("check the directory of tasks"),
             }
@@ -128,7 +125,7 @@ fn read(directory: &Path) -> Result<Files, Vec<Problem>> {
     Ok(files)
 }
 
-/// Undoes a translation, if nothing that it wrote was changed since and the task is what it was.
+/// Undoes an export, if the files that it wrote and the task are unchanged.
 fn restore(files: &Files) -> Option<(Files, String)> {
     let note: Note = serde_json::from_slice(&files.get(NOTE)?.0).ok()?;
     let unchanged = note
@@ -149,14 +146,14 @@ fn restore(files: &Files) -> Option<(Files, String)> {
     Some((made, note.task_id))
 }
 
-/// Files, the id that this program gave the task once, and what was not taken over.
+/// Files, the id that this program once gave the task, and what was not imported.
 fn translated(
     directory: &Path,
     mut files: Files,
 ) -> Result<(Files, Option<String>, Vec<Problem>), Vec<Problem>> {
     let path = directory.join(TASK_FILE);
     let unreadable = |what: String| {
-        let problem = Problem::error(format!("this is no task of Harbor: {what}")).id(FAMILY.number(45));
+        let problem = Problem::error(format!("this is not a task of Harbor: {what}")).id(FAMILY.number(45));
         vec![problem.fix("name a directory with task.toml, instruction.md and tests/test.sh").in_file(&path)]
     };
     let text = read_text(&path, FILE_LIMIT, Links::Refuse).map_err(|error| unreadable(error.to_string()))?;
@@ -210,7 +207,8 @@ fn id_of(directory: &Path, below: &str) -> Result<TaskId, Vec<Problem>> {
     let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let id = format!("{below}/{name}");
     TaskId::parse(&id).map_err(|error| {
-        let problem = Problem::error(format!("`{}` is no id: {error}", printable(&id))).id(FAMILY.number(44));
+        let problem =
+            Problem::error(format!("`{}` is not an id: {error}", printable(&id))).id(FAMILY.number(44));
         vec![problem.fix("choose one with --id").in_file(directory)]
     })
 }
@@ -228,7 +226,7 @@ fn write(files: &Files, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a task that was put back is what it was when it was translated.
+/// Whether a restored task is the same as when it was exported.
 pub fn is_what_it_was(directory: &Path, imported: &Path) -> Option<bool> {
     let text = read_text(&directory.join(NOTE), FILE_LIMIT, Links::Refuse).ok()?;
     let note: Note = serde_json::from_str(&text).ok()?;

@@ -1,12 +1,12 @@
-//! Tasks in Harbor's directory contract, and back.
+//! Converts tasks to Harbor's directory contract and back.
 
 pub mod export;
 pub mod import;
 mod translate;
 
-/// Directory of a translated task in which this program keeps what Harbor has no place for.
+/// Directory of a translated task for data that Harbor has no place for.
 pub(crate) const OWN: &str = "aec-bench";
-/// Directory below `environment/` with what the agent finds in `/workspace`.
+/// Directory below `environment/` with the files that the agent finds in `/workspace`.
 pub(crate) const WORKSPACE: &str = "aec-workspace";
-/// What was translated, in [`OWN`].
+/// The note about the translation, in [`OWN`].
 pub(crate) const NOTE: &str = "aec-bench/export.json";

@@ -1,5 +1,5 @@
-//! Harbor's `task.toml` as ours. A key that has no counterpart is an error when the task would not be the same without
-//! it, a warning when it would be harder or easier, a note when nothing depends on it.
+//! Translates Harbor's `task.toml` to ours. A key without a counterpart is an error if the task would not be the same
+//! without it, a warning if it would be harder or easier, and a note if nothing depends on it.
 
 use aec_base::problem::Problem;
 use aec_task::file::Difficulty;
@@ -7,26 +7,26 @@ use toml::{Table, Value};
 
 use crate::FAMILY;
 
-/// Seconds that Harbor's verifier may take when the task does not say.
+/// Harbor's default limit of the verifier, in seconds.
 const VERIFIER_SECONDS: f64 = 600.0;
-/// Seconds that an agent may take here when the task does not say; Harbor then has no limit.
+/// Our default limit of the agent, in seconds; Harbor has none by default.
 const AGENT_SECONDS: f64 = 600.0;
-/// The longest that a task may ask for.
+/// The longest limit that a task may ask for.
 const WEEK: f64 = 604_800.0;
 
 /// Our `task.toml`, and what else follows from Harbor's.
 pub(super) struct TaskFile {
     pub(super) text: String,
-    /// The image, when the task names one instead of a Dockerfile.
+    /// The image, if the task names one instead of a Dockerfile.
     pub(super) image: Option<String>,
-    /// Where agents work, when the file says so.
+    /// The agent's working directory, if the file names it.
     pub(super) workdir: Option<String>,
-    /// The id that this program gave it once.
+    /// The id that this program once gave it.
     pub(super) task_id: Option<String>,
     pub(super) problems: Vec<Problem>,
 }
 
-/// Translates a file that was read.
+/// Translates a parsed file.
 pub(super) fn translate(mut harbor: Table) -> TaskFile {
     let mut told = Told::default();
     let mut ours = Table::new();
@@ -45,7 +45,7 @@ pub(super) fn translate(mut harbor: Table) -> TaskFile {
     told.metadata(&mut ours, metadata, tags);
     let artifacts = words(harbor.remove("artifacts"));
     if artifacts.iter().any(|artifact| artifact != "/workspace") {
-        told.add("artifacts", Weight::Note, "the submission here is always what lies in /workspace");
+        told.add("artifacts", Weight::Note, "the submission here is always the content of /workspace");
     }
     let agent = told.table(harbor.remove("agent"), "agent");
     let mut environment = told.table(harbor.remove("environment"), "environment");
@@ -65,18 +65,17 @@ pub(super) fn translate(mut harbor: Table) -> TaskFile {
     TaskFile { text, image, workdir, task_id, problems: told.0 }
 }
 
-/// How much hangs on a key.
+/// How important a key is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weight {
-    /// The task would not be the same.
+    /// The task would not be the same without it.
     Error,
-    /// It would be harder or easier.
+    /// The task would be harder or easier without it.
     Warning,
-    /// Nothing depends on it.
     Note,
 }
 
-/// What cannot be taken over.
+/// What could not be translated.
 #[derive(Default)]
 struct Told(Vec<Problem>);
 
@@ -94,7 +93,7 @@ impl Told {
         self.0.push(problem.why(why));
     }
 
-    /// Keys that are left over.
+    /// Reports keys that are left over.
     fn rest(&mut self, table: &str, keys: &Table, weigh: impl Fn(&str) -> Weight) {
         for (key, value) in keys.iter().filter(|(_, value)| !is_empty(value)) {
             let dotted = if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
@@ -169,7 +168,7 @@ impl Told {
     fn verifier(&mut self, ours: &mut Table, mut verifier: Table) {
         let seconds = self.number(&mut verifier, "verifier", "timeout_sec").unwrap_or(VERIFIER_SECONDS);
         if verifier.remove("environment_mode").is_some_and(|mode| mode.as_str() == Some("separate")) {
-            let why = "verifiers here always run in a room of their own, on what lies in /workspace";
+            let why = "verifiers here always run in a separate room, on the content of /workspace";
             self.add("verifier.environment_mode", Weight::Note, why);
         }
         self.rest("verifier", &verifier, |key| match key {
@@ -179,7 +178,7 @@ impl Told {
         ours.insert("verifier".to_owned(), table([("timeout_sec", seconds.min(WEEK).into())]));
     }
 
-    /// Whether the agent reaches the internet: what its own phase says, else what the environment says, else yes.
+    /// Whether the agent has internet access: according to its own phase, else to the environment, else yes.
     fn internet(&mut self, agent: &Table, environment: &mut Table) -> bool {
         let hosts = environment.remove("allowed_hosts").is_some_and(|hosts| !is_empty(&hosts))
             || agent.get("allowed_hosts").is_some_and(|hosts| !is_empty(hosts));
@@ -193,13 +192,13 @@ impl Told {
                 self.add(
                     "environment.allowed_hosts",
                     Weight::Error,
-                    "a network of some hosts cannot be had here",
+                    "access to some hosts only is not supported here",
                 );
                 false
             }
             None => old.unwrap_or(true),
             Some(_) => {
-                let why = "a task here reaches the internet or nothing";
+                let why = "a task here has either full internet access or none";
                 self.add("environment.network_mode", Weight::Error, why);
                 false
             }
@@ -265,7 +264,7 @@ fn words(value: Option<Value>) -> Vec<String> {
     items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// Whether a value says nothing.
+/// Whether a value is empty.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.is_empty(),
@@ -282,7 +281,7 @@ fn whole(number: f64) -> Value {
     Value::Integer(number.ceil().clamp(1.0, f64::from(u32::MAX)) as i64)
 }
 
-/// An older spelling of sizes: `2G`, `512M`.
+/// An older format of sizes: `2G`, `512M`.
 fn mebibytes(text: &str) -> Option<f64> {
     let text = text.trim().trim_end_matches(['b', 'B']).trim_end_matches(['i', 'I']);
     let (number, factor) = match text.chars().last()?.to_ascii_uppercase() {

@@ -1,4 +1,4 @@
-//! What a rollout did, told from its messages: turns, calls, answers that were handed in, who had the last word.
+//! What a rollout did, derived from its messages: turns, calls, submitted answers, and its last message.
 
 use std::collections::HashSet;
 use std::ptr;
@@ -43,8 +43,8 @@ fn stop_kind(rollout: &Rollout, completion: &[Message]) -> StopKind {
         None if rollout.error.is_some() => StopKind::Error,
         None => StopKind::Unknown,
     };
-    // The limit on turns is looked at first, so it is also what a single-turn rollout ends with that went well, and
-    // one whose model was done on its last turn.
+    // Verifiers checks the limit on turns first, so it is also the stop of a successful single-turn rollout, and of one
+    // whose model finished on its last turn.
     let is_done = completion.last().is_some_and(|last| {
         last.role == Role::Assistant && last.tool_calls.is_empty() && !last.text.trim().is_empty()
     });
@@ -113,7 +113,7 @@ fn is_empty_response(rollout: &Rollout, completion: &[Message]) -> bool {
     }
     match last_assistant(completion) {
         Some(last) => completion[last].is_empty(),
-        // It is said to have ended with an answer, and there is none.
+        // The row claims that it ended with an answer, but there is none.
         None => {
             let kinds =
                 [StopKind::Completed, StopKind::NoToolsCalled, StopKind::TurnLimit, StopKind::Unknown];

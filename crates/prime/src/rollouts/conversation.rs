@@ -1,4 +1,4 @@
-//! A rollout as the events of a trajectory and as the lines of a conversation. The same rollout gives the same bytes.
+//! Converts a rollout to the events of a trajectory and to the lines of a conversation, always to the same bytes.
 
 use aec_ledger::transcript::chat::{ChatMessage, Message, Role, Thoughts};
 use aec_ledger::transcript::{Event, EventRole};
@@ -25,7 +25,7 @@ pub fn events_of(messages: &[Message], prompt_messages: usize) -> Vec<Event> {
     let mut events = Vec::new();
     let mut step = 0;
     for (at, (message, call)) in messages.iter().zip(answered_calls(messages)).enumerate() {
-        // What the prompt makes the model say is no turn.
+        // Assistant messages in the prompt are not turns of the model.
         step += u32::from(message.role == Role::Assistant && at >= prompt_messages);
         let mut metadata = Map::new();
         if message.images > 0 {
@@ -74,7 +74,7 @@ pub fn conversation_lines(messages: &[Message]) -> String {
 }
 
 pub(crate) fn lines<T: Serialize>(items: &[T]) -> String {
-    // Only a map with keys that are no texts cannot be written, and there is none.
+    // Serialising fails only for maps with keys that are not strings, and there are none.
     items
         .iter()
         .filter_map(|item| serde_json::to_string(item).ok())

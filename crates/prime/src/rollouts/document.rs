@@ -1,5 +1,5 @@
-//! The samples of a JSON document, one after the other: a page `{"samples": […], "total": …}`, the same below `data`,
-//! a bare array, and any number of these in a row. A document is never held as a whole.
+//! Splits a JSON document into samples, one after the other: a page `{"samples": […], "total": …}`, the same below
+//! `data`, a bare array, and any number of these in a row. The document is never held in memory as a whole.
 
 use std::io::{self, BufRead};
 
@@ -7,30 +7,30 @@ use std::io::{self, BufRead};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Sample {
-        /// The line on which it begins.
         line: u64,
         bytes: Vec<u8>,
     },
-    /// An object without its samples: what a page says of itself, or an object that is itself a sample.
+    /// An object without its samples: the other members of a page, or an object that is itself a sample.
     Object {
-        /// The line on which it begins.
         line: u64,
         bytes: Vec<u8>,
-        /// Whether samples stood in it.
+        /// Whether it contained samples.
         is_page: bool,
     },
-    /// A sample, or what a page says of itself, that is longer than it may be.
+    /// A sample, or the rest of a page, that is longer than allowed.
     TooLong {
-        /// The line on which it begins.
         line: u64,
     },
     /// The document ends in the middle.
     Torn {
-        /// The line on which the piece begins that has no end.
+        /// The line on which the incomplete piece begins.
         line: u64,
     },
-    /// Here the document is not JSON; nothing after it can be told apart.
-    Broken { line: u64, found: String },
+    /// The document is not JSON from here on; the rest cannot be split.
+    Broken {
+        line: u64,
+        found: String,
+    },
 }
 
 /// Cuts a document into pieces.
@@ -67,7 +67,7 @@ impl<R: BufRead> Pieces<R> {
         Self { input, limit, line, open: Vec::new(), is_over: false }
     }
 
-    /// The line that is read.
+    /// The current line.
     pub(crate) fn line(&self) -> u64 {
         self.line
     }
@@ -76,7 +76,7 @@ impl<R: BufRead> Pieces<R> {
         self.limit = limit;
     }
 
-    /// The next piece; `None` at the end.
+    /// `None` at the end.
     pub(crate) fn next_piece(&mut self) -> io::Result<Option<Piece>> {
         while !self.is_over {
             let found = self.skip_blanks()?;
@@ -176,7 +176,7 @@ impl<R: BufRead> Pieces<R> {
         Ok(None)
     }
 
-    /// What a complete object amounts to.
+    /// The piece that a complete object makes, if any.
     fn close(&mut self, object: OpenObject) -> Option<Piece> {
         let OpenObject { line, mut members, is_page, is_too_long } = object;
         members.insert(0, b'{');
@@ -211,7 +211,7 @@ impl<R: BufRead> Pieces<R> {
         Piece::Broken { line: self.line, found: format!("`{}`", byte.escape_ascii()) }
     }
 
-    /// Passes over blanks and commas, and tells the next byte.
+    /// Skips blanks and commas, and returns the next byte.
     fn skip_blanks(&mut self) -> io::Result<Option<u8>> {
         loop {
             let chunk = fill(&mut self.input)?;
@@ -284,7 +284,7 @@ fn line_breaks(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
-/// Where one value ends, across chunks. Brackets are counted, so no depth exhausts the stack.
+/// Finds the end of one value across chunks. It counts brackets, so that no depth exhausts the stack.
 #[derive(Default)]
 pub(crate) struct Scan {
     depth: usize,

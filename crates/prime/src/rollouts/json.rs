@@ -1,8 +1,8 @@
-//! One row of JSON as Python writes it: stricter than Python about size and depth, laxer than the standard about
-//! `NaN` and halves of surrogate pairs.
+//! Reads one row of JSON as Python writes it: stricter than Python about size and depth, laxer than the standard about
+//! `NaN` and lone surrogates.
 //!
-//! Python's writer gives `NaN`, `Infinity` and lone surrogates, which are not JSON. A row that is JSON is read in one
-//! pass; only one that is not gets a second look with those put right.
+//! Python writes `NaN`, `Infinity` and lone surrogates, which are not JSON. A row that is JSON is read in one pass;
+//! only one that is not is corrected and read again.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -15,33 +15,31 @@ use serde_json::{Map, Value};
 
 use crate::rollouts::problem::{Note, ProblemKind};
 
-/// A row may be this deep. The parser counts its levels, so that no row exhausts the stack.
+/// Deepest nesting of a row. The parser counts levels, so that no row exhausts the stack.
 pub const DEPTH_LIMIT: usize = 127;
 
-/// A row may have this many values. A value takes some eighty bytes however short it is written.
+/// Most values of a row. A value takes some eighty bytes of memory, however short its text is.
 pub const VALUE_LIMIT: usize = 1_000_000;
 
-/// Numbers of tokens that verifiers keeps for training beside each message. They are most of a trace's bytes, and
-/// nothing here reads them.
+/// Token ids that verifiers stores for training with each message. They are most of a trace's bytes, and this crate
+/// does not use them.
 const TOKEN_KEYS: [&str; 7] =
     ["token_ids", "mask", "is_content", "logprobs", "renderer_token_ids", "routed_experts", "sampling_mask"];
 
-/// A row, and what had to be read otherwise than it was written.
 #[derive(Debug)]
 pub struct Parsed {
-    /// The row.
     pub value: Value,
-    /// What had to be read otherwise.
+    /// What was read differently from how it was written.
     pub notes: Vec<Note>,
 }
 
-/// Reads one row. Numbers of tokens are passed over.
+/// Reads one row. Token ids are skipped.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, ProblemKind> {
     let text = std::str::from_utf8(bytes).map_err(|_| ProblemKind::NotText)?;
     parse_from(text, Place::Row)
 }
 
-/// Reads JSON that a row holds as text. Nothing is passed over.
+/// Reads JSON that a row contains as text. Nothing is skipped.
 pub(crate) fn parse_text(text: &str) -> Option<Value> {
     parse_from(text, Place::Elsewhere).ok().map(|parsed| parsed.value)
 }
@@ -69,7 +67,7 @@ fn problem(error: &serde_json::Error) -> ProblemKind {
     if error.is_eof() {
         ProblemKind::Torn
     } else if error.is_data() {
-        // The only thing that the visitor below refuses.
+        // The visitor below refuses nothing else.
         ProblemKind::TooManyValues { limit: VALUE_LIMIT }
     } else {
         ProblemKind::Malformed(error.to_string())
@@ -85,14 +83,14 @@ fn parse_strictly(text: &str, place: Place) -> (serde_json::Result<Value>, Vec<N
     (outcome, notes)
 }
 
-/// What all values of a row share while it is read.
+/// State shared by all values of a row while it is read.
 #[derive(Default)]
 struct Shared {
     values: Cell<usize>,
     duplicates: RefCell<BTreeSet<String>>,
 }
 
-/// Where in a row a value stands, as far as it decides what is passed over.
+/// The position of a value in a row, as far as it decides what is skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Row,

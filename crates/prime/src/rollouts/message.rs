@@ -1,4 +1,4 @@
-//! Who said what, free of any writer's spelling.
+//! Messages in one form, whatever format they were written in.
 //!
 //! Tool calls occur flat, nested under `function`, and as JSON text of either; arguments occur as text and as an
 //! object; content occurs as text, as a list of parts and as null. All of them become one [`Message`].
@@ -13,19 +13,19 @@ use crate::rollouts::json::parse_text;
 use crate::rollouts::problem::Note;
 use crate::rollouts::value::{Object, first_text, id, kind, take, text};
 
-/// The arguments of a call as JSON, if that is what they are. They are read anew each time: as values they take many
-/// times the memory that they take as text.
+/// The arguments of a call as JSON, if they are JSON. They are parsed on each call, because parsed values take many
+/// times the memory of the text.
 pub fn parsed(call: &ToolCall) -> Option<Value> {
     parse_text(&call.arguments)
 }
 
-/// Whether this is a call of some tool. A server of tools puts its own name in front: `files_submit_answer`.
+/// Whether this is a call of some tool. A tool server may prefix its own name: `files_submit_answer`.
 pub fn is_of(call: &ToolCall, tool: &str) -> bool {
     let front = call.name.strip_suffix(tool);
     front.is_some_and(|front| front.is_empty() || front.ends_with(['_', '.', '/', ':']))
 }
 
-/// The arguments of a call as an object, if they are one. No arguments are an empty object.
+/// The arguments of a call, if they are an object. Missing arguments are an empty object.
 pub fn object(call: &ToolCall) -> Option<Object> {
     if call.arguments.trim().is_empty() {
         return Some(Object::new());
@@ -46,8 +46,8 @@ fn role_of(name: &str) -> Option<Role> {
     })
 }
 
-/// Reads a prompt or a completion: a list of messages, one message, a text, or JSON text of a list. `speaker` is who
-/// says a text that names nobody.
+/// Reads a prompt or a completion: a list of messages, one message, a text, or JSON text of a list. `speaker` is the
+/// role of a text that names none.
 pub fn read_messages(value: Value, speaker: Role, notes: &mut Vec<Note>) -> Vec<Message> {
     match value {
         Value::Null => Vec::new(),
@@ -66,8 +66,7 @@ pub fn read_messages(value: Value, speaker: Role, notes: &mut Vec<Note>) -> Vec<
     }
 }
 
-/// A list of messages that was written as text. A prompt may well begin with a bracket, so every item must be a
-/// message.
+/// A list of messages that was written as text. A prompt may begin with a bracket, so every item must be a message.
 fn list_in(text: &str) -> Option<Vec<Value>> {
     if !text.starts_with('[') {
         return None;
@@ -241,7 +240,7 @@ pub(crate) fn read_tools(value: Value, notes: &mut Vec<Note>) -> Vec<Tool> {
     tools
 }
 
-/// Names calls that have no name, and says of each result without one which call it answers: they are in order.
+/// Gives ids to calls without one, and assigns each result without an id to its call, in order.
 pub(crate) fn pair_calls(messages: &mut [Message]) {
     let mut number = 0;
     let mut open = VecDeque::new();
@@ -273,8 +272,8 @@ pub(crate) fn pair_calls(messages: &mut [Message]) {
     }
 }
 
-/// For each message, the call that it answers. Calls are looked for in the turn before: another one may have used the
-/// same ids.
+/// For each message, the call that it answers. Calls are searched in the preceding turn, because another turn may have
+/// used the same ids.
 pub(crate) fn answered_calls(messages: &[Message]) -> Vec<Option<&ToolCall>> {
     let mut calls: HashMap<&str, &ToolCall> = HashMap::new();
     let of_message = messages.iter().map(|message| {

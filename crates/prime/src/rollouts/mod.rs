@@ -1,14 +1,14 @@
-//! Rollouts that other programs made, in one neutral form.
+//! Rollouts of other programs, converted to one neutral form.
 //!
-//! A rollout is one attempt of a model at one task. Three kinds of writers are read: hosted evaluations (pages of
-//! samples), verifiers up to 0.3 (`results.jsonl`) and verifiers from 0.4 on (`traces.jsonl`). Each changed its
-//! spelling several times, so a reader takes every shape it knows, keeps what is absent absent, and notes what it had
-//! to read otherwise than it was written. One bad row is one problem; the rows around it are read.
+//! A rollout is one attempt of a model at one task. Three formats are read: hosted evaluations (pages of samples),
+//! verifiers up to 0.3 (`results.jsonl`) and verifiers from 0.4 on (`traces.jsonl`). Each format changed several times,
+//! so a reader accepts every known shape, leaves missing values absent, and notes what it read differently from how it
+//! was written. A bad row is reported as one problem; the rows around it are read.
 //!
-//! [`reader::open`] is where reading begins. From a [`rollout::Rollout`] follow its events and its conversation
-//! ([`conversation`]), what reports read of it ([`outcome`]) and rows to train on ([`training`]).
+//! Reading begins with [`reader::open`]. A [`rollout::Rollout`] can be converted to events and a conversation
+//! ([`conversation`]), to the facts that reports need ([`outcome`]) and to rows to train on ([`training`]).
 //!
-//! Nothing here opens a connection, asks the clock, or holds more than one row at a time.
+//! Nothing here opens a connection, reads the clock, or holds more than one row at a time.
 
 pub mod conversation;
 pub mod json;

@@ -1,4 +1,4 @@
-//! What a record says of a rollout where reports look for it: the keys of `agent_result`, the frame in the agent's
+//! The parts of a record that reports read, from a rollout: the keys of `agent_result`, the frame in the agent's
 //! configuration, and the fault.
 
 use aec_judge::settle::outcome::{AGENT_ERROR, Boundary, Fault};
@@ -9,7 +9,7 @@ use crate::rollouts::rollout::{Rollout, RolloutError};
 use crate::rollouts::run::Run;
 use crate::rollouts::stop::StopKind;
 
-/// What the harness says of its work, for `outputs.agent_result`. What nobody knows is left out.
+/// The harness's summary for `outputs.agent_result`. Unknown values are left out.
 pub fn agent_result(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
     let mut result = IndexMap::new();
     let mut put = |key: &str, value: Value| drop(result.insert(key.to_owned(), value));
@@ -29,7 +29,7 @@ pub fn agent_result(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
     result
 }
 
-/// What ended the work, in the words of our own harnesses.
+/// What ended the work, in the terms of our own harnesses.
 fn stop_reason(rollout: &Rollout) -> &'static str {
     match rollout.stop.kind {
         _ if rollout.is_empty_response => "provider_error",
@@ -47,7 +47,7 @@ fn stop_reason(rollout: &Rollout) -> &'static str {
     }
 }
 
-/// What must be the same before two runs can be compared, for `agent.configuration`. What nobody says is left out.
+/// The settings that must be equal before two runs can be compared, for `agent.configuration`, without unknown ones.
 pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
     let task = &rollout.task;
     let text = |text: Option<&str>| text.map(Value::from);
@@ -69,7 +69,6 @@ pub fn configuration(rollout: &Rollout, run: &Run) -> IndexMap<String, Value> {
     configuration
 }
 
-/// What went wrong in a rollout, if something did.
 pub fn fault(rollout: &Rollout) -> Option<Fault> {
     let fault = |boundary, kind, message: &str| Some(Fault::lasting(boundary, Some(kind), message));
     if let Some(error) = &rollout.error {
@@ -93,8 +92,7 @@ pub fn fault(rollout: &Rollout) -> Option<Fault> {
     }
 }
 
-/// On whose side an error lies. Writers name theirs by class; one that is unknown lies with the environment's
-/// program.
+/// Which side caused an error. Writers name errors by class; unknown ones count as the environment program's.
 fn boundary(error: &RolloutError) -> Boundary {
     let is = |kinds: &[&str]| kinds.iter().any(|kind| error.is(kind));
     if is(&[

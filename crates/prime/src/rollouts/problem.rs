@@ -1,4 +1,4 @@
-//! What could not be read, and what was read otherwise than it was written.
+//! Rows that could not be read, and notes on what was read differently from how it was written.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,6 @@ pub struct Problem {
     pub file: PathBuf,
     /// The line on which the row begins, from 1.
     pub line: Option<u64>,
-    /// What is wrong.
     pub kind: ProblemKind,
 }
 
@@ -22,7 +21,6 @@ impl Problem {
     }
 }
 
-/// What is wrong.
 #[derive(Debug, Error)]
 pub enum ProblemKind {
     #[error("not valid JSON: {0}")]
@@ -30,20 +28,11 @@ pub enum ProblemKind {
     #[error("the last row is torn: the file ends in the middle of it, as after a crash")]
     Torn,
     #[error("the row is longer than {limit} bytes")]
-    TooLong {
-        /// How long a row may be.
-        limit: usize,
-    },
+    TooLong { limit: usize },
     #[error("nested deeper than {limit} levels")]
-    TooDeep {
-        /// How deep a row may be.
-        limit: usize,
-    },
+    TooDeep { limit: usize },
     #[error("more than {limit} values in one row")]
-    TooManyValues {
-        /// How many values a row may have.
-        limit: usize,
-    },
+    TooManyValues { limit: usize },
     #[error("not UTF-8 text")]
     NotText,
     #[error(
@@ -55,25 +44,15 @@ pub enum ProblemKind {
     Unreadable(#[from] io::Error),
 }
 
-/// Something in a row that was read otherwise than it was written, or passed over.
+/// Something in a row that was skipped or read differently from how it was written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum Note {
     #[error("{count} × NaN or Infinity, read as absent")]
-    NotANumber {
-        /// How many.
-        count: usize,
-    },
+    NotANumber { count: usize },
     #[error("{count} × half a surrogate pair, read as U+FFFD")]
-    HalfSurrogate {
-        /// How many.
-        count: usize,
-    },
-    #[error("key `{key}` stands twice in one object; the last one counts")]
+    HalfSurrogate { count: usize },
+    #[error("key `{key}` occurs twice in one object; the last one counts")]
     DuplicateKey { key: String },
     #[error("`{key}` is {found} and was passed over")]
-    PassedOver {
-        /// Which part.
-        key: String,
-        found: String,
-    },
+    PassedOver { key: String, found: String },
 }

@@ -1,13 +1,13 @@
-//! Python's way of showing a dictionary, as far as tools return one: texts, whole numbers, `None`, `True`, `False`.
+//! Parses Python's representation of dictionaries that tools return: texts, integers, `None`, `True`, `False`.
 //!
-//! Verifiers turns what a tool returns into text with `str()`, so the result of a command arrives as
+//! Verifiers converts a tool's return value to text with `str()`, so the result of a command arrives as
 //! `{'exit_code': 0, 'stdout': '…', 'stderr': ''}`.
 
 use serde_json::Value;
 
 use crate::rollouts::value::Object;
 
-/// The dictionary that a text shows, if that is all it shows.
+/// The dictionary in a text, if the text contains nothing else.
 pub(crate) fn dictionary(text: &str) -> Option<Object> {
     let mut rest = text.trim().strip_prefix('{')?;
     let mut object = Object::new();
@@ -42,7 +42,7 @@ fn scalar(text: &str) -> Option<(Value, &str)> {
     Some((number.into(), &text[end..]))
 }
 
-/// A text in quotes, and what follows it.
+/// A quoted text, and the rest after it.
 fn string(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     let mut shown = String::new();

@@ -1,8 +1,8 @@
-//! Reading rollouts from a path, one row at a time.
+//! Reads rollouts from a path, one row at a time.
 //!
 //! A directory is one run of verifiers: `results.jsonl` with `metadata.json`, or `traces.jsonl` with
-//! `configs/resolved/eval.json`. A file is either of the two without the rest, or samples of a hosted evaluation as
-//! its interface gives them.
+//! `configs/resolved/eval.json`. A file is one of the two without the rest, or samples of a hosted evaluation as its
+//! API returns them.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::rollouts::recognise::PEEKED;
 use crate::rollouts::rows::Rows;
 use crate::rollouts::run::Run;
 
-/// What a run says of itself may be this long.
+/// Largest metadata of a run.
 const RUN_LIMIT: u64 = 16 * 1024 * 1024;
 
 const RESULTS_FILE: &str = "results.jsonl";
@@ -29,7 +29,6 @@ const CONFIG_FILE: &str = "configs/resolved/eval.json";
 const EXPECTED: &str =
     "a directory with `results.jsonl` or `traces.jsonl`, one of these files, or a JSON file of samples";
 
-/// Why nothing was read.
 #[derive(Debug, Error)]
 pub enum OpenError {
     #[error("cannot read rollouts: {0}; expected {EXPECTED}")]
@@ -42,18 +41,15 @@ pub enum OpenError {
     NotAFile(PathBuf),
 }
 
-/// Rollouts that were found at a path.
 pub struct Source {
-    /// The file that is read.
     pub file: PathBuf,
-    /// What is known of the run.
     pub run: Option<Run>,
-    /// What the run says of itself and could not be read. The rollouts can be, all the same.
+    /// The metadata of the run could not be read. The rollouts can be read nevertheless.
     pub run_problem: Option<Problem>,
     pub rows: Rows<BufReader<File>>,
 }
 
-/// Finds out what is at a path, and begins to read it.
+/// Determines the format at a path, and begins to read it.
 pub fn open(path: &Path) -> Result<Source, OpenError> {
     let metadata = fs_err::metadata(path)?;
     let file = if metadata.is_dir() {
@@ -92,7 +88,7 @@ fn run_file(directory: &Path) -> Result<PathBuf, OpenError> {
     }
 }
 
-/// What a run says of itself; absent when it says nothing.
+/// The metadata of a run; absent if it has none.
 fn read_about(path: &Path) -> Result<Option<Value>, ProblemKind> {
     let length = match fs_err::metadata(path) {
         Ok(metadata) => metadata.len(),

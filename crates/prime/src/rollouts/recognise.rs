@@ -1,27 +1,26 @@
-//! Whether a file has one row on each line or is a document, told from its beginning.
+//! Decides from the beginning of a file whether it has one row per line or is one document.
 
 use std::io::BufRead;
 
-/// A file is recognised by so many of its first bytes.
+/// How many bytes of a file are examined.
 pub(crate) const PEEKED: usize = 64 * 1024;
 
-/// What some editors put before the first byte.
+/// The byte-order mark that some editors write.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Keys that only a row has.
 const ROW_KEYS: [&[u8]; 6] = [b"prompt", b"completion", b"example_id", b"sample_id", b"traces", b"nodes"];
 
-/// Passes over a byte-order mark.
 pub(crate) fn skip_mark(input: &mut impl BufRead) {
     if input.fill_buf().is_ok_and(|start| start.starts_with(MARK)) {
         input.consume(MARK.len());
     }
 }
 
-/// Whether rows stand on lines of their own; absent when the beginning does not tell.
+/// Whether each row is on its own line; absent if the beginning does not tell.
 ///
-/// The first object is a row if it has a key that only rows have before one that only pages have. A row that stands
-/// on several lines is part of a document.
+/// The first object is a row if a key that only rows have precedes one that only pages have. A row that spans several
+/// lines is part of a document.
 pub(crate) fn stands_on_lines(start: &[u8]) -> Option<bool> {
     let start = start.strip_prefix(MARK).unwrap_or(start).trim_ascii_start();
     let first = *start.first()?;
@@ -54,7 +53,7 @@ pub(crate) fn stands_on_lines(start: &[u8]) -> Option<bool> {
     is_row.then_some(true)
 }
 
-/// The bytes up to the quote that ends a text.
+/// The bytes up to the quote that ends a string.
 fn text_length(bytes: &[u8]) -> Option<usize> {
     let mut is_escaped = false;
     bytes.iter().position(|byte| match byte {

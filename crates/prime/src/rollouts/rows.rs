@@ -1,4 +1,4 @@
-//! The rows of a file, one at a time, whether each stands on a line of its own or all of them in a document.
+//! The rows of a file, one at a time, whether the file has one row per line or is one document.
 
 use std::io::{self, BufRead, Cursor};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::rollouts::rollout::Rollout;
 use crate::rollouts::value::{Object, kind};
 use crate::rollouts::{sample, trace};
 
-/// A row may be this long.
+/// In bytes.
 pub const ROW_LIMIT: usize = 64 * 1024 * 1024;
 
 #[derive(Debug)]
 pub struct Row {
-    /// The line on which it begins, from 1.
+    /// Counted from 1.
     pub line: u64,
     /// The row as it was written.
     pub raw: Bytes,
@@ -28,12 +28,12 @@ pub struct Row {
     pub rollouts: Vec<Rollout>,
 }
 
-/// The rows of a file, one at a time. A row that cannot be read is a problem, and the next one follows.
+/// The rows of a file, one at a time. A row that cannot be read is returned as a problem, and the next one follows.
 pub struct Rows<R> {
     form: Form<R>,
     file: PathBuf,
     limit: usize,
-    /// A page that was itself a row.
+    /// The rows of a page that was itself a row.
     page: Option<Box<Rows<Cursor<Vec<u8>>>>>,
     is_over: bool,
 }
@@ -44,7 +44,7 @@ enum Form<R> {
 }
 
 impl<R: BufRead> Rows<R> {
-    /// Rows that stand on lines of their own.
+    /// Reads one row per line.
     pub fn lines(mut input: R, file: &Path) -> Self {
         skip_mark(&mut input);
         Self::new(Form::Lines(Reader::new(input)), file, ROW_LIMIT)
@@ -56,14 +56,13 @@ impl<R: BufRead> Rows<R> {
         Self::new(Form::Document(Pieces::new(input, ROW_LIMIT, 1)), file, ROW_LIMIT)
     }
 
-    /// Rows of a file, by how it begins.
+    /// Reads rows in the form that the beginning of the file shows.
     pub fn recognise(mut input: R, file: &Path) -> io::Result<Self> {
         let is_lines = stands_on_lines(input.fill_buf()?)
             .unwrap_or_else(|| file.extension().is_some_and(|extension| extension == "jsonl"));
         Ok(if is_lines { Self::lines(input, file) } else { Self::document(input, file) })
     }
 
-    /// The same rows, with another limit to the length of each.
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
@@ -77,7 +76,7 @@ impl<R: BufRead> Rows<R> {
         Self { form, file: file.to_owned(), limit, page: None, is_over: false }
     }
 
-    /// The next row that is none of a page, or a page that was itself a row.
+    /// The next row that is not inside a page; `None` after storing a page that was itself a row.
     fn next_own(&mut self) -> Option<Result<Row, Problem>> {
         let (line, bytes) = match self.next_bytes() {
             Ok(found) => found?,
@@ -164,10 +163,9 @@ impl<R: BufRead> Rows<R> {
     }
 }
 
-/// What came next in a file.
 enum Found {
     Row(u64, Vec<u8>),
-    /// What a page says of itself.
+    /// The metadata of a page.
     Page,
     Problem(u64, ProblemKind),
     End,
@@ -198,7 +196,7 @@ fn is_page(object: &Object) -> bool {
     object.get("samples").is_some_and(Value::is_array) && !sample::is_sample(object)
 }
 
-/// A sample as a hosted evaluation gives it; `evaluation` names it in problems.
+/// Reads a sample of a hosted evaluation; `evaluation` names it in problems.
 pub fn sample(raw: Bytes, evaluation: &Path) -> Result<Row, Problem> {
     let read = match raw.len() {
         ..=ROW_LIMIT => json::parse(&raw).and_then(rollouts),

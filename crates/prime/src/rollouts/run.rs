@@ -1,4 +1,4 @@
-//! What is known of the run that rollouts belong to: environment, model, and how both were set.
+//! Facts about the run that rollouts belong to: environment, model, and their settings.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,25 @@ use serde_json::Value;
 
 use crate::rollouts::value::{Object, count, first_text, id, object, text};
 
-/// What is known of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
-    /// The evaluation's id, if it is hosted.
+    /// Present if the evaluation is hosted.
     pub evaluation_id: Option<String>,
     pub environment: Option<String>,
-    /// What the environment was loaded with.
     pub environment_args: Object,
     pub model: Option<String>,
-    /// How answers were drawn.
     pub sampling: Object,
-    /// Examples of the dataset.
     pub num_examples: Option<u64>,
-    /// Attempts at each example.
     pub rollouts_per_example: Option<u64>,
-    /// Turns that the model might take.
+    /// Most turns of the model.
     pub max_turns: Option<u64>,
-    /// Tokens that the model might take in all.
+    /// Most tokens of the model in all.
     pub max_total_tokens: Option<u64>,
     pub harness: Option<String>,
-    /// Versions of what took part.
+    /// Versions of the programs that took part.
     pub versions: BTreeMap<String, String>,
-    /// When, as the writer put it.
+    /// As the writer put it.
     pub date: Option<String>,
-    /// How many samples there are.
     pub total_samples: Option<u64>,
 }
 
@@ -95,7 +89,7 @@ impl Run {
             Value::String(name) => Some(name.clone()),
             other => first_text(other.as_object()?, &["name", "id"]),
         };
-        // Runs that were made elsewhere and pushed keep their settings in `metadata`.
+        // Runs that were made elsewhere and pushed have their settings in `metadata`.
         let either = |key: &str| count(config, key).or_else(|| count(metadata, key));
         let table = |key: &str| object(config, key).or_else(|| object(metadata, key));
         Self {
@@ -117,22 +111,21 @@ impl Run {
         .with_limits()
     }
 
-    /// Tokens that one answer might have.
+    /// Most tokens of one answer.
     pub fn max_tokens(&self) -> Option<u64> {
         count(&self.sampling, "max_tokens").or_else(|| count(&self.sampling, "max_completion_tokens"))
     }
 
-    /// Which part of the tasks was asked for.
     pub fn split(&self) -> Option<&str> {
         self.environment_args.get("split")?.as_str()
     }
 
-    /// What the tasks were shuffled with.
+    /// The seed with which the tasks were shuffled.
     pub fn seed(&self) -> Option<&Value> {
         self.environment_args.get("seed").filter(|seed| !seed.is_null())
     }
 
-    /// Limits that the environment was loaded with.
+    /// Adds the limits that the environment was loaded with.
     fn with_limits(mut self) -> Self {
         let arguments = &self.environment_args;
         self.max_turns = self.max_turns.or_else(|| count(arguments, "max_turns"));

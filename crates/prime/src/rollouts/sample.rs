@@ -1,4 +1,4 @@
-//! A row of verifiers up to 0.3 (`results.jsonl`) and a sample of a hosted evaluation: the same object, grown apart.
+//! A row of verifiers up to 0.3 (`results.jsonl`) and a sample of a hosted evaluation, which were once the same format.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::rollouts::stop::Stop;
 use crate::rollouts::task::{Task, read_info};
 use crate::rollouts::value::{Object, count, first_text, flag, id, number, object, take, text};
 
-/// Numbers of a row that are no metrics.
+/// Numbers of a row that are not metrics.
 const NO_METRICS: [&str; 15] = [
     "advantage",
     "attempt",
@@ -98,7 +98,7 @@ fn read_task(row: &Object, info: Option<&Object>) -> Task {
     Task::read(info, text(row, "answer"), label)
 }
 
-/// The reward, which hosted samples of old call a score.
+/// The reward, which old hosted samples call a score.
 fn read_reward(row: &Object, notes: &mut Vec<Note>) -> Option<f64> {
     let key = ["reward", "score"].into_iter().find(|key| row.contains_key(*key))?;
     let reward = number(row, key);
@@ -108,7 +108,7 @@ fn read_reward(row: &Object, notes: &mut Vec<Note>) -> Option<f64> {
     reward
 }
 
-/// What the environment measured, where a row has no table of it: up to 0.1.9 every other number is a metric.
+/// Metrics of a row without a table of them: up to 0.1.9 every other number is a metric.
 fn loose_metrics(row: &Object) -> BTreeMap<String, f64> {
     let numbers = row.iter().filter(|(name, _)| !NO_METRICS.contains(&name.as_str()));
     numbers.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?))).collect()
@@ -135,7 +135,7 @@ pub(crate) fn read_metrics(value: Option<Value>, notes: &mut Vec<Note>) -> BTree
 fn read_error(row: &Object) -> Option<RolloutError> {
     let error = match row.get("error")? {
         Value::String(text) if !text.is_empty() => {
-            // As Python shows an exception: `Kind('message')`.
+            // Python's representation of an exception: `Kind('message')`.
             let kind = text.split(['(', ':']).next().unwrap_or(text).trim();
             return Some(RolloutError {
                 kind: kind.to_owned(),
@@ -152,7 +152,7 @@ fn read_error(row: &Object) -> Option<RolloutError> {
         .unwrap_or_default();
     let kind = first_text(error, &["error", "type"]).or_else(|| chain.first().cloned());
     let kind = kind.unwrap_or_else(|| "Error".to_owned());
-    // An error that only passes on another one says nothing but its name; the chain says what happened.
+    // An error that only passes on another one has its own name as message; the chain tells what happened.
     let message = text(error, "message").filter(|message| *message != kind);
     Some(RolloutError {
         message: message.or_else(|| text(error, "error_chain_repr")),
@@ -165,7 +165,7 @@ fn read_error(row: &Object) -> Option<RolloutError> {
 fn read_timing(row: &Object) -> Timing {
     let empty = Object::new();
     let timing = object(row, "timing").unwrap_or(&empty);
-    // Up to 0.1.9 the row itself has the times, up to 0.1.12 they are milliseconds.
+    // Up to 0.1.9 the times are in the row itself; up to 0.1.12 they are in milliseconds.
     let milliseconds = |key: &str| number(timing, key).or_else(|| number(row, key)).map(|time| time / 1000.0);
     Timing {
         started: number(timing, "start_time"),

@@ -1,42 +1,37 @@
-//! What ended a rollout: the writer's word for it, and one word for all writers.
+//! What ended a rollout: the writer's word for it, and a common one for all writers.
 
 use serde::Serialize;
 
-/// What ended a rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stop {
     /// The writer's word, if it gave one.
     pub given: Option<String>,
-    /// What it means.
     pub kind: StopKind,
 }
 
-/// What ended a rollout, in one word for all writers.
+/// What ended a rollout, in terms common to all writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopKind {
-    /// The work was done: the environment gave its final response, or the only answer that was asked for was given.
+    /// The work was done: the environment gave its final response, or the model gave its only answer.
     Completed,
-    /// The model called no tool any more.
+    /// The model stopped calling tools.
     NoToolsCalled,
-    /// The model might take no more turns.
     TurnLimit,
-    /// The model might take no more tokens.
     TokenLimit,
-    /// The conversation did not fit into the model.
+    /// The conversation did not fit into the model's context.
     PromptTooLong,
-    /// The time was over.
     Timeout,
     Error,
-    /// Something that only the environment knows.
+    /// A reason specific to the environment.
     Other,
-    /// Nobody said.
+    /// The writer did not tell.
     #[default]
     Unknown,
 }
 
 impl StopKind {
-    /// What a writer's word means, whatever happened in the rollout.
+    /// The meaning of a writer's word, whatever happened in the rollout.
     pub fn read(word: &str) -> Self {
         match word {
             "has_final_env_response"

@@ -1,68 +1,58 @@
-//! The task of a rollout: what the environment's package put beside the example, or as much as can be told without.
+//! The task of a rollout, from the data that the environment's package stored with the example, or from other hints.
 
 use serde_json::Value;
 
 use crate::rollouts::json::parse_text;
 use crate::rollouts::value::{Object, count, first_text, id, object, text};
 
-/// The task of a rollout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Task {
-    /// Its id: what the package says, else the expected answer, else the label of the example.
+    /// Its id: from the package, else the expected answer, else the label of the example.
     pub task_id: Option<String>,
-    /// Where the id comes from.
     pub id_source: Option<IdSource>,
-    /// Digest of its files, as the package puts it.
+    /// Digest of its files, in the package's format.
     pub revision: Option<String>,
     pub family: Option<String>,
-    /// How hard it is.
     pub difficulty: Option<String>,
     pub discipline: Option<String>,
-    /// Who may see it.
     pub visibility: Option<String>,
-    /// What the agent was asked.
     pub instruction: Option<String>,
     /// The dataset that it was taken from.
     pub dataset: Option<String>,
-    /// The package that it came with.
     pub package: Package,
     /// Which part of the tasks was asked for.
     pub split: Option<String>,
-    /// What they were shuffled with.
+    /// The seed with which the tasks were shuffled.
     pub seed: Option<Value>,
-    /// What the package says of tasks that are in several parts.
+    /// The package's data about tasks that are in several splits.
     pub overlap: Option<Value>,
     pub harness: Option<String>,
-    /// Turns that the model might take.
+    /// Most turns of the model.
     pub max_turns: Option<u64>,
-    /// Tokens that the model might take in all.
+    /// Most tokens of the model in all.
     pub max_total_tokens: Option<u64>,
-    /// How well tools and verifier were kept apart.
+    /// How well tools and verifier were isolated.
     pub isolation: Option<String>,
-    /// Digest of the verifier's files.
     pub verifier: Option<String>,
 }
 
-/// The package that a task came with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Package {
     pub name: Option<String>,
     pub version: Option<String>,
 }
 
-/// Where the id of a task comes from, the surest first.
+/// Where the id of a task comes from, the most reliable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdSource {
-    /// The package says it.
     Info,
     /// Packages put the id where others put the expected answer.
     Answer,
-    /// The label of the example.
     Label,
 }
 
 impl Task {
-    /// Reads a task from what the package put beside the example. `answer` and `label` are what else may name it.
+    /// Reads a task from the data that the package stored with the example. `answer` and `label` may also name it.
     pub(crate) fn read(info: Option<&Object>, answer: Option<String>, label: Option<String>) -> Self {
         let empty = Object::new();
         let info = info.unwrap_or(&empty);
@@ -108,7 +98,7 @@ impl Package {
     }
 }
 
-/// What the package put beside an example: an object, or JSON text of one.
+/// The data that the package stored with an example: an object, or JSON text of one.
 pub(crate) fn read_info(value: Option<Value>) -> Result<Option<Object>, Value> {
     match value {
         None | Some(Value::Null) => Ok(None),

@@ -1,7 +1,7 @@
-//! What a tool's result says: whether the tool failed, and how a command ended.
+//! Interprets a tool's result: whether the tool failed, and how a command ended.
 //!
-//! Writers keep only the text that the model saw. A failure is counted only where that text leaves no doubt, so the
-//! number of failures is a lower bound.
+//! Writers keep only the text that the model saw. A failure is counted only if that text leaves no doubt, so the number
+//! of failures is a lower bound.
 
 use aec_ledger::transcript::chat::Message;
 use aec_model::message::ToolCall;
@@ -10,26 +10,24 @@ use crate::rollouts::message::{is_of, object};
 use crate::rollouts::python;
 use crate::rollouts::value::Object;
 
-/// What a tool's result says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolResult {
-    /// What the tool printed; the whole text unless it tells what was printed from what was complained of.
+    /// The tool's output; the whole text unless it separates output and errors.
     pub stdout: String,
-    /// What the tool complained of.
     pub stderr: String,
-    /// How a command ended.
+    /// The exit code of a command.
     pub exit_code: Option<i32>,
-    /// Whether the tool failed beyond doubt.
+    /// Whether the tool certainly failed.
     pub is_failed: bool,
 }
 
 impl ToolResult {
-    /// What a result says; `call` is the call that it answers.
+    /// Interprets a result; `call` is the call that it answers.
     pub fn read(message: &Message, call: Option<&ToolCall>) -> Self {
         let mut result =
             Self { stdout: message.text.clone(), is_failed: message.is_error, ..Self::default() };
         let Some(call) = call else { return result };
-        // Other tools return what is in files, which may say anything.
+        // Other tools return the content of files, which may look like anything.
         if ["run_command", "bash", "shell"].into_iter().any(|tool| is_of(call, tool)) {
             match Ended::read(&message.text) {
                 Some(Ended { stdout, stderr, exit_code }) => {
@@ -44,7 +42,7 @@ impl ToolResult {
     }
 }
 
-/// How a command ended, as an object in JSON or as Python shows one.
+/// The end of a command, from an object in JSON or in Python's representation.
 struct Ended {
     stdout: String,
     stderr: String,
@@ -70,27 +68,27 @@ impl Ended {
     }
 }
 
-/// The exit code in the last line of a command's output, as our own tools put it: `[exit code 2]`.
+/// The exit code in the last line of a command's output, in the format of our own tools: `[exit code 2]`.
 fn exit_code_in(text: &str) -> Option<i32> {
     let said = text.lines().next_back()?.strip_prefix("[exit code")?.strip_suffix(']')?;
     let said = said.strip_prefix(':').unwrap_or(said).trim_start();
     said.split(',').next()?.parse().ok()
 }
 
-/// Whether a text is what Python or verifiers say when a call goes wrong.
+/// Whether a text is an error message of Python or verifiers about a failed call.
 fn is_complaint(text: &str, call: &ToolCall) -> bool {
     let text = text.trim();
     // An unknown tool: the text of a KeyError is the name in quotes.
     if text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) == Some(call.name.as_str()) {
         return true;
     }
-    // Arguments that are no object never reach the tool: the decoder or the environment says why.
+    // Arguments that are not an object never reach the tool: the decoder or the environment reports why.
     let is_about_arguments = text.starts_with("Expected tool arguments to be a dict")
         || (text.ends_with(')') && text.contains(": line ") && text.contains("(char "));
     if is_about_arguments && object(call).is_none() {
         return true;
     }
-    // A function that was called with the wrong arguments; Python names it, with its class before it if it has one.
+    // A function that was called with wrong arguments; Python names it, with its class before it if it has one.
     let first_line = text.lines().next().unwrap_or_default();
     let wrong_arguments = first_line.split_once("() ").is_some_and(|(function, said)| {
         let name = function.rsplit('.').next().unwrap_or(function);

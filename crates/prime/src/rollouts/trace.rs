@@ -1,7 +1,7 @@
-//! A row of verifiers from 0.4 on (`traces.jsonl`): an episode with the traces of those who took part in it.
+//! A row of verifiers from 0.4 on (`traces.jsonl`): an episode with the traces of its participants.
 //!
-//! A trace keeps its messages as a tree, because a conversation may be begun anew from some point of it. The rollout
-//! is the path that ends at the last message.
+//! A trace keeps its messages as a tree, because a conversation may be restarted from any point. The rollout is the
+//! path that ends at the last message.
 
 use aec_ledger::transcript::chat::{Message, Role};
 use aec_model::message::Tool;
@@ -26,7 +26,7 @@ pub(crate) fn is_trace(row: &Object) -> bool {
     row.get("nodes").is_some_and(Value::is_array)
 }
 
-/// The rollouts of an episode. One without traces failed before anybody took part; that, too, is a rollout.
+/// The rollouts of an episode. An episode without traces failed before any agent took part; it is a rollout, too.
 pub(crate) fn read_episode(mut episode: Object, mut notes: Vec<Note>) -> Vec<Rollout> {
     let mut traces = Vec::new();
     for trace in take(&mut episode, "traces").and_then(into_array).unwrap_or_default() {
@@ -129,7 +129,7 @@ impl Tree {
         let mut next = nodes.len().checked_sub(1);
         while let Some(at) = next {
             path.push(at);
-            // A parent stands before its children; a tree that says otherwise would be walked in circles.
+            // A parent comes before its children; otherwise the walk could go in circles.
             next = parents[at].filter(|parent| *parent < at);
             if next.is_none() && parents[at].is_some() {
                 notes.push(Note::PassedOver {
@@ -156,7 +156,7 @@ impl Tree {
             else {
                 continue;
             };
-            // Messages that were put before the model belong to the prompt, whoever is said to have spoken them.
+            // Messages given to the model belong to the prompt, whatever role they name.
             is_prompt &= !is_sampled;
             tree.messages.push(message);
             tree.prompt_messages += usize::from(is_prompt);
@@ -187,8 +187,7 @@ fn read_task(trace: &Object, data: Option<&Object>, config: Option<&Object>) -> 
     task
 }
 
-/// The sum of scores by their weights. A trace without rewards has none, which is not 0; nor has one of whose rewards
-/// some are not numbers.
+/// The weighted sum of scores. Absent, rather than 0, for a trace without rewards or with rewards that are not numbers.
 fn read_reward(rewards: Option<Value>, notes: &mut Vec<Note>) -> Option<f64> {
     let rewards = match rewards? {
         Value::Object(rewards) => rewards,
@@ -233,7 +232,7 @@ fn calls(trace: &Object) -> impl DoubleEndedIterator<Item = &Object> {
     trace.get("calls").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
 }
 
-/// As verifiers decides it: a limit that was reached, or a last answer that was cut off.
+/// As verifiers decides it: a limit was reached, or the last answer was cut off.
 fn is_truncated(trace: &Object, stop: &Stop) -> bool {
     const LIMITS: [&str; 5] =
         ["max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "compaction_failed"];
@@ -251,7 +250,7 @@ struct Usage {
 
 impl Usage {
     /// The sum over all calls, as verifiers up to 0.3 counts and providers bill. A trace's own `num_input_tokens`
-    /// counts what several calls read only once, and is 0 when no provider told anything.
+    /// counts input of several calls only once, and is 0 if no provider reported tokens.
     fn read(trace: &Object) -> Self {
         let mut sum = Self::default();
         for usage in calls(trace).filter_map(|call| object(call, "usage")) {

@@ -1,8 +1,6 @@
-//! Rows to train on, from conversations and their rewards: examples to imitate, and pairs of a better and a worse
-//! answer.
+//! Rows to train on, from conversations and rewards: examples to imitate, and pairs of a better and a worse answer.
 //!
-//! The rows have the shape that trainers of chat models read. The same input gives the same bytes, in whatever order
-//! it comes.
+//! The rows have the shape that trainers of chat models read. The same input gives the same bytes, in any order.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,20 +12,19 @@ use serde_json::{Map, Value};
 
 use crate::rollouts::conversation::lines;
 
-/// A conversation and what it earned. It may come from a rollout or from a trajectory of our own.
+/// A conversation and its reward. It may come from a rollout or from one of our own trajectories.
 #[derive(Clone, Copy, Debug)]
 pub struct Example<'a> {
     pub task_id: &'a str,
-    /// Names the conversation; no two of one task have the same.
+    /// Names the conversation; unique within its task.
     pub trial_id: &'a str,
     pub reward: Option<f64>,
     /// The whole conversation: the prompt, then what followed.
     pub messages: &'a [Message],
     /// How many of the messages are the prompt.
     pub prompt_messages: usize,
-    /// The tools that the model might call.
     pub tools: &'a [Tool],
-    /// What else a row should say of it.
+    /// Further data for the row.
     pub metadata: &'a Map<String, Value>,
 }
 
@@ -40,7 +37,7 @@ impl<'a> Example<'a> {
         self.messages.get(self.prompt_messages..).unwrap_or_default()
     }
 
-    /// The reward, if there is also something to learn from: a prompt, and an answer with something in it.
+    /// The reward, if there is something to learn from: a prompt, and an answer that is not empty.
     fn learnable(&self) -> Option<f64> {
         let is_answered =
             self.completion().iter().any(|message| message.role == Role::Assistant && !message.is_empty());
@@ -48,16 +45,14 @@ impl<'a> Example<'a> {
     }
 }
 
-/// Rows that were written, and how many examples were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The rows, one a line.
+    /// One row per line.
     pub lines: String,
-    /// How many rows.
     pub rows: usize,
     /// Examples without a reward, a prompt or an answer.
     pub unusable: usize,
-    /// Examples that are not in any row for another reason: they earned too little, or nothing pairs with them.
+    /// Examples that are not in any row for another reason: their reward is too low, or they have no counterpart.
     pub left_out: usize,
 }
 
@@ -69,7 +64,7 @@ struct ExampleRow<'a> {
     metadata: Map<String, Value>,
 }
 
-/// Examples to imitate, for supervised fine-tuning: those that earned at least `min_reward`, by task and trial.
+/// Examples to imitate, for supervised fine-tuning: those with at least `min_reward`, sorted by task and trial.
 pub fn sft(examples: &[Example<'_>], min_reward: f64, thoughts: Thoughts) -> Written {
     let mut written = Written::default();
     let mut rows = Vec::new();
@@ -96,14 +91,13 @@ pub fn sft(examples: &[Example<'_>], min_reward: f64, thoughts: Thoughts) -> Wri
     written
 }
 
-/// How pairs are made.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairing {
-    /// The better answer earned at least so much more. It is more than 0 in any case.
+    /// Least difference between the rewards of a pair; the difference is above 0 in any case.
     pub min_gap: f64,
-    /// Pairs of one task.
+    /// Most pairs of one task.
     pub max_pairs: usize,
-    /// Whether thoughts are written.
+    /// Whether reasoning is written.
     pub thoughts: Thoughts,
 }
 
@@ -127,7 +121,7 @@ struct PairMetadata<'a> {
 }
 
 /// Pairs of a better and a worse answer to the same prompt of the same task: the best with the worst, the second best
-/// with the second worst, and so on. Of equals, the trial that comes first by name is the better one.
+/// with the second worst, and so on. Of equal ones, the trial that comes first by name is the better one.
 pub fn preferences(examples: &[Example<'_>], pairing: Pairing) -> Written {
     let mut written = Written::default();
     let mut groups: BTreeMap<(&str, String), Vec<(f64, Example<'_>)>> = BTreeMap::new();
@@ -135,7 +129,7 @@ pub fn preferences(examples: &[Example<'_>], pairing: Pairing) -> Written {
         match example.learnable() {
             None => written.unusable += 1,
             Some(reward) => {
-                // A pair says which of two answers to one prompt is better, so the prompts must be the same.
+                // A pair compares two answers to one prompt, so the prompts must be the same.
                 let prompt = lines(&ChatMessage::all(example.prompt(), Thoughts::Kept));
                 groups.entry((example.task_id, prompt)).or_default().push((reward, example));
             }

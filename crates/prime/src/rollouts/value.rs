@@ -1,11 +1,10 @@
-//! Taking values out of an object: what is null, not finite or of another type is absent.
+//! Takes values out of an object: a value that is null, not finite or of another type counts as absent.
 
 use serde_json::{Map, Value};
 
-/// An object of a row.
 pub(crate) type Object = Map<String, Value>;
 
-/// What kind of value it is, with its article.
+/// The kind of a value, with its article.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -27,11 +26,11 @@ pub(crate) fn first_text(object: &Object, keys: &[&str]) -> Option<String> {
     keys.iter().find_map(|key| text(object, key))
 }
 
-/// A text or a number, as text: ids are either.
+/// A text or a number, as text: ids may be either.
 pub(crate) fn id(object: &Object, key: &str) -> Option<String> {
     match object.get(key)? {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
-        // Beyond these, several numbers are one after they were read.
+        // Beyond this size, different numbers become equal when read as floats.
         Value::Number(number) if number.as_f64().is_some_and(|size| number.is_f64() && size.abs() > 9e15) => {
             None
         }
@@ -44,23 +43,21 @@ pub(crate) fn number(object: &Object, key: &str) -> Option<f64> {
     object.get(key)?.as_f64().filter(|number| number.is_finite())
 }
 
-/// A whole number that is not negative; `43.0` is 43.
+/// A non-negative integer; `43.0` is 43.
 pub(crate) fn count(object: &Object, key: &str) -> Option<u64> {
     let value = object.get(key)?;
     value.as_u64().or_else(|| whole(value.as_f64()?))
 }
 
-/// A boolean.
 pub(crate) fn flag(object: &Object, key: &str) -> Option<bool> {
     object.get(key)?.as_bool()
 }
 
-/// An object within an object.
 pub(crate) fn object<'a>(object: &'a Object, key: &str) -> Option<&'a Object> {
     object.get(key)?.as_object()
 }
 
-/// A value moved out of an object; null is absent.
+/// A value moved out of an object; null counts as absent.
 pub(crate) fn take(object: &mut Object, key: &str) -> Option<Value> {
     object.remove(key).filter(|value| !value.is_null())
 }

@@ -1,25 +1,21 @@
-//! Who the key belongs to, and which models answer.
+//! The account that a key belongs to, and the available models.
 
 use serde_json::Value;
 
 use crate::service::client::{ApiError, Client};
 
-/// The account behind a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Account {
-    /// Id of the user.
     pub id: String,
     /// Public name, which owns environments.
     pub slug: Option<String>,
-    /// Name for people.
+    /// Display name.
     pub name: Option<String>,
-    /// Address.
     pub email: Option<String>,
     /// The whole answer.
     pub raw: Value,
 }
 
-/// Asks who the key belongs to.
 pub async fn whoami(client: &Client) -> Result<Account, ApiError> {
     let raw = client.get(&["user", "whoami"], &[]).await?;
     let text = |key: &str| raw.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -29,10 +25,9 @@ pub async fn whoami(client: &Client) -> Result<Account, ApiError> {
     Ok(Account { id, slug: text("slug"), name: text("name"), email: text("email"), raw })
 }
 
-/// A model that answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// Id, as evaluations name it.
+    /// The id that evaluations use.
     pub id: String,
     /// Price of a million input tokens in dollars.
     pub input_price: Option<f64>,
@@ -40,7 +35,7 @@ pub struct Model {
     pub output_price: Option<f64>,
 }
 
-/// Models that answer, by id.
+/// Available models, by id.
 pub async fn models(client: &Client) -> Result<Vec<Model>, ApiError> {
     let answer = client.get_inference(&["models"]).await?;
     let Some(rows) = answer.get("data").and_then(Value::as_array) else {

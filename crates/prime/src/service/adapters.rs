@@ -1,8 +1,8 @@
-//! Adapters: what a training run left behind, and which of them a model can be asked through.
+//! Adapters of training runs, and which of them can be used with a model.
 //!
-//! Three records are easily confused. A training run makes checkpoints, which nobody can ask; it uploads adapters; and
-//! an adapter answers only once it is deployed. Evaluations take the id of a deployed adapter, so every way of giving
-//! another id ends in a message that says what the id is.
+//! Three records are easily confused. A training run makes checkpoints, which cannot be used for inference; it uploads
+//! adapters; and an adapter answers only once it is deployed. Evaluations take the id of a deployed adapter, so a user
+//! who gives another id gets a message that tells what the id is.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,10 +12,9 @@ use serde_json::Value;
 use crate::service::client::{ApiError, Client, segment};
 use crate::service::training;
 
-/// Adapters that are asked for at a time.
 const PAGE_SIZE: u64 = 100;
 
-/// Most adapters that are read before the service is thought to be broken.
+/// Most adapters that are read before the service counts as broken.
 const MOST_ADAPTERS: usize = 100_000;
 
 /// Status of an adapter whose files are complete.
@@ -27,38 +26,31 @@ const DEPLOYED: &str = "DEPLOYED";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adapter {
     pub id: String,
-    /// Name for people.
+    /// Display name.
     pub display_name: Option<String>,
-    /// Training run that it came from.
     pub run_id: Option<String>,
-    /// Model that it changes.
     pub base_model: Option<String>,
-    /// Training step that it came from.
     pub step: Option<u64>,
     /// State of its files: `PENDING`, `UPLOADING`, `READY` or `FAILED`.
     pub status: String,
     /// State of its deployment: `NOT_DEPLOYED`, `DEPLOYING`, `DEPLOYED`, `UNLOADING` or a failure.
     pub deployment_status: String,
-    /// Why it is not deployed.
     pub deployment_error: Option<String>,
-    /// When it was deployed.
     pub deployed_at: Option<String>,
-    /// When it was changed.
     pub updated_at: Option<String>,
-    /// When it was made.
     pub created_at: Option<String>,
     /// The whole record.
     pub raw: Value,
 }
 
 impl Adapter {
-    /// Whether a model can be asked through it.
+    /// Whether it can answer.
     pub fn answers(&self) -> bool {
         self.status == READY && self.deployment_status == DEPLOYED
     }
 
     fn of(raw: Value, call: &str) -> Result<Self, ApiError> {
-        // The API writes `rftRunId`, some of its answers `rft_run_id`.
+        // The API writes `rftRunId`, but some of its answers have `rft_run_id`.
         let field = |camel: &str, snake: &str| raw.get(camel).or_else(|| raw.get(snake));
         let text = |camel: &str, snake: &str| field(camel, snake).and_then(Value::as_str).map(str::to_owned);
         let Some(id) = text("id", "id") else {
@@ -81,9 +73,9 @@ impl Adapter {
         })
     }
 
-    /// Order of deployment, the latest last.
+    /// Sort key by deployment, the latest last.
     fn age(&self) -> (String, String, String, &str) {
-        // Times come as `2026-01-01T…` or `2026-01-01 …`; the same day must compare equal up to the hour.
+        // Times come as `2026-01-01T…` or `2026-01-01 …`; make them comparable.
         let time = |time: &Option<String>| time.as_deref().unwrap_or_default().replacen('T', " ", 1);
         (time(&self.deployed_at), time(&self.updated_at), time(&self.created_at), &self.id)
     }
@@ -107,7 +99,7 @@ impl std::str::FromStr for AdapterStep {
             number => number
                 .parse()
                 .map(Self::Number)
-                .map_err(|_| format!("{text:?} is no training step: write `latest` or a number")),
+                .map_err(|_| format!("{text:?} is not a training step: write `latest` or a number")),
         }
     }
 }
@@ -121,64 +113,45 @@ impl fmt::Display for AdapterStep {
     }
 }
 
-/// What an id names that is no adapter.
+/// What an id names if it is not an adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OtherRecord {
-    /// A training run.
     Run {
-        /// Where it stands.
         status: String,
     },
-    /// A checkpoint of a training run.
-    Checkpoint { run_id: String, step: Option<u64> },
-    /// Nothing that was found.
+    Checkpoint {
+        run_id: String,
+        step: Option<u64>,
+    },
+    /// Nothing was found.
     Nothing,
 }
 
-/// Why there is no adapter to ask.
 #[derive(Debug, thiserror::Error)]
 pub enum AdapterError {
     #[error("the model {model:?} names an adapter already; give the base model alone, or no adapter")]
     ModelHasAdapter { model: String },
-    #[error("{id} is no deployed adapter: {}", Explained(record))]
+    #[error("{id} is not a deployed adapter: {}", Explained(record))]
     NotAnAdapter { id: String, record: OtherRecord },
     #[error("adapter {id} changes {actual}, not {asked}; give --model {actual}")]
     OtherModel {
-        /// The adapter.
         id: String,
-        /// Its model.
         actual: String,
-        /// The model that was asked for.
+        /// The requested model.
         asked: String,
     },
     #[error("adapter {id} does not answer yet: {}", Unanswering(status, deployment_status, error.as_deref()))]
-    NotDeployed {
-        /// The adapter.
-        id: String,
-        /// State of its files.
-        status: String,
-        /// State of its deployment.
-        deployment_status: String,
-        /// What went wrong.
-        error: Option<String>,
-    },
-    #[error("{id} is an adapter and no training run; give it as --adapter-id")]
+    NotDeployed { id: String, status: String, deployment_status: String, error: Option<String> },
+    #[error("{id} is an adapter, not a training run; give it as --adapter-id")]
     NotARun { id: String },
     #[error("training run {run_id} has no adapters{}", RunState(status.as_deref()))]
     RunWithoutAdapters {
         run_id: String,
-        /// Where it stands, if it exists.
+        /// Absent if the run does not exist.
         status: Option<String>,
     },
     #[error("training run {run_id} has no adapter that answers for {model}, step {step}; it has: {}", found.join(", "))]
-    NoneFits {
-        run_id: String,
-        /// The model that was asked for.
-        model: String,
-        /// The step that was asked for.
-        step: AdapterStep,
-        found: Vec<String>,
-    },
+    NoneFits { run_id: String, model: String, step: AdapterStep, found: Vec<String> },
     #[error("there are more than {MOST_ADAPTERS} adapters; the service gives pages without end")]
     Endless,
     #[error(transparent)]
@@ -221,7 +194,7 @@ pub async fn list(client: &Client) -> Result<Vec<Adapter>, AdapterError> {
             return Err(AdapterError::Endless);
         }
         offset += received;
-        // A service that knows no offset gives the first page again.
+        // A service that ignores the offset returns the first page again.
         let nothing_new = adapters.len() == before;
         let ended = match total {
             Some(total) => offset >= total,
@@ -233,7 +206,7 @@ pub async fn list(client: &Client) -> Result<Vec<Adapter>, AdapterError> {
     }
 }
 
-/// Checks that an id is a deployed adapter of a model and gives the model string.
+/// Checks that an id is a deployed adapter of a model, and returns the model string.
 pub async fn by_id(client: &Client, base_model: &str, adapter_id: &str) -> Result<String, AdapterError> {
     let model = compose(base_model, adapter_id)?;
     let call = format!("GET /api/v1/rft/adapters/{adapter_id}");
@@ -307,7 +280,7 @@ fn describe(adapter: &Adapter) -> String {
     format!("{} (step {step}, {model}, {}, {})", adapter.id, adapter.status, adapter.deployment_status)
 }
 
-/// Why a run has no adapters: it may be none, or its id may be that of an adapter.
+/// Why a run has no adapters: the id may not be a run, or it may be that of an adapter.
 async fn no_adapters(client: &Client, all: &[Adapter], run_id: &str) -> Result<AdapterError, AdapterError> {
     if let Some(adapter) = all.iter().find(|adapter| adapter.id == run_id) {
         return Ok(AdapterError::NotARun { id: adapter.id.clone() });
@@ -327,7 +300,7 @@ async fn other_record(client: &Client, id: &str) -> Result<OtherRecord, ApiError
         Err(error) if error.is_not_found() => {}
         Err(error) => return Err(error),
     }
-    // Checkpoints can only be asked for by run; those of the latest runs are the ones that people have at hand.
+    // Checkpoints can only be listed by run; users most likely have one of the latest runs at hand.
     for run in training::list(client, RUNS_SEARCHED).await? {
         let checkpoints = match training::checkpoints(client, &run.id).await {
             Ok(checkpoints) => checkpoints,

@@ -1,11 +1,11 @@
-//! What is new in a log that is given whole each time.
+//! Finds the new lines of a log that the service returns whole each time.
 //!
 //! The service may drop old lines from the front, and its last line may still be growing. Lines are remembered as
-//! hashes, so that following a long log does not keep it.
+//! hashes, so that a long log need not be kept.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Texts that stand in for a log that is not there yet.
+/// Texts that the service returns while there is no log yet.
 const PLACEHOLDERS: [&str; 5] = [
     "Waiting for container to start",
     "No logs available",
@@ -14,20 +14,19 @@ const PLACEHOLDERS: [&str; 5] = [
     "The hosted eval is still initializing",
 ];
 
-/// Reads a log piece by piece.
 #[derive(Debug, Default)]
 pub struct LogReader {
     seen: Vec<u64>,
 }
 
 impl LogReader {
-    /// Lines that were not there before. A last line without its end is left for later.
+    /// New lines. A last line without its end is left for later.
     pub fn take(&mut self, log: &str) -> Vec<String> {
         let complete = log.rfind('\n').map_or("", |end| &log[..end]);
         self.lines(complete)
     }
 
-    /// Lines that were not there before, of a log that will not grow.
+    /// New lines of a log that will not grow.
     pub fn finish(&mut self, log: &str) -> Vec<String> {
         self.lines(log)
     }
@@ -39,7 +38,7 @@ impl LogReader {
         let lines: Vec<&str> = log.lines().collect();
         let hashes: Vec<u64> = lines.iter().map(|line| hash(line)).collect();
         let known = overlap(&self.seen, &hashes);
-        // A shorter answer than before is an incomplete one; what was seen stays seen.
+        // An answer shorter than before is incomplete; its lines are already known.
         if hashes.len() < self.seen.len() && self.seen.starts_with(&hashes) {
             return Vec::new();
         }
@@ -80,7 +79,7 @@ fn extend(new: &[u64], failure: &[usize], mut matched: usize, line: u64) -> usiz
     matched + usize::from(new[matched] == line)
 }
 
-/// A line without colours, cursor movements and what a carriage return overwrote: it goes to a terminal.
+/// A line without colours, cursor movements and text that a carriage return overwrote, because it goes to a terminal.
 fn plain(line: &str) -> String {
     let line = line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();
     let mut text = String::with_capacity(line.len());

@@ -1,11 +1,11 @@
-//! Prime's REST API without Prime's command line program.
+//! Prime's REST API, used without Prime's command line program.
 //!
-//! [`settings`] reads what `prime login` wrote, [`client`] sends the calls, and each other module is one thing that
-//! users do there: [`hub`] publishes an environment package, [`evaluations`] runs hosted evaluations and reads their
-//! samples, [`adapters`] finds deployed adapters, [`training`] starts training runs, [`train_config`] writes their
-//! configuration files, [`account`] asks who and what is available. [`watch`] and [`log`] serve what takes long.
+//! [`settings`] reads what `prime login` wrote, [`client`] sends the calls, and each other module covers one task of
+//! users: [`hub`] publishes an environment package, [`evaluations`] runs hosted evaluations and reads their samples,
+//! [`adapters`] finds deployed adapters, [`training`] starts training runs, [`train_config`] writes their configuration
+//! files, [`account`] queries the account and the models. [`watch`] and [`log`] help to follow long tasks.
 //!
-//! Nothing here prints, reads the environment or looks for a home directory: callers pass these in.
+//! Nothing here prints, reads environment variables or looks for a home directory: callers pass these in.
 
 pub mod account;
 pub mod adapters;

@@ -8,32 +8,15 @@ use indexmap::IndexMap;
 #[derive(Debug, thiserror::Error)]
 pub enum SecretsError {
     #[error(
-        "{place}: {name:?} is no name of a variable: use letters, digits and `_`, not beginning with a digit"
+        "{place}: {name:?} is not the name of a variable: use letters, digits and `_`, not beginning with a digit"
     )]
-    Name {
-        /// Where it stands.
-        place: String,
-        name: String,
-    },
+    Name { place: String, name: String },
     #[error("{place}: the variable {name} is not set; set it, or write {name}=VALUE")]
-    Unset {
-        /// Where it is asked for.
-        place: String,
-        name: String,
-    },
+    Unset { place: String, name: String },
     #[error("{}:{line}: expected KEY=VALUE", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        line: usize,
-    },
+    Line { path: PathBuf, line: usize },
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
 }
 
 /// Secrets by name. `Debug` shows names only.
@@ -47,7 +30,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Collects secrets: files first, then arguments, and later ones win. An argument is `KEY=VALUE`, `KEY` or a file.
+    /// Collects secrets: files first, then arguments (`KEY=VALUE`, `KEY` or a file); later ones override earlier ones.
     pub fn collect(
         files: &[PathBuf],
         arguments: &[String],
@@ -63,12 +46,10 @@ impl Secrets {
         Ok(secrets)
     }
 
-    /// Names, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

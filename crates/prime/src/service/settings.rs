@@ -1,7 +1,7 @@
-//! Where Prime is and who we are there, as Prime's own command line program stores it.
+//! The address of Prime and the user's account there, as Prime's own command line program stores them.
 //!
-//! `~/.prime/config.json` holds the account, `~/.prime/environments/<name>.json` named contexts, and variables win
-//! over both. Files are only read. Their keys belong to another program, so unknown ones are left alone.
+//! `~/.prime/config.json` contains the account, `~/.prime/environments/<name>.json` named contexts, and variables
+//! override both. Files are only read. Their keys belong to another program, so unknown ones are ignored.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-/// Where the API is unless settings say otherwise.
+/// Default address of the API.
 pub const DEFAULT_BASE_URL: &str = "https://api.primeintellect.ai";
-/// Where the pages for people are unless settings say otherwise.
+/// Default address of the web pages.
 pub const DEFAULT_FRONTEND_URL: &str = "https://app.primeintellect.ai";
-/// Where models answer unless settings say otherwise.
+/// Default address of the models.
 pub const DEFAULT_INFERENCE_URL: &str = "https://api.pinference.ai/api/v1";
 
 /// Longest settings file that is read; real ones have a few hundred bytes.
@@ -22,63 +22,31 @@ const LONGEST_FILE: u64 = 1024 * 1024;
 /// The context that has no file.
 const PRODUCTION: &str = "production";
 
-/// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    #[error("{} is longer than {LONGEST_FILE} bytes; it is no settings file of Prime", path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("{} is longer than {LONGEST_FILE} bytes; it is not a settings file of Prime", path.display())]
+    TooLong { path: PathBuf },
     #[error("{}: line {line}, column {column}: not valid JSON; run `prime login` to write it again", path.display())]
-    NotJson {
-        /// The file.
-        path: PathBuf,
-        /// Line of the first error.
-        line: usize,
-        /// Column of the first error.
-        column: usize,
-    },
+    NotJson { path: PathBuf, line: usize, column: usize },
     #[error("{}: expected a JSON object; run `prime login` to write it again", path.display())]
-    NotObject {
-        /// The file.
-        path: PathBuf,
-    },
+    NotObject { path: PathBuf },
     #[error("{}: `{name}` must be a string", path.display())]
-    NotString {
-        /// The file.
-        path: PathBuf,
-        /// The key in the file.
-        name: &'static str,
-    },
-    #[error("{name:?} is no context name: only letters, digits, `_` and `-` are allowed")]
+    NotString { path: PathBuf, name: &'static str },
+    #[error("{name:?} is not a context name: only letters, digits, `_` and `-` are allowed")]
     ContextName { name: String },
     #[error("there is no context `{name}`: {} does not exist; `prime config envs` lists the saved ones", path.display())]
-    NoContext {
-        name: String,
-        /// Where its file would be.
-        path: PathBuf,
-    },
+    NoContext { name: String, path: PathBuf },
     #[error("the API key from {origin} has characters that no key has; copy it again or run `prime login`")]
-    BadKey {
-        /// Variable or file that the key came from.
-        origin: String,
-    },
+    BadKey { origin: String },
 }
 
-/// An API key. It shows itself to nobody but the header that carries it.
+/// An API key. Only the header that carries it can read it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Wraps a key.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -95,22 +63,18 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Everything that calls need to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The key, if there is one.
     pub api_key: Option<ApiKey>,
-    /// The team that pays and owns, or none for the personal account.
+    /// The team that pays and owns; absent for the personal account.
     pub team_id: Option<String>,
-    /// The user, if known.
     pub user_id: Option<String>,
     /// Root of the API, without `/api/v1`.
     pub base_url: String,
-    /// Root of the pages for people.
+    /// Root of the web pages.
     pub frontend_url: String,
     /// Root of the model API, with its `/v1`.
     pub inference_url: String,
-    /// Name of the context in use.
     pub context: String,
 }
 
@@ -168,25 +132,25 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Page of an evaluation for people.
+    /// Web page of an evaluation.
     pub fn evaluation_page(&self, id: &str) -> String {
         format!("{}/dashboard/evaluations/{id}", self.frontend_url)
     }
 
-    /// Page of a training run for people.
+    /// Web page of a training run.
     pub fn training_page(&self, id: &str) -> String {
         format!("{}/dashboard/training/{id}", self.frontend_url)
     }
 
-    /// Page of an environment for people.
+    /// Web page of an environment.
     pub fn environment_page(&self, owner: &str, name: &str) -> String {
         format!("{}/dashboard/environments/{owner}/{name}", self.frontend_url)
     }
 
-    /// Switches to a named context and says which file it came from.
+    /// Switches to a named context and returns the file that it came from.
     fn enter_context(&mut self, directory: &Path, name: &str) -> Result<Option<PathBuf>, SettingsError> {
         if name.eq_ignore_ascii_case(PRODUCTION) {
-            // The built-in context is the personal account at the usual addresses, with the key that is stored.
+            // The built-in context is the personal account at the default addresses, with the stored key.
             *self = Self { api_key: self.api_key.take(), user_id: self.user_id.take(), ..Self::default() };
             return Ok(None);
         }
@@ -205,7 +169,7 @@ impl Settings {
         Ok(Some(path))
     }
 
-    /// Takes over what a file says. A context without a key keeps the one that is stored.
+    /// Takes over the values of a file. A context without a key keeps the stored one.
     fn take(&mut self, file: &SettingsFile, stored_key: Option<ApiKey>) -> Result<(), SettingsError> {
         self.api_key = file.text("api_key")?.map(ApiKey::new).or(stored_key);
         self.team_id = file.text("team_id")?;
@@ -226,7 +190,6 @@ impl Settings {
     }
 }
 
-/// One settings file, parsed.
 struct SettingsFile {
     path: PathBuf,
     values: Map<String, Value>,
@@ -244,7 +207,7 @@ impl SettingsFile {
             return Err(SettingsError::TooLong { path });
         }
         let text = std::fs::read(&path).map_err(unreadable)?;
-        // What the parser says is not passed on: it may quote the file, and the file holds a key.
+        // The parser's message is not passed on: it may quote the file, and the file contains a key.
         let value: Value = serde_json::from_slice(&text).map_err(|error| SettingsError::NotJson {
             path: path.clone(),
             line: error.line(),
@@ -256,7 +219,7 @@ impl SettingsFile {
         }
     }
 
-    /// A string, where empty means absent.
+    /// A string; empty means absent.
     fn text(&self, name: &'static str) -> Result<Option<String>, SettingsError> {
         match self.values.get(name) {
             None | Some(Value::Null) => Ok(None),

@@ -1,25 +1,23 @@
-//! How something that takes long is watched: how often it is asked about, and how much trouble is borne.
+//! How to watch a long task: how often to ask about it, and how many failures to tolerate.
 
 use std::time::Duration;
 
 use crate::service::client::ApiError;
 
-/// Troubles in a row after which pauses get longer.
+/// Failures in a row after which pauses get longer.
 const FEW_TROUBLES: u32 = 3;
 
-/// Longest pause that a service is granted.
+/// Longest pause, even if the service asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_mins(10);
 
-/// How something is watched.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// Pause between questions.
     pub interval: Duration,
-    /// Least pause after the service could not answer.
+    /// Least pause after a failure.
     pub trouble_pause: Duration,
-    /// Least pause after it could not answer several times.
+    /// Least pause after several failures in a row.
     pub long_trouble_pause: Duration,
-    /// How often in a row it may fail to answer.
+    /// How many failures in a row are tolerated.
     pub most_troubles: u32,
 }
 
@@ -34,7 +32,6 @@ impl Default for WatchOptions {
     }
 }
 
-/// Troubles in a row.
 #[derive(Debug)]
 pub(crate) struct Troubles<'a> {
     options: &'a WatchOptions,
@@ -50,7 +47,7 @@ impl<'a> Troubles<'a> {
         self.count = 0;
     }
 
-    /// The pause after an error, or nothing if it is final or one too many.
+    /// The pause after an error; absent if the error is permanent or there were too many.
     pub(crate) fn pause(&mut self, error: &ApiError) -> Option<Duration> {
         if !error.is_passing() || self.count >= self.options.most_troubles {
             return None;

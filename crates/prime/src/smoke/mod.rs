@@ -1,5 +1,5 @@
-//! Trying a package with the real `verifiers` library: it must load, and what the library rewards must be what the judge
-//! here rewards.
+//! Tries a package with the real `verifiers` library: it must load, and the library's rewards must equal those of our
+//! judge.
 
 mod play;
 mod venv;
@@ -21,47 +21,43 @@ use serde_json::json;
 pub use play::{Loaded, Played, Player, Seat, play};
 pub use venv::{Venv, VenvError};
 
-/// The version that packages are loaded with unless somebody says otherwise: the last one with both interfaces.
+/// The default version for loading packages: the last one with both interfaces.
 pub const DEFAULT_VERIFIERS: &str = "0.3.1";
 
-/// What a model says that does nothing.
+/// The answer of a model that does nothing.
 const NOTHING: &str = "I have no answer.";
 
-/// Two rewards that differ by less are the same: one of them went through text.
+/// Rewards that differ by less are equal: one of them was converted to text.
 const SAME: f64 = 1e-9;
 
-/// A task that is tried, with what its answers must earn.
+/// A task to try, with the rewards that its answers must earn.
 #[derive(Debug)]
 pub struct Trial {
     pub task_id: String,
-    /// What the reference solution earns here; absent when there is none to play.
+    /// The reward of the reference solution here; absent if there is none to play.
     pub reference: Option<f64>,
     /// Why there is none.
     pub without: Option<String>,
-    /// What doing nothing earns here.
+    /// The reward for doing nothing here.
     pub nothing: f64,
     conversation: Option<ScriptedConversation>,
 }
 
-/// One rollout, and whether its reward is the right one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// Who played: `reference`, `nothing` or `model`.
+    /// `reference`, `nothing` or `model`.
     pub player: Player,
     pub task_id: String,
-    /// The reward that the library gave.
+    /// The library's reward.
     pub reward: Option<f64>,
-    /// The reward that the judge here gives; absent for a model.
+    /// Our judge's reward; absent for a model.
     pub expected: Option<f64>,
-    /// What ended it.
     pub stop_condition: Option<String>,
-    /// What went wrong.
     pub error: Option<String>,
-    /// Whether the reward is what it should be.
     pub is_right: bool,
 }
 
-/// The tasks that a package shows first, with the answers of their reference solutions and what they are worth.
+/// The first tasks of a package, with the answers of their reference solutions and the rewards of these.
 pub fn trials(
     manifest: &PackageManifest,
     tasks: &[Task],
@@ -76,13 +72,13 @@ pub fn trials(
         HarnessMode::Stateful => true,
         HarnessMode::Auto => slice.tasks.iter().any(|task| task.lane == Interaction::Stateful),
     };
-    let lane = if is_stateful { Interaction::Stateful } else { Interaction::SingleTurn };
-    slice.tasks.iter().map(|packaged| trial(packaged, lane, tasks, judge, contents)).collect()
+    let interaction = if is_stateful { Interaction::Stateful } else { Interaction::SingleTurn };
+    slice.tasks.iter().map(|packaged| trial(packaged, interaction, tasks, judge, contents)).collect()
 }
 
 fn trial(
     packaged: &PackagedTask,
-    lane: Interaction,
+    interaction: Interaction,
     tasks: &[Task],
     judge: &Judge,
     contents: &ContentStore,
@@ -102,7 +98,7 @@ fn trial(
     let nothing = worth(BTreeMap::from([(packaged.output_path.clone(), NOTHING.as_bytes().to_vec())]));
     let nothing = nothing.map_err(|error| format!("`{}`: {error}", packaged.task_id))?;
     let made = reference_files(task, judge).and_then(|files| {
-        let replies = replies(packaged, lane, &files)?;
+        let replies = replies(packaged, interaction, &files)?;
         Ok((worth(files)?, replies))
     });
     let (reference, conversation, without) = match made {
@@ -115,7 +111,7 @@ fn trial(
     Ok(Trial { task_id: packaged.task_id.clone(), reference, without, nothing, conversation })
 }
 
-/// What lies in the workspace before anybody works there.
+/// The files in the workspace before the agent starts.
 fn given(packaged: &PackagedTask, task: &Task) -> Result<BTreeMap<String, Vec<u8>>, String> {
     if packaged.outputs.is_some() {
         return Ok(BTreeMap::new());
@@ -128,16 +124,17 @@ fn given(packaged: &PackagedTask, task: &Task) -> Result<BTreeMap<String, Vec<u8
 /// The reference solution as a model would give it.
 fn replies(
     packaged: &PackagedTask,
-    lane: Interaction,
+    interaction: Interaction,
     files: &BTreeMap<String, Vec<u8>>,
 ) -> Result<Vec<ScriptedReply>, String> {
     let text = |path: &str, bytes: &[u8]| {
-        String::from_utf8(bytes.to_vec()).map_err(|_| format!("{path} is no text that a model could write"))
+        String::from_utf8(bytes.to_vec())
+            .map_err(|_| format!("{path} is not a text that a model could write"))
     };
     let answer = files.get(&packaged.output_path);
     let answer = answer.ok_or_else(|| format!("it leaves no {}", packaged.output_path))?;
     let answer = text(&packaged.output_path, answer)?;
-    if lane == Interaction::SingleTurn {
+    if interaction == Interaction::SingleTurn {
         return Ok(vec![ScriptedReply { text: Some(answer), ..ScriptedReply::default() }]);
     }
     let mut calls = Vec::new();
@@ -152,7 +149,7 @@ fn replies(
     ])
 }
 
-/// What the model says that knows the reference solutions.
+/// The script of a model that knows the reference solutions.
 pub fn reference_script(trials: &[Trial]) -> Script {
     Script {
         replies: nothing_script().replies,
@@ -160,13 +157,13 @@ pub fn reference_script(trials: &[Trial]) -> Script {
     }
 }
 
-/// What the model says that does nothing.
+/// The script of a model that does nothing.
 pub fn nothing_script() -> Script {
     let reply = ScriptedReply { text: Some(NOTHING.to_owned()), ..ScriptedReply::default() };
     Script { replies: vec![reply], conversations: Vec::new() }
 }
 
-/// Compares what the library rewards with what the judge here rewards.
+/// Compares the library's rewards with our judge's.
 pub fn compare(trials: &[Trial], played: Vec<Played>) -> Vec<Verdict> {
     let mut verdicts: Vec<Verdict> = played
         .into_iter()
@@ -174,7 +171,7 @@ pub fn compare(trials: &[Trial], played: Vec<Played>) -> Vec<Verdict> {
             let trial = trials.iter().find(|trial| Some(&trial.task_id) == played.task_id.as_ref());
             let expected = match played.player {
                 Player::Model => None,
-                // Where there is no solution, its model does nothing either.
+                // Without a solution, the reference model does nothing either.
                 Player::Reference => trial.map(|trial| trial.reference.unwrap_or(trial.nothing)),
                 Player::Nothing => trial.map(|trial| trial.nothing),
             };

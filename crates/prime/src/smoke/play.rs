@@ -1,5 +1,5 @@
-//! Rollouts through the library: up to 0.3 by a small program in one process, from 0.4 on by its own command line, whose
-//! traces are read like anybody's.
+//! Plays rollouts with the library: up to 0.3 by a small program in one process, from 0.4 on by the library's command
+//! line, whose traces are read like any others.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -13,30 +13,24 @@ use super::venv::{Venv, VenvError, last_lines};
 use crate::rollouts::reader;
 
 const DRIVER: &str = include_str!("../../../../python/smoke.py");
-/// The variable that holds the key of the local models, which take any.
+/// The variable with the key of the local models, which accept any.
 const KEY: &str = "AEC_BENCH_SMOKE_KEY";
 
-/// Who plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Player {
-    /// The task's reference solution.
     Reference,
-    /// A model that does nothing.
     Nothing,
-    /// A real model.
     Model,
 }
 
-/// A model that plays.
 #[derive(Clone, Debug)]
 pub struct Seat {
     pub player: Player,
-    /// The model's name.
     pub model: String,
-    /// Where it answers, in the format of chat completions.
+    /// The address, in the format of chat completions.
     pub url: String,
-    /// The key, with the name of its variable; none for a local model.
+    /// The key, with the name of its variable; absent for a local model.
     pub key: Option<(String, String)>,
     pub num_examples: usize,
     /// Most tokens of an answer.
@@ -45,21 +39,18 @@ pub struct Seat {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Loaded {
-    /// The class of the library that the environment is.
+    /// The library's class of the environment.
     pub kind: String,
-    /// Examples that it has; absent where only the command line was asked.
+    /// Absent if only the command line was used.
     pub examples: Option<usize>,
 }
 
-/// One rollout.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Played {
     pub player: Player,
     pub task_id: Option<String>,
     pub reward: Option<f64>,
-    /// What ended it.
     pub stop_condition: Option<String>,
-    /// What went wrong.
     pub error: Option<String>,
 }
 
@@ -120,7 +111,7 @@ fn by_driver(
     let complaints = std::thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut stderr) = complaints {
-            // What it complained of is told if it fails; that it cannot be read changes nothing.
+            // The error output is only needed if the program fails, so a read error does not matter.
             stderr.read_to_end(&mut text).ok();
         }
         text
@@ -145,7 +136,7 @@ fn by_driver(
     Ok((loaded, played))
 }
 
-/// Lets the next child have a descriptor; no other is started before it is closed here.
+/// Lets the next child inherit a descriptor; no other child is started before it is closed here.
 fn let_inherit(pipe: &io::PipeWriter) -> io::Result<()> {
     Ok(rustix::io::fcntl_setfd(pipe, rustix::io::FdFlags::empty())?)
 }
@@ -175,7 +166,6 @@ fn by_command_line(venv: &Venv, module: &str, seats: &[Seat]) -> Result<(Loaded,
     Ok((Loaded { kind: "Taskset".to_owned(), examples: None }, played))
 }
 
-/// The rollouts of every run below a directory.
 fn traces(directory: &Path, player: Player) -> io::Result<Vec<Played>> {
     let mut played = Vec::new();
     for entry in fs_err::read_dir(directory)? {

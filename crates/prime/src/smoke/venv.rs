@@ -1,4 +1,4 @@
-//! A Python environment with a version of `verifiers` and nothing of the user's.
+//! A Python environment with a version of `verifiers`, independent of the user's packages.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,37 +6,30 @@ use std::process::{Command, Stdio};
 
 use crate::service::hub::Package;
 
-/// Says that everything is installed.
+/// Marks a complete installation.
 const MARK: &str = "installed";
 
-/// Lines of an installer that are told when it fails.
+/// Lines of an installer's output that are shown when it fails.
 const TOLD: usize = 12;
 
-/// A Python environment.
 #[derive(Clone, Debug)]
 pub struct Venv {
     directory: PathBuf,
     version: String,
 }
 
-/// Why there is no environment.
 #[derive(Debug, thiserror::Error)]
 pub enum VenvError {
-    #[error("`{0}` is no version of verifiers")]
+    #[error("`{0}` is not a version of verifiers")]
     Version(String),
     #[error("{what} failed: {said}")]
-    Failed {
-        /// Which step.
-        what: &'static str,
-        /// What it said last.
-        said: String,
-    },
+    Failed { what: &'static str, said: String },
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl Venv {
-    /// Opens the environment of a version below a directory, making it if it is not there. `say` hears what takes long.
+    /// Opens the environment of a version, creating it if it does not exist. `say` is called before long steps.
     pub fn open(
         below: &Path,
         python: &Path,
@@ -53,7 +46,7 @@ impl Venv {
             return Ok(venv);
         }
         say(&format!("Installing verifiers {version}, once; this takes a few minutes …"));
-        // What a killed installation left is of no use.
+        // The remains of a killed installation are useless.
         match fs_err::remove_dir_all(&venv.directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
@@ -83,7 +76,7 @@ impl Venv {
         versions
     }
 
-    /// Installs a package as others would get it.
+    /// Installs a package as other users would get it.
     pub fn install(&self, package: &Package) -> Result<(), VenvError> {
         let place = tempfile::Builder::new().prefix("aec-bench-").tempdir()?;
         let wheel = place.path().join(&package.wheel_name);
@@ -93,13 +86,11 @@ impl Venv {
         run("installing the package", &mut install)
     }
 
-    /// Whether the version has only the newer interface.
     pub fn is_v1_only(&self) -> bool {
         let mut parts = self.version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (0, 4)
     }
 
-    /// A program of the environment.
     pub fn program(&self, name: &str) -> Command {
         let bin = self.directory.join("bin");
         let mut command = Command::new(bin.join(name));
@@ -125,7 +116,7 @@ fn run(what: &'static str, command: &mut Command) -> Result<(), VenvError> {
     Err(VenvError::Failed { what, said: last_lines(&output.stderr) })
 }
 
-/// The end of what a program complained of.
+/// The last lines of a program's error output.
 pub(super) fn last_lines(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

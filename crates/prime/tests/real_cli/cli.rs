@@ -6,14 +6,12 @@ use std::process::Command;
 use aec_test::prime::StandIn;
 use aec_test::venv::{self, run};
 
-/// A version that is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// The one that the documents describe.
+    /// The version that the documents describe.
     Described,
     /// The last one that starts shared training.
     LastShared,
-    /// The newest.
     Newest,
 }
 
@@ -27,7 +25,7 @@ impl Version {
     }
 }
 
-/// An installed program with a home of its own.
+/// An installed program with its own home.
 pub(crate) struct Prime {
     pub(crate) version: Version,
     environment: PathBuf,
@@ -46,13 +44,12 @@ impl Prime {
         self.version == Version::Newest
     }
 
-    /// Runs Python code with the program's packages.
     pub(crate) fn python(&self, code: &str, arguments: &[PathBuf]) -> Result<String, String> {
         let mut command = Command::new(self.environment.join("bin/python"));
         run(command.args(["-c", code]).args(arguments).env("HOME", self.home.path()))
     }
 
-    /// Runs the program against a server and gives what it printed.
+    /// Runs the program against a server and returns its output.
     pub(crate) fn run(
         &self,
         stand_in: &StandIn,
@@ -60,7 +57,7 @@ impl Prime {
         arguments: &[&str],
     ) -> Result<String, String> {
         let key = stand_in.with(|state| state.key.clone());
-        // Only the environment's own programs: a `uv` on the machine would build the package in another way.
+        // Only the environment's own programs: a `uv` on the machine would build the package differently.
         let path = format!("{}:/usr/bin:/bin", self.environment.join("bin").display());
         let mut command = Command::new(self.environment.join("bin/prime"));
         command

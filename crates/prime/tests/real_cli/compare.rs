@@ -1,4 +1,4 @@
-//! The same things done by Prime's program and by this crate.
+//! Compares Prime's program with this crate on the same tasks.
 
 use std::io::Cursor;
 use std::ops::ControlFlow;
@@ -39,7 +39,7 @@ build-backend = "hatchling.build"
 packages = ["aec_demo"]
 "#;
 
-/// Ignored files, files that only one of the archives has, odd names.
+/// Ignored files, files that only one of the archives has, unusual names.
 pub(crate) fn write_package(directory: &Path) {
     let files = [
         ("pyproject.toml", PROJECT),
@@ -77,7 +77,7 @@ pub(crate) fn write_package(directory: &Path) {
     }
 }
 
-/// A server, and a runtime that keeps it going while a program runs.
+/// A server, and a runtime that keeps it running while a program runs.
 struct Service {
     runtime: tokio::runtime::Runtime,
     stand_in: StandIn,
@@ -150,7 +150,7 @@ fn env_push() {
         assert!(output.contains("Successfully pushed me/aec-demo"), "{output}");
         let mut expected = theirs.sent();
         if !program.is_newest() {
-            // The older program knows no runtimes.
+            // The older program does not know runtimes.
             for (call, body) in &mut expected {
                 if call.ends_with("/wheels") || call.ends_with("/versions") {
                     body["runtime_hint"] = json!("VERIFIERS_V0");
@@ -161,7 +161,7 @@ fn env_push() {
 
         same_archives(program, &ours, &theirs);
 
-        // The note is written where the program looks for it, and the program takes ours for its own.
+        // The note is where the program looks for it, and the program accepts ours.
         let note = std::fs::read_to_string(directory.path().join(".prime/.env-metadata.json")).unwrap();
         let theirs: Value = serde_json::from_str(&note).unwrap();
         let pushed = hub::Pushed {
@@ -186,7 +186,7 @@ fn env_push() {
     });
 }
 
-/// Compares wheels and source archives: the same files with the same content, and the same facts about the package.
+/// Compares wheels and source archives: the same files with the same content, and the same metadata.
 const SAME_ARCHIVES: &str = r#"
 import sys, tarfile, zipfile
 from email.parser import BytesParser
@@ -302,7 +302,7 @@ fn evaluation_queries() {
         let output = run(&["eval", "samples", "eval_1", "--plain", "-n", "10", "-p", "2", "-o", "json"]);
         let page: Value = serde_json::from_str(&output).unwrap();
         assert_eq!(page["samples"].as_array().unwrap().len(), 5);
-        // What the program prints is what an import of saved samples reads.
+        // The program's output can be imported as saved samples.
         let rows = Rows::document(Cursor::new(output.into_bytes()), Path::new("samples.json"));
         let rollouts: Vec<_> = rows.map(|row| row.unwrap().rollouts.remove(0)).collect();
         assert_eq!(rollouts.len(), 5);
@@ -329,7 +329,7 @@ fn train_options() -> TrainOptions {
     }
 }
 
-/// Starts a run from a file with this crate and gives the body of the request that started it.
+/// Starts a run from a file with this crate and returns the body of the request.
 fn our_start(path: &Path, arguments: &[String]) -> Value {
     let service = Service::start().with_environment();
     let config = TrainConfig::read(path).unwrap();
@@ -360,7 +360,7 @@ fn shared_training() {
         assert_eq!(theirs.path, "/api/v1/rft/runs");
         let mut ours = our_start(&path, &["A=1".to_owned()]);
         if program.version == Version::LastShared {
-            // It has dropped the buffer and renamed the first evaluation.
+            // The new version dropped the buffer and renamed the first evaluation.
             ours.as_object_mut().unwrap().remove("buffer");
             let eval = ours["eval"].as_object_mut().unwrap();
             let before = eval.remove("eval_base_model").unwrap().as_bool().unwrap();

@@ -7,7 +7,7 @@ use aec_prime::service::hub::Package;
 use crate::real_cli::cli::Version;
 use crate::real_cli::with_each;
 
-/// Hashes each directory that is given, one a line; a rule that breaks Prime's own reader gives `error`.
+/// Hashes each given directory, one per line; a rule that breaks Prime's own parser gives `error`.
 const HASHES: &str = r#"
 import sys
 from pathlib import Path
@@ -43,7 +43,7 @@ const PIECES: [&str; 26] = [
     "[x", "\\", "!", "#", " ", "a.txt", "*.log", "other", "]", "/**/",
 ];
 
-/// Rules from a fixed sequence of numbers, so that a failure can be looked at again.
+/// Rules from a fixed sequence of numbers, so that a failure can be reproduced.
 fn rules(seed: u64) -> String {
     let mut number = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
     let mut draw = |below: u64| {
@@ -83,7 +83,7 @@ fn the_same_files_are_published() {
         let mut compared = 0;
         for (directory, theirs) in directories.iter().zip(theirs.lines()) {
             let rules = std::fs::read_to_string(directory.join(".gitignore")).unwrap();
-            // Where everything is ignored there is no wheel, and where their reader breaks there is no hash.
+            // If everything is ignored there is no wheel, and if Prime's parser breaks there is no hash.
             let Ok(package) = Package::build(directory) else { continue };
             if theirs.starts_with("error") {
                 continue;

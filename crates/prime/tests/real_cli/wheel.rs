@@ -8,7 +8,7 @@ use aec_prime::service::hub::Package;
 use crate::real_cli::compare::write_package;
 use aec_test::venv;
 
-/// Imports the package and checks what was installed against the record of the wheel.
+/// Imports the package and compares the installed files with the record of the wheel.
 const CHECK: &str = r##"
 import base64, hashlib, importlib.metadata as metadata
 import aec_demo

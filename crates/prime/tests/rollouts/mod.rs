@@ -1,4 +1,4 @@
-//! Rollouts of other programs: files that they wrote, every spelling, and whatever else may lie in a file.
+//! Rollouts of other programs: files that they wrote, every format, and arbitrary other content.
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first thing that is not as it should be")]
 

@@ -1,4 +1,4 @@
-//! Whatever is read, nothing panics; whatever is written, it reads as it was.
+//! Reading never panics, whatever the input; and what is written reads back unchanged.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -14,7 +14,7 @@ use aec_prime::rollouts::{json, outcome};
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Keys that readers look at, so that values of any type stand where they are looked for.
+/// Keys that readers look for, so that they meet values of any type there.
 const KEYS: [&str; 44] = [
     "prompt",
     "completion",
@@ -93,7 +93,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Reads bytes in both forms, and follows every rollout to its end.
+/// Reads bytes in both forms, and converts every rollout completely.
 fn read_all(bytes: &[u8]) -> usize {
     let name = Path::new("any");
     let lines = Rows::lines(BufReader::with_capacity(7, bytes), name);

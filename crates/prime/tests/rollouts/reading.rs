@@ -1,5 +1,4 @@
-//! Files of every form, and files that are not what they should be: one bad row is one problem, and nothing is lost
-//! in silence.
+//! Files of every form, and broken files: one bad row gives one problem, and nothing is lost silently.
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::Path;
@@ -254,7 +253,7 @@ fn directories_are_recognised() {
     assert!(matches!(open(Path::new("/dev/null")), Err(OpenError::NotAFile(_))));
 }
 
-/// Gives some bytes, then fails.
+/// Returns some bytes, then fails.
 struct Failing(Cursor<Vec<u8>>);
 
 impl Read for Failing {

@@ -1,4 +1,4 @@
-//! Every spelling of a message, a task, a reward, a time and a stop that some version writes.
+//! Every form of a message, a task, a reward, a time and a stop that some version writes.
 
 use aec_ledger::transcript::chat::Role;
 use aec_prime::rollouts::json;

@@ -1,4 +1,4 @@
-//! Adapters over many pages, and ids that are something else.
+//! Adapters over many pages, and ids of other records.
 
 use aec_prime::service::adapters::{self, AdapterError, AdapterStep, OtherRecord};
 use aec_test::prime::{StandIn, TrainingRun};
@@ -17,7 +17,7 @@ fn adapter(id: &str, run: &str, step: u64, status: &str, deployment: &str) -> Va
     })
 }
 
-/// 230 adapters of other runs, and those of `run_x` far behind.
+/// 230 adapters of other runs, and those of `run_x` at the end.
 fn fill(stand_in: &StandIn) {
     let mut all: Vec<Value> = (0..230)
         .map(|index| adapter(&format!("other{index}"), "run_o", index, "READY", "DEPLOYED"))

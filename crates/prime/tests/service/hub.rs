@@ -194,7 +194,7 @@ async fn failures_of_a_push_are_told() {
     let error = hub::push(&client, &built, &options).await.unwrap_err();
     assert!(matches!(error, PushError::NoUsername), "{error}");
     stand_in.with(|state| state.user["slug"] = json!("me"));
-    // Storage that stumbles is tried again; a failed upload is an error.
+    // Uploads are repeated when the storage is busy; a failed upload is an error.
     stand_in.with(|state| state.failures = vec![Failure::new("/storage/", 503, 2)]);
     hub::push(&client, &built, &options).await.unwrap();
     std::fs::write(directory.path().join("helper.py"), "X = 3\n").unwrap();

@@ -18,7 +18,6 @@ use aec_prime::service::settings::Settings;
 use aec_prime::service::watch::WatchOptions;
 use aec_test::prime::StandIn;
 
-/// Options that do not wait.
 fn quick() -> ClientOptions {
     ClientOptions {
         pauses: Rule::new(Duration::from_millis(1), Duration::from_mins(1)),
@@ -26,7 +25,6 @@ fn quick() -> ClientOptions {
     }
 }
 
-/// Watching without pauses.
 fn quick_watch() -> WatchOptions {
     WatchOptions {
         interval: Duration::from_millis(1),
@@ -46,7 +44,6 @@ fn client_with(settings: Settings) -> Client {
     Client::new(settings, quick()).unwrap()
 }
 
-/// Writes files below a directory.
 fn write(directory: &Path, files: &[(&str, &str)]) {
     for (name, text) in files {
         let path = directory.join(name);
@@ -55,7 +52,6 @@ fn write(directory: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// The settings of the stand-in's user.
 fn settings(stand_in: &StandIn) -> Settings {
     let variables = stand_in.variables();
     let find = |name: &str| Some(variables.iter().find(|(known, _)| *known == name)?.1.clone());

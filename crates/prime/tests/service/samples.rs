@@ -1,4 +1,4 @@
-//! Samples over all pages, from services that page well and badly.
+//! Samples over all pages, from services that page correctly and incorrectly.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -61,13 +61,13 @@ async fn all_pages_come_in_order() {
 #[tokio::test]
 async fn smaller_pages_than_asked_for() {
     let (stand_in, client) = start().await;
-    // The service says which size it uses.
+    // The service reports its page size.
     script(
         &stand_in,
         |page, _| json!({"samples": page_of(250, page, 100), "total": 250, "page": page, "limit": 100}),
     );
     assert_eq!(read(&client, &SamplesOptions::default()).await.1, rows(0..250));
-    // It says nothing.
+    // It does not report it.
     script(&stand_in, |page, _| json!({"samples": page_of(250, page, 100), "total": 250}));
     assert_eq!(read(&client, &SamplesOptions::default()).await.1, rows(0..250));
     // A page in the middle is short.
@@ -86,7 +86,7 @@ async fn smaller_pages_than_asked_for() {
 #[tokio::test]
 async fn a_total_that_changes() {
     let (stand_in, client) = start().await;
-    // Each answer knows of ten more, up to sixty.
+    // The total grows by ten with each answer, up to sixty.
     script(&stand_in, |page, limit| {
         let total = (20 + page * 10).min(60);
         json!({"samples": page_of(total, page, limit), "total": total, "limit": limit})
@@ -95,7 +95,7 @@ async fn a_total_that_changes() {
     let (count, all, _) = read(&client, &options).await;
     assert_eq!(count.unwrap().received, 60);
     assert_eq!(all, rows(0..60));
-    // New samples push old ones to later pages: some come twice.
+    // New samples push old ones to later pages, so some come twice.
     script(&stand_in, |page, limit| {
         let mut samples =
             rows(((page - 1) * limit).saturating_sub(page - 1)..(page * limit).min(32) - (page - 1));
@@ -128,12 +128,12 @@ async fn a_service_that_repeats_itself() {
     let (count, all, _) = read(&client, &options).await;
     assert!(matches!(count, Err(SamplesError::RepeatedPage { received: 10, total: 30, .. })), "{count:?}");
     assert_eq!(all, rows(0..10), "nothing comes twice");
-    // Without ids a page is known by its content, and equal samples in one page are different samples.
+    // Without ids a page is identified by its content, and equal samples in one page are different samples.
     script(&stand_in, |_, _| json!({"samples": vec![json!({"reward": 0.0}); 10], "total": 30}));
     let (count, all, _) = read(&client, &options).await;
     assert!(matches!(count, Err(SamplesError::RepeatedPage { .. })), "{count:?}");
     assert_eq!(all.len(), 10);
-    // Without a total the repetition is the end.
+    // Without a total, the repetition is the end.
     script(&stand_in, |_, limit| json!({"samples": page_of(30, 1, limit)}));
     let (count, _, _) = read(&client, &options).await;
     assert_eq!(count.unwrap().received, 10);

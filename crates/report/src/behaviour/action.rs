@@ -1,4 +1,4 @@
-//! What a call of a tool does: which files it reads and writes, what it runs, looks up, tests and hands in.
+//! Interprets a tool call: which files it reads and writes, what it runs, looks up, tests and submits.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,82 +11,82 @@ use super::program::asks_for_help;
 use super::shell::{self, Word};
 use super::trace::TaskFacts;
 
-/// Programs that an agent wrote and that are remembered, and how long each may be.
+/// Most programs of the agent that are remembered, and the longest one.
 const MOST_SCRIPTS: usize = 256;
 const LONGEST_SCRIPT: usize = 256 * 1024;
-/// How many remembered programs one call may run: they may run each other.
+/// Most remembered programs that one call may run: they may run each other.
 const MOST_RUNS: usize = 16;
 
-/// Something that a call does.
+/// An effect of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// Reads a file, or the files of a pattern.
-    Read { path: String, pattern: bool, how: &'static str },
-    /// Writes a file.
-    Write { path: String, how: &'static str, bytes: Option<u64>, appends: bool },
-    /// Names files.
+    /// Reads a file, or the files that match a pattern.
+    Read {
+        path: String,
+        pattern: bool,
+        how: &'static str,
+    },
+    Write {
+        path: String,
+        how: &'static str,
+        bytes: Option<u64>,
+        appends: bool,
+    },
     List,
-    /// Searches in files.
     Search,
-    /// Looks at the machine.
+    /// Queries the machine.
     Look,
-    /// Asks how something is used.
+    /// Asks how a program is used.
     Help,
-    /// Runs a test, or a program whose name says so.
+    /// Runs a test, or a program whose name suggests one.
     Test,
-    /// Compares files.
     Compare,
-    /// Asserts something in code.
     Assert,
-    /// Calculates.
     Compute,
     /// Uses a tool of the task.
     Declared(usize),
-    /// Runs a program that is not known.
+    /// Runs an unknown program.
     Run,
-    /// Makes directories, removes, unpacks.
+    /// Makes directories, removes or unpacks files.
     Tidy,
-    /// Brings something from elsewhere.
+    /// Downloads or installs something.
     Install,
-    /// Prints what it was told to print.
+    /// Prints its arguments.
     Say,
     /// Thinks with the help of a tool.
     Think,
-    /// Hands in an answer.
-    Submit { bytes: Option<u64> },
+    /// Submits an answer.
+    Submit {
+        bytes: Option<u64>,
+    },
 }
 
-/// The kind of an action: what a later success must share with an error that it makes good.
+/// The kind of an action. A later success of the same kind counts as recovery from an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
-    /// Reading and searching files.
     Read,
-    /// Naming files.
     List,
-    /// Writing files.
     Write,
-    /// Running code of the agent's own.
+    /// Running the agent's own code.
     Code,
-    /// Testing and comparing.
     Test,
     /// A tool of the task.
     Declared(usize),
-    /// Handing in.
     Submit,
     /// Any other program or tool, by its name.
     Named(String),
 }
 
-/// What a call does.
+/// Everything that a call does.
 #[derive(Debug, Default)]
 pub(crate) struct Deed {
     /// In order.
     pub(crate) acts: Vec<Act>,
-    /// The kinds of its actions, by program; the last one gives a shell its exit code.
+    /// The kinds of its actions, by program; the last one determines the exit code of a shell.
     pub(crate) families: Vec<(String, Family)>,
-    /// Whether all programs only show files, so that their output may say anything.
+    /// Whether all programs only show files, so that their output may contain anything.
     pub(crate) only_shows: bool,
-    /// Whether it ends with a question to which exit code 1 is an answer.
+    /// Whether the last command is a question that exit code 1 answers with no.
     pub(crate) may_say_no: bool,
 }
 
@@ -96,7 +96,7 @@ impl Deed {
     }
 }
 
-/// What a tool is, by its name.
+/// The kind of a tool, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tool {
     Shell,
@@ -116,15 +116,13 @@ enum Tool {
 /// Follows the calls of one trace.
 pub(crate) struct Interpreter<'t> {
     task: &'t TaskFacts,
-    /// The places of declared tools.
+    /// The paths of declared tools.
     places: Vec<Option<String>>,
-    /// Where the answer belongs.
+    /// The path of the answer.
     pub(crate) output: String,
-    /// The last parts of the paths of assigned files and of the output.
+    /// The file names of assigned files and of the output.
     known: HashSet<&'t str>,
-    /// Programs that the agent wrote.
     scripts: HashMap<String, String>,
-    /// Remembered programs that this call may still run.
     pub(crate) runs_left: usize,
 }
 
@@ -142,25 +140,25 @@ impl<'t> Interpreter<'t> {
         }
     }
 
-    /// A path in the one form of this trace.
+    /// A path in the normal form of this trace.
     pub(crate) fn path(&self, current: &str, path: &str) -> String {
         resolve(self.task.root.as_deref(), current, path)
     }
 
-    /// The declared tool whose program lies at a path.
+    /// The declared tool whose program is at a path.
     pub(crate) fn declared_at(&self, path: &str) -> Option<usize> {
         let same = |place: &String| place == path || base_name(place) == base_name(path);
         self.places.iter().position(|place| place.as_ref().is_some_and(same))
     }
 
-    /// What the agent wrote to a path, if that may still be run in this call.
+    /// The program that the agent wrote to a path, if this call may still run it.
     pub(crate) fn script(&mut self, path: &str) -> Option<String> {
         let text = self.scripts.get(path)?;
         self.runs_left = self.runs_left.checked_sub(1)?;
         Some(text.clone())
     }
 
-    /// Keeps what is written, in case it is run. Without a text, what the file holds is not known any more.
+    /// Remembers a written text, in case it is run. Without a text, the content of the file is no longer known.
     pub(crate) fn remember(&mut self, path: &str, text: Option<&str>, appends: bool) {
         let known = self.scripts.remove(path).filter(|_| appends);
         let Some(text) = text else { return };
@@ -170,7 +168,6 @@ impl<'t> Interpreter<'t> {
         }
     }
 
-    /// What a call does.
     pub(crate) fn deed(&mut self, call: &Call) -> Deed {
         self.runs_left = MOST_RUNS;
         let mut deed = Deed::default();
@@ -239,13 +236,13 @@ impl<'t> Interpreter<'t> {
         deed.family("", Family::Declared(number));
     }
 
-    /// Files that a program is given as arguments.
+    /// Files that a program gets as arguments.
     pub(crate) fn handed(&self, words: &[Word], current: &str, deed: &mut Deed) {
         for word in words {
             let value =
                 word.text.split_once('=').filter(|_| word.text.starts_with('-')).map(|(_, value)| value);
             let path = value.unwrap_or(&word.text);
-            // Most arguments are no files of the task, whatever directory they are meant in.
+            // Most arguments are not files of the task, whatever directory they are relative to.
             if word.pattern || self.known.contains(base_name(path)) {
                 let path = self.path(current, path);
                 deed.acts.push(Act::Read { path, pattern: word.pattern, how: "argument" });
@@ -254,7 +251,7 @@ impl<'t> Interpreter<'t> {
     }
 
     fn line(&mut self, line: Option<&str>, arguments: &Map<String, Value>, deed: &mut Deed) {
-        // Most calls have a command and nothing else.
+        // Most calls have only a command.
         let start = match arguments.len() {
             0 | 1 => None,
             _ => text(arguments, &["cwd", "workdir", "working_directory"]),
@@ -266,7 +263,7 @@ impl<'t> Interpreter<'t> {
 
     fn read(&self, path: Option<&str>, deed: &mut Deed) {
         let path = self.path("", path.unwrap_or_default());
-        // An editor that is shown a directory lists it.
+        // An editor that views a directory lists it.
         if path.is_empty() {
             deed.acts.push(Act::List);
         } else {
@@ -313,7 +310,7 @@ impl<'t> Interpreter<'t> {
     }
 }
 
-/// The command line of a call. A list of words is put into quotes.
+/// The command line of a call. The words of a list are quoted.
 fn line<'c>(call: &'c Call, arguments: &'c Map<String, Value>) -> Option<Cow<'c, str>> {
     if let Some(command) = &call.command {
         return Some(Cow::Borrowed(command));

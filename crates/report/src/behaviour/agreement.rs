@@ -1,4 +1,4 @@
-//! How often two judges give a turn the same kind.
+//! How often two judges assign the same kind to a turn.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,11 @@ use super::structure::ratio;
 pub struct Agreement {
     /// Rows are the first judge's kinds, columns the second's, in the order of [`Kind::ALL`].
     pub counts: [[usize; 4]; 4],
-    /// Turns that only one of them labelled.
+    /// Turns that only one judge labelled.
     pub unpaired: usize,
 }
 
 impl Agreement {
-    /// Counts the labels of one trace.
     pub fn of(first: &[Label], second: &[Label]) -> Self {
         let mut agreement = Self::default();
         let mut others: HashMap<u32, Kind> = HashMap::new();
@@ -34,7 +33,6 @@ impl Agreement {
         agreement
     }
 
-    /// Adds another trace.
     pub fn add(&mut self, other: &Self) {
         for (count, more) in self.counts.iter_mut().flatten().zip(other.counts.iter().flatten()) {
             *count += more;
@@ -42,18 +40,18 @@ impl Agreement {
         self.unpaired += other.unpaired;
     }
 
-    /// Turns that both labelled.
+    /// Turns that both judges labelled.
     pub fn turns(&self) -> usize {
         self.counts.iter().flatten().sum()
     }
 
-    /// The share of those on which they agree. It says little by itself; see Cohen's κ.
+    /// The share of those on which they agree. It means little by itself; see Cohen's κ.
     pub fn observed(&self) -> Option<f64> {
         let same: usize = (0..4).map(|at| self.counts[at][at]).sum();
         (self.turns() > 0).then(|| ratio(same, self.turns()))
     }
 
-    /// Every pair of labels, as often as it was given.
+    /// Every pair of labels, as often as it occurred.
     pub fn pairs(&self) -> impl Iterator<Item = (Kind, Kind)> + '_ {
         Kind::ALL.into_iter().flat_map(move |first| {
             Kind::ALL.into_iter().flat_map(move |second| {

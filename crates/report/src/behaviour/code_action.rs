@@ -1,4 +1,4 @@
-//! What programs in Python and scripts do: given on the line, on standard input, or in a file that the agent wrote.
+//! Interprets Python programs and scripts: on the command line, on standard input, or in a file that the agent wrote.
 
 use super::action::{Act, Deed, Family, Interpreter};
 use super::program::says_check;
@@ -7,7 +7,7 @@ use super::shell::Word;
 use super::shell_action::{Setting, operands};
 
 impl Interpreter<'_> {
-    /// Python, or something of its shape, with its arguments.
+    /// Python or a similar interpreter, with its arguments.
     pub(crate) fn python(&mut self, arguments: &[Word], setting: &Setting<'_>, deed: &mut Deed) -> Family {
         let mut rest = arguments;
         while let [first, after @ ..] = rest {
@@ -58,7 +58,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// A program by its path: one of the task's, one of the agent's, or one of which nothing is known.
+    /// A program by its path: one of the task's, one of the agent's, or an unknown one.
     pub(crate) fn program(
         &mut self,
         path: &str,
@@ -85,7 +85,6 @@ impl Interpreter<'_> {
         Family::Code
     }
 
-    /// What a piece of code does.
     pub(crate) fn code(&mut self, code: &str, current: &str, deed: &mut Deed) {
         let before = deed.acts.len();
         for act in scan(code) {

@@ -1,27 +1,27 @@
-//! What a text sounds like: words and phrases that speak for a kind of turn. One pass over the words.
+//! Words and phrases that indicate the kind of a turn, found in one pass over the words.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::text::beginning;
 
-/// Only so much of a text is listened to.
+/// Most bytes of a text that are examined.
 const LISTENED: usize = 20_000;
 
-/// What a phrase speaks for.
+/// What a phrase indicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cue {
-    /// Looking back at results.
+    /// Checking results.
     Check,
     /// Doubt, alternatives.
     Hedge,
     /// Looking around.
     Look,
-    /// One thing follows from another.
+    /// Reasoning from causes.
     Because,
     /// An order of steps.
     Step,
-    /// Something is finished.
+    /// Completion.
     Done,
 }
 
@@ -251,7 +251,7 @@ const PHRASES: &[(Cue, &[&str])] = &[
     ),
 ];
 
-/// What a phrase speaks for, and its words after the first.
+/// The cue of a phrase, and its words after the first.
 type Phrase = (Cue, Vec<&'static str>);
 
 /// Phrases by their first word.
@@ -267,7 +267,7 @@ static BY_FIRST: LazyLock<HashMap<&'static str, Vec<Phrase>>> = LazyLock::new(||
     table
 });
 
-/// The lengths of first words, as bits, by their first letter: most words begin no phrase and need no looking up.
+/// The lengths of first words, as bits, by their first letter: most words begin no phrase and can be skipped quickly.
 static LENGTHS: LazyLock<[u32; 256]> = LazyLock::new(|| {
     let mut lengths = [0; 256];
     for first in BY_FIRST.keys() {
@@ -284,7 +284,7 @@ fn phrases(word: &str) -> &'static [Phrase] {
     BY_FIRST.get(word).map_or(&[], Vec::as_slice)
 }
 
-/// How often a text gives each cue.
+/// How often a text contains each cue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cues {
     pub(crate) check: usize,
@@ -302,7 +302,7 @@ pub(crate) struct Cues {
 }
 
 impl Cues {
-    /// Listens to a text, and to another after it.
+    /// Counts the cues of a text and of another after it.
     pub(crate) fn of(text: &str, reasoning: &str) -> Self {
         let mut cues = Self::default();
         cues.listen(text);
@@ -321,7 +321,7 @@ impl Cues {
         self.words += words.len();
         let mut at = 0;
         while at < words.len() {
-            // The longest phrase counts, so that its parts do not count again.
+            // The longest phrase counts, so that its parts are not counted again.
             let found = phrases(words[at])
                 .iter()
                 .filter(|(_, rest)| words[at + 1..].starts_with(rest))
@@ -350,7 +350,7 @@ impl Cues {
     }
 }
 
-/// Question marks in the middle of a word, as in addresses, ask nothing.
+/// Ignores question marks in the middle of a word, as in addresses.
 fn words_end_with_question(text: &str) -> usize {
     text.split_ascii_whitespace().filter(|word| word.trim_end_matches(['"', ')', '*']).ends_with('?')).count()
 }

@@ -1,5 +1,5 @@
-//! The questions about an agent's way of working, answered from a trace: did it inspect the assigned files, use the
-//! tools, recover, write the output, read it back, hand it in, and was it accepted.
+//! Answers questions about an agent's way of working from a trace: did it inspect the assigned files, use the tools,
+//! recover, write the output, read it back, submit it, and was it accepted.
 
 use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
@@ -16,45 +16,36 @@ use super::outcome::Outcome;
 use super::reading::{Back, Fact, Reading, Step, read};
 use super::trace::Trace;
 
-/// Longest excerpt of a complaint.
+/// Longest excerpt of an error message.
 const LONGEST_COMPLAINT: usize = 200;
-/// Errors that are followed until they are made good.
+/// Most errors whose recovery is tracked.
 const MOST_FOLLOWED: usize = 1_000;
 
-/// What a trace shows. Turns are named by their own numbers.
+/// The features of a trace. Turns have the numbers of the trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Features {
     pub turns: usize,
-    /// Assigned files that were read.
     pub inspected_files: InspectedFiles,
-    /// Tools of the task that were used.
     pub used_tools: UsedTools,
     pub tool_calls: usize,
     /// Calls whose result is in the trace.
     pub tool_results: usize,
-    /// Calls that failed.
     pub tool_errors: ToolErrors,
-    /// Errors that were made good.
     pub recovered: Recovery,
-    /// Writes of the output.
     pub wrote_output: WroteOutput,
     /// How often the agent looked at its own output after writing it.
     pub read_back: Sightings,
-    /// Calls that hand in an answer.
     pub submit_calls: usize,
-    /// Whether an answer was handed in.
     pub submitted: bool,
-    /// The turn of the first that was accepted as a call.
+    /// The turn of the first successful submission.
     pub submit_turn: Option<u32>,
-    /// What the verifier said.
     pub accepted: Acceptance,
     /// Answers with neither text nor calls.
     pub empty_responses: Sightings,
-    /// Calls that were repeated in vain.
+    /// Calls that were repeated without effect.
     pub loops: Loops,
-    /// Files that were written again.
     pub edit_churn: EditChurn,
-    /// Turns up to and with the first write of the output.
+    /// Turns up to and including the first write of the output.
     pub turns_to_first_write: Option<usize>,
     /// Milliseconds up to the turn of that write.
     pub ms_to_first_write: Option<u64>,
@@ -63,7 +54,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// The same without what agents and their tools said: complaints, and names of files that agents made.
+    /// Removes texts of agents and their tools: error messages, and names of files that agents made.
     #[must_use]
     pub fn without_text(mut self) -> Self {
         self.tool_errors.first = None;
@@ -72,12 +63,11 @@ impl Features {
     }
 }
 
-/// How often something was seen, and where first.
+/// How often something occurred, and where first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sightings {
-    /// How often.
     pub count: usize,
-    /// The turn of the first; none if it is in no turn.
+    /// Absent if it is in no turn.
     pub first_turn: Option<u32>,
 }
 
@@ -87,15 +77,13 @@ pub struct InspectedFiles {
     pub read: usize,
     /// Files that the task has.
     pub of: usize,
-    /// The turn in which the first was read.
     pub first_turn: Option<u32>,
-    /// Readings by the way they were made: `cat`, `sed`, `python`, `read_file`, `argument` (handed to a program) …
+    /// Reads by the way they were made: `cat`, `sed`, `python`, `read_file`, `argument` (passed to a program) …
     pub how: IndexMap<&'static str, usize>,
-    /// The files that nobody read.
     pub unread: Vec<String>,
 }
 
-/// Tools of the task that were used. Asking them for help is no use.
+/// Tools of the task that were used. Asking for their help does not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UsedTools {
     pub used: usize,
@@ -105,46 +93,39 @@ pub struct UsedTools {
     pub first_turn: Option<u32>,
 }
 
-/// Calls that failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ToolErrors {
-    /// How many.
     pub count: usize,
     pub first_turn: Option<u32>,
-    /// How many of each sort.
     pub by: IndexMap<Fault, usize>,
-    /// The first complaint, cut.
+    /// The first error message, cut.
     pub first: Option<String>,
 }
 
-/// Errors that a later success of the same kind of action made good.
+/// Errors after which the same kind of action succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// Whether any was; unknown if there was no error.
+    /// Whether any error was recovered; unknown without an error.
     pub recovered: Option<bool>,
-    /// How many were.
     pub errors_recovered: usize,
-    /// How many were not.
     pub errors_left: usize,
     /// The turn of the first success after an error.
     pub first_turn: Option<u32>,
 }
 
-/// Writes of the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WroteOutput {
-    /// Whether the output was written. What the trial left counts before what its commands suggest.
+    /// Whether the output was written. The files that the trial left take precedence over what its commands suggest.
     pub wrote: bool,
     /// Calls that wrote it, as far as the trace shows.
     pub writes: usize,
     pub first_turn: Option<u32>,
     /// By the way they were made: `redirect`, `tee`, `python`, `write_file`, `submission` …
     pub by: IndexMap<&'static str, usize>,
-    /// Whether the file was there though no write was seen: a program of which nothing is known made it.
+    /// Whether the file existed although no write was seen: an unknown program made it.
     pub unseen: bool,
 }
 
-/// What the verifier said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Acceptance {
@@ -154,43 +135,35 @@ pub enum Acceptance {
     Partial,
     /// No reward.
     None,
-    /// Nothing that is a number.
+    /// The reward is missing or not a number.
     #[default]
     Unknown,
 }
 
-/// Calls that were made again with the same result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Loops {
     /// Calls that had been made before, with the same result.
     pub repeated_calls: usize,
-    /// Their share of all calls.
     pub share: f64,
     /// The longest run of the same call with the same result.
     pub longest_run: usize,
-    /// The turn of the first repetition.
     pub first_turn: Option<u32>,
 }
 
-/// Files that were written again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct EditChurn {
-    /// Files that were written at all.
     pub files: usize,
-    /// Files that were written more than once.
     pub rewritten_files: usize,
-    /// Writes after the first of each file; additions at the end of a file are none.
+    /// Writes after the first of each file, except appending.
     pub rewrites: usize,
-    /// Bytes of the writes whose size is known, first ones included.
+    /// Bytes of the writes whose size is known, including first ones.
     pub bytes: u64,
-    /// Writes whose size is not known.
     pub writes_of_unknown_size: usize,
     /// The file that was written most often, and how often.
     pub most: Option<(String, usize)>,
 }
 
 impl Acceptance {
-    /// What a reward means.
     pub fn of(reward: Option<f64>) -> Self {
         match reward {
             Some(reward) if reward >= 1.0 => Self::Full,
@@ -208,12 +181,11 @@ impl Sightings {
     }
 }
 
-/// What a trace shows.
 pub fn features(trace: &Trace) -> Features {
     of(trace, &read(trace))
 }
 
-/// What a trace shows, when it has been read already.
+/// The features of a trace that was already interpreted.
 pub(crate) fn of(trace: &Trace, reading: &Reading<'_>) -> Features {
     let mut features = Features {
         turns: trace.turns.len(),
@@ -279,7 +251,7 @@ fn errors(trace: &Trace, reading: &Reading<'_>, features: &mut Features) {
                     errors.first = step.result.map(complaint);
                 }
                 if open.len() < MOST_FOLLOWED {
-                    // A tool that does not exist can only be made good by one that does.
+                    // A call of a tool that does not exist counts as recovered after any successful call.
                     open.push(step.failing_family().filter(|_| fault != Fault::Refused));
                 }
             }
@@ -360,7 +332,7 @@ type Parts<'t> = (&'t str, &'t Value, Option<&'t str>, Option<(&'t str, &'t str,
 struct Attempt<'t>(&'t Call, Option<&'t CallResult>);
 
 impl Attempt<'_> {
-    /// What makes two attempts the same: not their ids, nor how long they took.
+    /// The parts that must be equal for two calls to count as the same: not their ids, nor their durations.
     fn parts(&self) -> Parts<'_> {
         let Self(call, result) = self;
         let result = result.map(|result| (result.stdout.as_str(), result.stderr.as_str(), result.exit_code));
@@ -379,7 +351,7 @@ impl Eq for Attempt<'_> {}
 impl Hash for Attempt<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let (name, arguments, command, result) = self.parts();
-        // Arguments repeat the command as a rule.
+        // Arguments usually repeat the command.
         match command {
             Some(command) => command.hash(state),
             None => (name, arguments).hash(state),
@@ -434,7 +406,7 @@ fn edit_churn(reading: &Reading<'_>) -> EditChurn {
 }
 
 impl Step<'_> {
-    /// The kind of the action that failed: the program that complains, or else the last one.
+    /// The kind of the action that failed: of the program with an error message, or else of the last one.
     fn failing_family(&self) -> Option<&Family> {
         let families = &self.deed.families;
         let stderr = self.result.map_or("", |result| result.stderr.as_str());

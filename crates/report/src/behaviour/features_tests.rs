@@ -1,4 +1,4 @@
-//! Features of small traces whose answers are plain.
+//! Features of small traces with obvious answers.
 
 use aec_ledger::transcript::turns::{Call, CallResult, Turn};
 use proptest::prelude::*;

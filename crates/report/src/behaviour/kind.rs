@@ -1,4 +1,4 @@
-//! The four kinds of turns, and labels that give turns their kind.
+//! The four kinds of turns, and labels that assign kinds to turns.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::trace::Trace;
 
-/// What a turn is for. The order is that of rows and columns of matrices.
+/// The purpose of a turn. Matrices have their rows and columns in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Does something that advances the task.
     Execution,
-    /// Looks back at what was done.
+    /// Checks what was done.
     Verification,
     /// Reasons step by step towards a decision.
     Deliberation,
@@ -22,10 +22,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in order.
     pub const ALL: [Self; 4] = [Self::Execution, Self::Verification, Self::Deliberation, Self::Exploration];
 
-    /// All kinds, the one that wins a tie first.
+    /// All kinds; the first of two equally strong ones wins.
     pub const BY_PRECEDENCE: [Self; 4] =
         [Self::Verification, Self::Exploration, Self::Deliberation, Self::Execution];
 
@@ -47,12 +46,12 @@ impl Kind {
         }
     }
 
-    /// Its place in [`Kind::ALL`].
+    /// Its index in [`Kind::ALL`].
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// The kind of a name or letter, in whatever case.
+    /// The kind with a name or letter, in any case.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         Self::ALL.into_iter().find(|kind| {
@@ -65,17 +64,16 @@ impl Kind {
 /// The kind of one turn, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Label {
-    /// The turn's number.
     pub turn_index: u32,
     #[serde(rename = "bond_type")]
     pub kind: Kind,
     /// From 0 to 1.
     pub confidence: f64,
-    /// The rules that spoke for the kind, or what a model said about it.
+    /// The rules that support the kind, or a model's rationale.
     pub evidence: Vec<Cow<'static, str>>,
 }
 
-/// Labels in the order of the turns that they name; a turn without one has none.
+/// Labels in the order of the turns; absent for turns without one.
 pub fn in_order(trace: &Trace, labels: Vec<Label>) -> Vec<Option<Label>> {
     let mut by_turn: HashMap<u32, Label> = HashMap::new();
     for label in labels {
@@ -84,7 +82,7 @@ pub fn in_order(trace: &Trace, labels: Vec<Label>) -> Vec<Option<Label>> {
     trace.turns.iter().map(|turn| by_turn.remove(&turn.index)).collect()
 }
 
-/// How many labels there are of each kind, in the order of [`Kind::ALL`].
+/// The number of labels of each kind, in the order of [`Kind::ALL`].
 pub fn counts<'l>(labels: impl IntoIterator<Item = &'l Label>) -> [usize; 4] {
     let mut counts = [0; 4];
     for label in labels {
@@ -93,7 +91,7 @@ pub fn counts<'l>(labels: impl IntoIterator<Item = &'l Label>) -> [usize; 4] {
     counts
 }
 
-/// The most frequent kind; ties go by precedence.
+/// The most frequent kind; ties are broken by precedence.
 pub fn dominant(counts: [usize; 4]) -> Option<Kind> {
     let most = counts.into_iter().max().filter(|most| *most > 0)?;
     Kind::BY_PRECEDENCE.into_iter().find(|kind| counts[kind.index()] == most)

@@ -8,7 +8,7 @@ use super::labelled_turns::{Case, SEEN};
 use super::rules::label;
 use super::trace::{DeclaredTool, TaskFacts, Trace};
 
-/// Written after the last adjustment of the rules by the same hand, and never used to adjust them.
+/// Written by the same person after the last adjustment of the rules, and never used to adjust them.
 const FRESH: &[Case] = &[
     (X, false, "Okay, first things first: what do we have here?", &["ls /workspace/inputs"]),
     (X, false, "", &["xxd inputs/drawing.pdf | head -4; file inputs/drawing.pdf"]),

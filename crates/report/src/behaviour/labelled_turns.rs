@@ -1,8 +1,8 @@
-//! Turns with labels that were given by hand.
+//! Turns with labels that were assigned by hand.
 
 use super::kind::Kind::{self, Deliberation as D, Execution as E, Exploration as X, Verification as V};
 
-/// A label, whether the output had been written before, what is said, what is called. Calls are command lines, or
+/// A label, whether the output had been written before, the text, and the calls. Calls are command lines, or
 /// `tool|path|content`.
 pub(crate) type Case = (Kind, bool, &'static str, &'static [&'static str]);
 
@@ -148,7 +148,7 @@ pub(crate) const SEEN: &[Case] = &[
     ),
     (E, false, "56.25 kNm", &[]),
     (E, false, "Here is the final answer:\n```json\n{\"moment_knm\": 56.25, \"shear_kn\": 37.5}\n```", &[]),
-    // Tricky ones.
+    // Difficult ones.
     (
         E,
         false,

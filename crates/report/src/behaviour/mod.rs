@@ -1,8 +1,8 @@
-//! How agents work, from the traces that they leave: what they did about each question of a workflow ([`features`]),
-//! what kind each turn is ([`rules`], or a model through [`prompt`] and [`reply`]), how kinds follow each other
-//! ([`structure`]), and what many trials show together ([`summary`]).
+//! How agents work, derived from their traces: answers to the questions of a workflow ([`features`]), the kind of each
+//! turn ([`rules`], or a model through [`prompt`] and [`reply`]), how kinds follow each other ([`structure`]), and
+//! summaries of many trials ([`summary`]).
 //!
-//! Nothing here reads files, calls models or believes what a trace says about itself.
+//! Nothing here reads files, calls models or trusts what a trace says about itself.
 
 mod action;
 pub mod agreement;
@@ -40,7 +40,7 @@ use features::Features;
 use kind::Label;
 use trace::Trace;
 
-/// What a trace shows and the kinds of its turns, for the price of reading it once.
+/// The features of a trace and the kinds of its turns; interprets the trace only once.
 pub fn analyse(trace: &Trace) -> (Features, Vec<Label>) {
     let reading = reading::read(trace);
     (features::of(trace, &reading), rules::of(trace, &reading))

@@ -1,5 +1,5 @@
-//! Whether a call worked. Exit codes decide where there are any; text is evidence only where programs complain in a
-//! form of their own, never because a file that was shown contains the word.
+//! Decides whether a call worked. Exit codes decide if there are any; text is evidence only in the typical form of
+//! error messages, never because a shown file contains the word.
 
 use aec_ledger::transcript::turns::CallResult;
 use serde::Serialize;
@@ -7,16 +7,14 @@ use serde_json::Value;
 
 use super::action::Deed;
 
-/// A longer result is not looked through for JSON.
+/// Longer results are not searched for JSON.
 const LONGEST_JSON: usize = 1 << 20;
 
-/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Nothing is known of its result.
+    /// The result is unknown.
     Unknown,
     Worked,
-    /// It did not.
     Failed(Fault),
 }
 
@@ -24,7 +22,6 @@ pub(crate) enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// It ended with an exit code other than 0.
     ExitCode,
     /// There is no such tool, or the call was not carried out.
     Refused,
@@ -32,11 +29,10 @@ pub enum Fault {
     TimedOut,
     /// The source of the trace calls it an error.
     Reported,
-    /// Its text is a complaint; there was no exit code.
+    /// Its text is an error message, and there was no exit code.
     Text,
 }
 
-/// How a call ended.
 pub(crate) fn outcome(deed: &Deed, result: Option<&CallResult>) -> Outcome {
     let Some(result) = result else { return Outcome::Unknown };
     if result.exit_code == Some(0) && result.is_error != Some(true) {
@@ -113,8 +109,8 @@ fn by_text(deed: &Deed, result: &CallResult) -> Outcome {
     }
 }
 
-/// Whether a program complains. Only complaints under the name of a program of the call count when all it does is to
-/// show files.
+/// Whether the text contains an error message. If the call only shows files, only messages with the name of one of its
+/// programs count.
 fn complains(deed: &Deed, text: &str) -> bool {
     let mut usage = false;
     let mut last = "";

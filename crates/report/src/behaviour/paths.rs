@@ -1,14 +1,13 @@
-//! Paths as agents write them, brought to one form, and the patterns of shells.
+//! Converts paths that agents write to a normal form, and matches shell patterns.
 
-/// Where workspaces are, as tasks see them.
+/// The path of workspaces inside the sandbox.
 const WORKSPACE: &str = "/workspace";
-/// Alternatives that the braces of one pattern may have.
+/// Most alternatives in the braces of one pattern.
 const MOST_ALTERNATIVES: usize = 16;
 /// Longer patterns and paths match nothing.
 const LONGEST: usize = 256;
 
-/// A path as the workspace knows it: relative to the workspace if it is below it, absolute otherwise. `current` is in
-/// that form already.
+/// A path in normal form: relative to the workspace if below it, absolute otherwise. `current` must have that form.
 pub(crate) fn resolve(root: Option<&str>, current: &str, path: &str) -> String {
     let (mut absolute, start, rest) = match inside(root, path) {
         Some(rest) => (false, "", rest),
@@ -31,7 +30,7 @@ pub(crate) fn resolve(root: Option<&str>, current: &str, path: &str) -> String {
     }
     if absolute {
         resolved.insert(0, '/');
-        // A way out of the workspace may lead back into it.
+        // A path that leaves the workspace may lead back into it.
         if let Some(rest) = inside(root, &resolved) {
             return rest.trim_start_matches('/').to_owned();
         }
@@ -39,7 +38,7 @@ pub(crate) fn resolve(root: Option<&str>, current: &str, path: &str) -> String {
     resolved
 }
 
-/// What stands behind the workspace in a path below it.
+/// The rest of a path below the workspace.
 fn inside<'p>(root: Option<&str>, path: &'p str) -> Option<&'p str> {
     let below = |root: &str| {
         let rest = path.strip_prefix(root.trim_end_matches('/'))?;
@@ -48,14 +47,13 @@ fn inside<'p>(root: Option<&str>, path: &'p str) -> Option<&'p str> {
     root.filter(|root| !root.trim_matches('/').is_empty()).and_then(below).or_else(|| below(WORKSPACE))
 }
 
-/// The last part of a path.
 pub(crate) fn base_name(path: &str) -> &str {
     let path = path.trim_end_matches('/');
-    // Paths are short; a plain loop beats a search that is made for long texts.
+    // Paths are short, so a plain loop is faster than a search made for long texts.
     path.bytes().rposition(|byte| byte == b'/').map_or(path, |slash| &path[slash + 1..])
 }
 
-/// Whether a path fits a pattern with `*`, `?`, `[…]`, `{a,b}` and `**`.
+/// Whether a path matches a pattern with `*`, `?`, `[…]`, `{a,b}` and `**`.
 pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     if pattern.len() > LONGEST || path.len() > LONGEST {
         return false;
@@ -74,7 +72,7 @@ pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     alternatives.iter().any(|pattern| wild(pattern.as_bytes(), path.as_bytes()))
 }
 
-/// The texts that the first braces of a pattern stand for.
+/// The alternatives of the first braces in a pattern.
 fn braces(pattern: &str) -> Option<Vec<String>> {
     let open = pattern.find('{')?;
     let close = open + pattern[open..].find('}')?;
@@ -86,7 +84,7 @@ fn braces(pattern: &str) -> Option<Vec<String>> {
     Some(inside.split(',').map(|part| format!("{before}{part}{after}")).collect())
 }
 
-/// All places of the pattern where the matching may stand are followed at once, so that no pattern is slow.
+/// Follows all possible positions in the pattern at once, so that no pattern is slow.
 fn wild(pattern: &[u8], path: &[u8]) -> bool {
     let mut places = vec![false; pattern.len() + 1];
     enter(pattern, 0, &mut places);
@@ -107,7 +105,7 @@ fn wild(pattern: &[u8], path: &[u8]) -> bool {
     places[pattern.len()]
 }
 
-/// Marks a place, and those that are reached from it without a byte.
+/// Marks a position, and those that can be reached from it without a byte.
 fn enter(pattern: &[u8], mut place: usize, places: &mut [bool]) {
     loop {
         places[place] = true;
@@ -115,7 +113,7 @@ fn enter(pattern: &[u8], mut place: usize, places: &mut [bool]) {
             return;
         }
         place += if pattern.get(place + 1) == Some(&b'*') { 2 } else { 1 };
-        // `**/x` also stands for `x`.
+        // `**/x` also matches `x`.
         if pattern[place - 1..].starts_with(b"*/") && place >= 2 && pattern[place - 2] == b'*' {
             places[place] = true;
             place += 1;
@@ -123,7 +121,7 @@ fn enter(pattern: &[u8], mut place: usize, places: &mut [bool]) {
     }
 }
 
-/// Where the pattern goes on after it has taken one byte.
+/// The position in the pattern after it has matched one byte.
 fn one(pattern: &[u8], at: usize, byte: u8) -> Option<usize> {
     match *pattern.get(at)? {
         b'?' if byte != b'/' => Some(at + 1),

@@ -1,46 +1,39 @@
-//! What programs do with their arguments, as far as names tell.
+//! Classifies programs by name, and interprets their arguments.
 
 use super::paths::base_name;
 use super::shell::Word;
 
-/// What a program is for.
+/// The purpose of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Shows the files that it is given.
+    /// Shows the files in its arguments.
     View(&'static str),
-    /// Shows what a first argument picks from the files after it.
+    /// Shows the parts of files that its first argument selects.
     Filter(&'static str),
-    /// Names files, or tells about them without showing them.
+    /// Names files, or shows properties of them.
     List,
-    /// Tells about the machine or about a program.
+    /// Shows properties of the machine or of a program.
     Look,
-    /// Compares files.
     Compare,
-    /// Tests something.
     Test,
     /// `test` and `[`.
     Condition,
-    /// Copies or moves files.
     Copy,
-    /// Removes or prepares files.
     Tidy,
-    /// Runs Python or something of its shape.
+    /// Runs Python or a similar language.
     Python,
-    /// Runs shell commands.
     Shell,
     Find,
     Tee,
     /// Prints its arguments, or nothing.
     Say,
-    /// Brings programs or data from elsewhere.
+    /// Downloads or installs programs or data.
     Install,
-    /// Calculates from what it is told.
+    /// Calculates from its arguments.
     Calculate,
-    /// Anything else.
     Other,
 }
 
-/// What the program of a name is for.
 pub(crate) fn class(name: &str) -> Class {
     match name {
         "cat" | "bat" | "tac" | "nl" | "less" | "more" | "zcat" | "rev" | "fold" | "expand" => {
@@ -91,7 +84,7 @@ fn is_python(name: &str) -> bool {
     })
 }
 
-/// Whether the name of a program or script says that it checks something.
+/// Whether the name of a program or script suggests that it checks something.
 pub(crate) fn says_check(name: &str) -> bool {
     let name = base_name(name);
     let stem = name.split('.').next().unwrap_or(name);
@@ -111,7 +104,7 @@ pub(crate) fn says_check(name: &str) -> bool {
     })
 }
 
-/// The words of a command without what only runs the rest of them, and whether arguments come from a pipe.
+/// The words of a command without wrappers that only run the rest, and whether arguments come from a pipe.
 pub(crate) fn unwrapped(words: &[Word]) -> (&[Word], bool) {
     let mut rest = words;
     let mut from_pipe = false;
@@ -146,14 +139,14 @@ pub(crate) fn unwrapped(words: &[Word]) -> (&[Word], bool) {
         };
         match after.get(skip..) {
             Some(inner) if !inner.is_empty() => rest = inner,
-            // Nothing is run: `env` alone shows the environment.
+            // Runs nothing: `env` alone shows the environment.
             _ => break,
         }
     }
     (rest, from_pipe)
 }
 
-/// How many of the first words are options, with the values of those that take one.
+/// How many of the first words are options, including the values of those that take one.
 fn options(words: &[Word], with_value: &[&str]) -> usize {
     let mut count = 0;
     while let Some(word) = words.get(count).filter(|word| word.text.len() > 1 && word.text.starts_with('-')) {
@@ -162,10 +155,10 @@ fn options(words: &[Word], with_value: &[&str]) -> usize {
     count.min(words.len())
 }
 
-/// Whether a command only asks a program how it is used.
+/// Whether a command only asks a program for help.
 pub(crate) fn asks_for_help(arguments: &[Word]) -> bool {
     arguments.iter().any(|word| matches!(word.text.as_str(), "--help" | "--version" | "--usage"))
-        // With other arguments `-h` means something else, but a script may stand before it.
+        // With other arguments `-h` means something else, but a script may precede it.
         || matches!(arguments, [.., last] if arguments.len() <= 2 && matches!(last.text.as_str(), "-h" | "-help"))
         || matches!(arguments, [only] if matches!(only.text.as_str(), "-V" | "help"))
 }

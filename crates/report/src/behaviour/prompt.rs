@@ -1,5 +1,5 @@
-//! Questions to a model about the kinds of turns. Whatever comes from a trace is data behind a fence that it cannot
-//! close: one JSON value a line, between marks that do not occur in it.
+//! Questions to a model about the kinds of turns. Everything from a trace is data behind a fence that it cannot close:
+//! one JSON value per line, between marks that do not occur in it.
 
 use aec_ledger::transcript::turns::{Call, CallResult, Turn};
 use serde_json::{Map, Value, json};
@@ -8,37 +8,34 @@ use super::kind::Kind;
 use super::text::cut;
 use super::trace::Trace;
 
-/// Changes whenever the same turn is asked about in other words.
+/// Must change whenever the wording of a question changes.
 pub const PROMPT_VERSION: &str = "1";
-/// Turns in one question.
 pub const BATCH: usize = 5;
-/// Earlier turns that are shown with it.
+/// Earlier turns shown as context.
 pub const CONTEXT: usize = 3;
 
-/// Characters of each text that are shown.
+/// Most characters of each text.
 const TEXT: usize = 2_000;
 const REASONING: usize = 1_000;
 const COMMAND: usize = 1_500;
 const ARGUMENTS: usize = 1_000;
 const OUTPUT: usize = 800;
 const NAME: usize = 100;
-/// Calls of one turn, and files and tools of the task, that are shown.
+/// Most calls of one turn, and most files and tools of the task.
 const MOST_CALLS: usize = 8;
 const MOST_NAMES: usize = 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Standing instructions.
     pub system: String,
-    /// The turns.
     pub user: String,
-    /// The numbers of the turns that are asked about.
+    /// The numbers of the turns in question.
     pub indices: Vec<u32>,
-    /// What the answer must repeat. It does not occur in the data, so nothing that is quoted from there carries it.
+    /// The answer must repeat it. It does not occur in the data, so a quotation from the data cannot contain it.
     pub token: String,
 }
 
-/// Questions about those turns of a trace whose numbers are `wanted`, in order.
+/// Questions about the `wanted` turns of a trace, in order.
 pub fn questions(trace: &Trace, wanted: &[u32]) -> Vec<Question> {
     let wanted: std::collections::HashSet<u32> = wanted.iter().copied().collect();
     let places: Vec<usize> =
@@ -46,7 +43,7 @@ pub fn questions(trace: &Trace, wanted: &[u32]) -> Vec<Question> {
     let mut questions = Vec::new();
     let mut rest = places.as_slice();
     while let Some(first) = rest.first() {
-        // A batch holds neighbours only, so that its context is that of every turn in it.
+        // A batch contains only adjacent turns, so that they share the context.
         let count =
             rest.iter().enumerate().take(BATCH).take_while(|(at, place)| **place == first + at).count();
         let (batch, after) = rest.split_at(count);
@@ -56,13 +53,13 @@ pub fn questions(trace: &Trace, wanted: &[u32]) -> Vec<Question> {
     questions
 }
 
-/// What the label of a turn depends on: the question's version, the model, the task, the turn and its context, but
-/// not its number nor what else is asked with it. Hash it to find labels that were given before.
+/// Everything that determines the label of a turn: the question's version, the model, the task, the turn and its
+/// context, but not its number nor the other turns of the question. Its hash is the key of stored labels.
 pub fn key_material(trace: &Trace, place: usize, model: &str) -> Option<String> {
     let turn = trace.turns.get(place)?;
     let context = &trace.turns[place.saturating_sub(CONTEXT)..place];
     let shown: Vec<Value> = context.iter().chain([turn]).map(|turn| Value::Object(shown(turn))).collect();
-    // JSON keeps the parts apart, whatever they contain.
+    // JSON separates the parts, whatever they contain.
     Some(json!(["behaviour", PROMPT_VERSION, model, task(trace), shown]).to_string())
 }
 
@@ -182,7 +179,7 @@ fn shown_call(call: &Call, result: Option<&CallResult>) -> Value {
     if let Some(command) = &call.command {
         shown.insert("command".into(), cut(command, COMMAND).into());
     }
-    // A command that the arguments only repeat is shown once.
+    // A command that only repeats the arguments is shown once.
     let repeats =
         |value: &Value| call.command.as_deref().is_some_and(|command| value.as_str() == Some(command));
     let arguments = match &call.arguments {
@@ -222,7 +219,6 @@ mod tests {
         Trace { turns: texts.iter().enumerate().map(turn).collect(), ..Trace::default() }
     }
 
-    /// The lines between the marks.
     fn data(question: &Question) -> Vec<Value> {
         let (_, after) = question.user.split_once(&format!("<<<{}\n", question.token)).unwrap();
         let (inside, _) = after.split_once(&format!("{}>>>", question.token)).unwrap();
@@ -239,7 +235,7 @@ mod tests {
         let purposes: Vec<_> = data(&asked[1])[1..].iter().map(|line| line["purpose"].clone()).collect();
         assert_eq!(purposes[..4], ["context", "context", "context", "label"]);
         assert_eq!(data(&asked[1])[1]["turn_index"], 12);
-        // Only what is not known yet is asked, and never across a gap.
+        // Asks only about unknown turns, and never across a gap.
         let some: Vec<_> =
             questions(&trace, &[11, 12, 15, 99]).into_iter().map(|question| question.indices).collect();
         assert_eq!(some, [vec![11, 12], vec![15]]);
@@ -289,7 +285,7 @@ mod tests {
         let question = &questions(&hostile, &[10])[0];
         assert_eq!(data(question).len(), 2);
         assert_eq!(question.user.matches(&question.token).count(), 3);
-        // The mark that the data gives by itself is tried first; data that contains it gives the next.
+        // The mark that follows from the data is tried first; if the data contains it, the next one is tried.
         let itself = super::token("a");
         assert_ne!(super::token(&format!("a{itself}")), itself);
     }

@@ -1,44 +1,37 @@
-//! Which files a piece of Python reads and writes, and whether it asserts anything. Names that hold plain paths are
-//! followed; what is computed is not. Calls of the same shape in JavaScript are understood as well.
+//! Finds the files that a piece of Python reads and writes, and whether it asserts anything. Names with plain paths are
+//! followed, computed paths are not. Calls of the same shape in JavaScript are recognised as well.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::shell::Word;
 
-/// Tokens that are read of one program.
+/// Further tokens of a program are ignored.
 const MOST_TOKENS: usize = 200_000;
-/// Paths that one name may stand for.
+/// Most paths that one name may represent.
 const MOST_PATHS: usize = 64;
-/// Longest path.
 const LONGEST: usize = 1_024;
-/// Expressions within expressions are followed this deep.
+/// How deep nested expressions are followed.
 const DEEPEST: usize = 8;
-/// Parts that a path is put together from.
+/// Most parts of a composed path.
 const MOST_PARTS: usize = 16;
-/// Acts that are told of one program.
+/// Most acts reported for one program.
 const MOST_ACTS: usize = 4_096;
 
-/// Something that a program does.
+/// An effect of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CodeAct {
-    /// Reads a file.
     Read(Word),
-    /// Writes a file.
     Write(Word),
-    /// Adds to a file.
     Append(Word),
-    /// Lists a directory.
     List,
-    /// Asks for documentation.
     Help,
     /// Asserts, or compares numbers within a tolerance.
     Assert,
-    /// Calculates.
     Compute,
 }
 
-/// What a program does, in the order of its text.
+/// The effects of a program, in the order of its text.
 pub(crate) fn scan(code: &str) -> Vec<CodeAct> {
     let mut scanner = Scanner { tokens: tokens(code), names: HashMap::new(), acts: Vec::new() };
     scanner.run();
@@ -48,7 +41,7 @@ pub(crate) fn scan(code: &str) -> Vec<CodeAct> {
 #[derive(Clone, Debug, PartialEq)]
 enum Token<'t> {
     Name(&'t str),
-    /// A text, and whether it has places to be filled in.
+    /// A string, and whether it has placeholders.
     Text(Cow<'t, str>, bool),
     Sign(u8),
     Line,
@@ -103,7 +96,7 @@ fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The text that begins with the quote at `start`, and where the program goes on.
+/// The string that begins with the quote at `start`, and the position after it.
 fn quoted(code: &str, start: usize, is_raw: bool) -> (Cow<'_, str>, usize) {
     let bytes = code.as_bytes();
     let quote = bytes[start];
@@ -211,7 +204,7 @@ impl<'t> Scanner<'t> {
         matches!(self.tokens.get(at), None | Some(Token::Line | Token::Sign(b';')))
     }
 
-    /// A method of a path, such as `Path("a").read_text()`: where the program goes on after it.
+    /// A method of a path, such as `Path("a").read_text()`; returns the position after it.
     fn method(&mut self, at: usize) -> Option<usize> {
         let inside = at + usize::from(self.is_sign(at, b'('));
         let Some(Token::Name(first)) = self.tokens.get(inside) else { return None };
@@ -237,7 +230,7 @@ impl<'t> Scanner<'t> {
         Some(after + 3)
     }
 
-    /// A call of a function by its name, whatever stands before the name.
+    /// A call of a function by its name, whatever precedes the name.
     fn call(&mut self, at: usize, name: &str) {
         let act: fn(Word) -> CodeAct = match name {
             "open" => by_mode(&self.mode(at + 2)),
@@ -246,7 +239,7 @@ impl<'t> Scanner<'t> {
             "savefig" | "savetxt" | "save" | "savez" | "writeFileSync" | "imwrite" => CodeAct::Write,
             "appendFileSync" => CodeAct::Append,
             "copy" | "copy2" | "copyfile" | "move" | "rename" | "replace" => {
-                // Texts and tables have methods of these names, too.
+                // Strings and tables have methods of these names, too.
                 let owner = at.checked_sub(2).map(|owner| &self.tokens[owner]);
                 if let Some(Token::Name("os" | "shutil")) = owner {
                     self.copy(at + 2);
@@ -279,7 +272,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The mode that a call of `open` names, from its first argument on.
+    /// The mode in the arguments of `open`, starting at the first one.
     fn mode(&self, from: usize) -> String {
         let mut open = 0_usize;
         for (at, token) in self.tokens.iter().enumerate().skip(from).take(60) {
@@ -299,7 +292,7 @@ impl<'t> Scanner<'t> {
         String::new()
     }
 
-    /// The paths that an expression stands for, and the token after it.
+    /// The possible paths of an expression, and the token after it.
     fn path(&self, at: usize, depth: usize) -> Option<(Vec<Word>, usize)> {
         let (mut paths, mut next) = self.atom(at, depth)?;
         for _ in 0..MOST_PARTS {
@@ -377,7 +370,6 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// Paths between commas.
     fn items(&self, mut at: usize, depth: usize) -> Option<(Vec<Vec<Word>>, usize)> {
         let mut items = Vec::new();
         loop {
@@ -400,7 +392,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A text with places that are filled from known names.
+    /// A string whose placeholders are filled from known names.
     fn filled(&self, text: &str) -> Option<Vec<Word>> {
         let mut paths = vec![Word::default()];
         let mut rest = text;
@@ -427,12 +419,12 @@ fn by_mode(mode: &str) -> fn(Word) -> CodeAct {
     }
 }
 
-/// Whether a name may stand for these: each use of it copies them.
+/// Whether a name may represent these paths: each use of it copies them.
 fn is_short(paths: &[Word]) -> bool {
     paths.iter().map(|path| path.text.len()).sum::<usize>() <= 4 * LONGEST
 }
 
-/// Each of the first with each of the second behind it.
+/// Every combination of a first and a second part.
 fn joined(first: &[Word], second: &[Word], separator: &str) -> Option<Vec<Word>> {
     if first.len() * second.len() > MOST_PATHS {
         return None;
@@ -443,7 +435,7 @@ fn joined(first: &[Word], second: &[Word], separator: &str) -> Option<Vec<Word>>
             if before.text.len() + after.text.len() > LONGEST {
                 return None;
             }
-            // As in Python, an absolute path replaces what stands before it.
+            // As in Python, an absolute path replaces everything before it.
             let text = if separator == "/" && after.text.starts_with('/') {
                 after.text.clone()
             } else {

@@ -1,4 +1,4 @@
-//! The reader of Python against examples and noise.
+//! The Python scanner against examples and noise.
 
 use proptest::prelude::*;
 

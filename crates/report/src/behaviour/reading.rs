@@ -1,4 +1,4 @@
-//! A trace with its calls understood: which of the task's files and of the agent's own each of them touched.
+//! A trace with its calls interpreted: which files of the task and of the agent each call touched.
 
 use std::collections::HashMap;
 
@@ -9,62 +9,65 @@ use super::outcome::{Fault, Outcome, outcome};
 use super::paths::{base_name, matches};
 use super::trace::Trace;
 
-/// Patterns that are compared with the assigned files, in one trace.
+/// Most patterns of a trace that are compared with the assigned files.
 const MOST_PATTERNS: usize = 200;
 
-/// Complaints of one call that are compared with the files that it was to write.
+/// Most error messages of one call that are compared with the files that it should write.
 const MOST_COMPLAINTS: usize = 16;
 
-/// One call, understood.
+/// One interpreted call.
 pub(crate) struct Step<'t> {
-    /// The place of its turn.
+    /// The index of its turn.
     pub(crate) turn: usize,
     pub(crate) call: &'t Call,
     pub(crate) result: Option<&'t CallResult>,
     pub(crate) deed: Deed,
     pub(crate) outcome: Outcome,
-    /// What it came to, in order.
+    /// The results of its acts, in order.
     pub(crate) facts: Vec<Fact>,
 }
 
-/// What an act came to.
+/// The result of an act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
     /// An assigned file was read.
-    Input { file: usize, how: &'static str },
-    /// The output was read, after a write in this turn, in an earlier one, or in none.
+    Input {
+        file: usize,
+        how: &'static str,
+    },
+    /// The output was read.
     Output(Back),
     /// Another file that the agent wrote was read.
     Own,
-    /// Any other file was read.
     Elsewhere,
-    /// A file was written. Paths have numbers in the order of their first writes.
-    Write { path: usize, is_output: bool, how: &'static str, bytes: Option<u64>, appends: bool },
-    /// A file was to be written, and the call failed.
+    /// A file was written. Paths are numbered in the order of their first writes.
+    Write {
+        path: usize,
+        is_output: bool,
+        how: &'static str,
+        bytes: Option<u64>,
+        appends: bool,
+    },
+    /// A file should have been written, but the call failed.
     FailedWrite,
-    /// Anything else.
     Act(Act),
 }
 
-/// Whose output was read.
+/// When the output that was read had been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
-    /// Written in an earlier turn.
     Earlier,
-    /// Written in this turn.
     Now,
-    /// Not written by the agent, as far as is known.
+    /// Not by the agent, as far as is known.
     Never,
 }
 
-/// A trace, understood.
 pub(crate) struct Reading<'t> {
     pub(crate) steps: Vec<Step<'t>>,
     /// The files that were written, in the order of their numbers.
     pub(crate) written: Vec<String>,
 }
 
-/// Understands a trace.
 pub(crate) fn read(trace: &Trace) -> Reading<'_> {
     let mut interpreter = Interpreter::new(&trace.task);
     let inputs: Vec<String> = trace.task.input_files.iter().map(|file| interpreter.path("", file)).collect();
@@ -144,7 +147,7 @@ impl Files<'_> {
 
     fn seen(&mut self, path: &str, pattern: bool, how: &'static str, tests: bool, step: &mut Step<'_>) {
         if path == self.output {
-            // An output that is handed to a program is looked at only by programs that check.
+            // A program that gets the output as an argument counts as looking at it only if it checks something.
             if how != "argument" || tests {
                 step.facts.push(Fact::Output(match self.output_turn {
                     Some(turn) if turn == step.turn => Back::Now,
@@ -180,7 +183,7 @@ impl<'t> Step<'t> {
         matches!(self.outcome, Outcome::Failed(_))
     }
 
-    /// Whether what it was to show was shown: a shell may show one file and fail at the next.
+    /// Whether the call showed its files: a shell may show one file and fail at the next.
     fn showed(&self) -> bool {
         let is_shell = self.deed.families.iter().any(|(program, _)| !program.is_empty());
         let lines = || {
@@ -190,13 +193,13 @@ impl<'t> Step<'t> {
         match self.outcome {
             Outcome::Unknown | Outcome::Worked => true,
             Outcome::Failed(Fault::Refused) => false,
-            // Complaints stand among what was shown.
+            // The lines include the error messages.
             Outcome::Failed(Fault::Text) => is_shell && lines() > 2,
             Outcome::Failed(_) => is_shell && lines() > 0,
         }
     }
 
-    /// Complaints about files that could not be written, if the call failed.
+    /// Error messages about files that could not be written, if the call failed.
     fn complaints(&self) -> Vec<&'t str> {
         let texts =
             self.result.filter(|_| self.failed()).map(|result| [result.stderr.as_str(), &result.stdout]);
@@ -207,7 +210,7 @@ impl<'t> Step<'t> {
             .collect()
     }
 
-    /// Whether a file was written. Redirections of a call that failed were made before it failed, as a rule.
+    /// Whether a file was written. Redirections of a failed call usually took effect before it failed.
     fn wrote(&self, path: &str, how: &str, complaints: &[&str]) -> bool {
         match self.outcome {
             Outcome::Unknown | Outcome::Worked => true,

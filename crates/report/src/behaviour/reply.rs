@@ -1,5 +1,5 @@
-//! Reads what a model answers. Only an answer that repeats the question's token is sure to be its own; anything that
-//! can be used is used, and everything that cannot is told.
+//! Parses a model's answer. Only an answer that repeats the question's token is certainly the model's own; all usable
+//! parts are used, and the rest is reported.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,30 +13,28 @@ use super::text::{beginning, cut};
 
 /// Longer replies are cut.
 const LONGEST: usize = 1 << 20;
-/// Places where an answer may begin that are tried.
+/// Most positions that are tried as the beginning of an answer.
 const MOST_TRIED: usize = 1_000;
-/// Entries of one answer that are read.
+/// Further entries of an answer are ignored.
 const MOST_ENTRIES: usize = 1_000;
-/// Longest rationale.
 const RATIONALE: usize = 300;
 /// Confidence of an answer that states none.
 const UNSTATED: f64 = 0.5;
 
-/// What a model's reply comes to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reply {
-    /// Labels of turns that were asked about, in the order of the question.
+    /// Labels of the turns in question, in the order of the question.
     pub labels: Vec<Label>,
-    /// Turns that were asked about and got no label.
+    /// Turns in question that got no label.
     pub missing: Vec<u32>,
     /// What could not be used, and why.
     pub problems: Vec<String>,
-    /// Whether the answer repeats the question's token. One that does not may be a quotation from the record.
+    /// Whether the answer repeats the question's token. If not, it may be a quotation from the record.
     pub signed: bool,
 }
 
-/// Reads a reply. The answer is the object with the question's token; without one, an object of the right form counts
-/// if there is only one.
+/// Parses a reply. The answer is the object with the question's token; without one, an object of the right form counts
+/// if it is the only one.
 pub fn parse(text: &str, question: &Question) -> Reply {
     let mut reply = Reply::default();
     let found = answers(beginning(text, LONGEST));
@@ -100,7 +98,7 @@ fn entries(answer: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// All JSON values in a text that have the form of an answer. Fences need no care: JSON begins with a bracket.
+/// All JSON values in a text that have the form of an answer. Code fences need no handling: JSON begins with a bracket.
 fn answers(text: &str) -> Vec<Value> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -138,7 +136,7 @@ fn label(entry: &Value) -> Result<Label, String> {
     let turn_index = index(entry).ok_or("has no usable `turn_index`")?;
     let named = entry.get("bond_type").or_else(|| entry.get("kind")).and_then(Value::as_str);
     let name = named.ok_or("has no `bond_type`")?;
-    let kind = Kind::parse(name).ok_or_else(|| format!("`{}` is no kind", cut(name, 40)))?;
+    let kind = Kind::parse(name).ok_or_else(|| format!("`{}` is not a kind", cut(name, 40)))?;
     let stated = match entry.get("confidence") {
         Some(Value::Number(number)) => number.as_f64(),
         Some(Value::String(text)) => text.trim().parse().ok(),
@@ -155,7 +153,7 @@ fn index(entry: &Map<String, Value>) -> Option<u32> {
     match entry.get("turn_index")? {
         Value::Number(number) => match number.as_u64() {
             Some(number) => number.try_into().ok(),
-            // `3.0`, which some models write.
+            // Some models write `3.0`.
             None => {
                 let text = number.to_string();
                 text.strip_suffix(".0")?.parse().ok()
@@ -229,7 +227,7 @@ mod tests {
         assert_eq!((reply.labels[0].confidence, reply.labels[1].confidence), (0.25, 0.5));
         assert_eq!(reply.missing, [3]);
         assert_eq!(reply.problems.len(), 7, "{:?}", reply.problems);
-        assert!(reply.problems[4].contains("`running` is no kind"));
+        assert!(reply.problems[4].contains("`running` is not a kind"));
     }
 
     #[test]

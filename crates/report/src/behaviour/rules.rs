@@ -1,4 +1,4 @@
-//! The kind of each turn by rules: what its calls do weighs more than what it says about them.
+//! Assigns a kind to each turn by rules: the effects of its calls weigh more than its text.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,11 @@ use super::reading::{Back, Fact, Reading, Step, read};
 use super::structure::as_f64;
 use super::trace::Trace;
 
-/// Labels every turn.
 pub fn label(trace: &Trace) -> Vec<Label> {
     of(trace, &read(trace))
 }
 
-/// Labels every turn of a trace that has been read already.
+/// Labels every turn of a trace that was already interpreted.
 pub(crate) fn of(trace: &Trace, reading: &Reading<'_>) -> Vec<Label> {
     let mut steps = reading.steps.as_slice();
     let mut labels = Vec::with_capacity(trace.turns.len());
@@ -29,7 +28,7 @@ pub(crate) fn of(trace: &Trace, reading: &Reading<'_>) -> Vec<Label> {
     labels
 }
 
-/// What speaks for each kind: the weight of the strongest rule, and the names of all.
+/// The evidence for each kind: the weight of the strongest rule, and the names of all.
 #[derive(Default)]
 struct Scores {
     strongest: [f64; 4],
@@ -68,7 +67,7 @@ impl Scores {
     fn fact(&mut self, fact: &Fact) {
         use Kind::{Deliberation, Execution, Exploration, Verification};
         let (kind, weight, rule) = match fact {
-            // Code that reads is there to compute, if it does.
+            // Code that reads a file mainly computes, so reading weighs less.
             Fact::Input { how: "python" | "argument", .. } => (Exploration, 2.5, "reads_input"),
             Fact::Input { .. } => (Exploration, 3.0, "reads_input"),
             Fact::Output(Back::Earlier) => (Verification, 4.0, "reads_back"),
@@ -100,13 +99,13 @@ impl Scores {
         self.add(kind, weight, rule);
     }
 
-    /// What the text says about the calls.
+    /// Evidence from the text about the calls.
     fn meant(&mut self, cues: &Cues, steps: &[Step<'_>]) {
         let only_computes = steps.iter().flat_map(|step| &step.facts).all(|fact| {
             matches!(fact, Fact::Act(Act::Compute | Act::Run | Act::Say | Act::Declared(_)) | Fact::Own)
         });
         if cues.check > 0 {
-            // A calculation that is announced as a check is one.
+            // A calculation that the text announces as a check counts as one.
             let weight = if only_computes { 4.5 } else { 1.5 };
             self.add(Kind::Verification, weight, "says_check");
         }
@@ -121,7 +120,7 @@ impl Scores {
         }
     }
 
-    /// A turn without calls is what it says.
+    /// Evidence from the text of a turn without calls.
     fn said(&mut self, cues: &Cues, turn: &Turn) {
         if turn.text.trim().is_empty() && turn.reasoning.trim().is_empty() {
             return self.add(Kind::Execution, 0.0, "empty");
@@ -146,7 +145,7 @@ impl Scores {
             self.add(Kind::Execution, 1.5 + weigh(cues.done, 0.5), "reports");
         }
         if self.is_silent() {
-            // Sentences that give no cue are thought; a few words are an answer.
+            // Sentences without a cue count as thinking, a few words as an answer.
             match cues.words {
                 0..15 => self.add(Kind::Execution, 0.5, "answers"),
                 _ => self.add(Kind::Deliberation, 0.5, "long_text"),
@@ -155,7 +154,7 @@ impl Scores {
     }
 
     fn label(mut self, turn_index: u32) -> Label {
-        // Later kinds of the order win only if they are stronger.
+        // A kind that comes later in the order wins only if it is stronger.
         let kind = Kind::BY_PRECEDENCE
             .into_iter()
             .reduce(
@@ -182,7 +181,7 @@ impl Scores {
 }
 
 /// Grows with the weight of the evidence and with its lead over the next kind: 0 without evidence, a half at a tie of
-/// strong evidence, near 1 for strong evidence that nothing contradicts.
+/// strong evidence, near 1 for strong evidence without contradiction.
 fn confidence(top: f64, second: f64) -> f64 {
     if top <= 0.0 {
         return 0.0;
@@ -230,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_tie_goes_by_precedence() {
-        // Listing and computing weigh the same.
+        // Listing and computing have equal weights.
         assert_eq!(kind("", Some("ls; bc <<< 1+1")).0, Kind::Exploration);
     }
 }

@@ -1,53 +1,49 @@
-//! Reads a shell command line far enough to say which programs run on which files: quoting, pipes, redirections,
-//! here-documents, substitutions, simple variables and loops. Nothing is run, and every input is read to some end in
-//! time linear in its length.
+//! Parses a shell command line far enough to tell which programs run on which files: quoting, pipes, redirections,
+//! here-documents, substitutions, simple variables and loops. Nothing is run, and every input is parsed in time linear
+//! in its length.
 
 use std::collections::HashMap;
 
 use super::shell_word::Lexed;
 
-/// Substitutions within substitutions are followed this deep; what lies deeper is skipped.
+/// How deep nested substitutions are followed; deeper ones are skipped.
 pub(crate) const DEEPEST: usize = 24;
-/// Words that are kept of one command line. What follows is not read.
+/// Most words of one command line. The rest is ignored.
 const MOST_WORDS: usize = 50_000;
-/// Values that a loop variable may have.
+/// Most values of a loop variable.
 pub(crate) const MOST_VALUES: usize = 64;
-/// Longest value of a variable.
 pub(crate) const LONGEST_VALUE: usize = 4_096;
 
-/// A command line as the commands in it, substitutions before the command that they are part of.
+/// The commands of a command line; substitutions come before the command that contains them.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(crate) commands: Vec<Command>,
-    /// The texts of here-documents.
     pub(crate) bodies: Vec<String>,
-    /// Whether it was too long to be read to its end.
+    /// Whether it was too long to be parsed completely.
     pub(crate) cut: bool,
 }
 
-/// A program with its arguments.
 #[derive(Debug, Default)]
 pub(crate) struct Command {
-    /// The program, then its arguments. Empty when there are only redirections.
+    /// The program, then its arguments. Empty if there are only redirections.
     pub(crate) words: Vec<Word>,
-    /// Where it reads from and writes to.
     pub(crate) redirects: Vec<Redirect>,
-    /// Whether it reads what the command before it prints.
+    /// Whether it reads the output of the command before it.
     pub(crate) piped: bool,
-    /// How many subshells it is in.
+    /// The number of subshells around it.
     pub(crate) depth: usize,
 }
 
 /// A word with its quotes removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word {
-    /// What it says. Expansions that are not known stand for themselves.
+    /// The text. Unknown expansions are kept unexpanded.
     pub(crate) text: String,
     /// Whether it has wildcards or braces outside quotes.
     pub(crate) pattern: bool,
 }
 
-/// A redirection to or from a file, or a text.
+/// A redirection to or from a file, or from a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Redirect {
     /// `<`.
@@ -60,14 +56,13 @@ pub(crate) enum Redirect {
     Here(usize),
 }
 
-/// Reads a command line.
 pub(crate) fn parse(text: &str) -> Script {
     let mut state = State::default();
     Parser { text, at: 0, state: &mut state }.list(false, 0);
     state.script
 }
 
-/// What is known so far, shared by all substitutions of a line.
+/// State shared by all substitutions of a line.
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) script: Script,
@@ -77,7 +72,7 @@ pub(crate) struct State {
     words: usize,
 }
 
-/// A place in a command line.
+/// A position in a command line.
 pub(crate) struct Parser<'t, 's> {
     pub(crate) text: &'t str,
     pub(crate) at: usize,
@@ -95,7 +90,7 @@ struct Builder {
     skips_name: bool,
 }
 
-/// What a list of commands is in the middle of.
+/// The state within a list of commands.
 #[derive(Default)]
 struct Place {
     builder: Builder,
@@ -116,7 +111,7 @@ impl Parser<'_, '_> {
         self.text.as_bytes().get(self.at + ahead).copied()
     }
 
-    /// Reads commands to the end, or to the parenthesis that closes a substitution.
+    /// Parses commands to the end, or to the parenthesis that closes a substitution.
     pub(crate) fn list(&mut self, closes: bool, depth: usize) {
         let mut place = Place::default();
         while let Some(byte) = self.byte(0) {
@@ -184,7 +179,7 @@ impl Parser<'_, '_> {
         true
     }
 
-    /// A parenthesis that opens: a subshell, an arithmetic command, a function or an array.
+    /// An opening parenthesis: a subshell, an arithmetic command, a function or an array.
     fn open(&mut self, place: &mut Place) {
         if !place.builder.is_empty() {
             let start = self.at;
@@ -204,7 +199,7 @@ impl Parser<'_, '_> {
         let start = self.at;
         let word = self.word(depth);
         if self.at == start {
-            // Nothing was taken: a byte that begins no word must not stop the reading.
+            // A byte that begins no word must not stop the parser.
             self.at += 1;
             return;
         }

@@ -1,17 +1,17 @@
-//! What the commands of a shell line do with files.
+//! Interprets the effects of shell commands on files.
 
 use super::action::{Act, Deed, Family, Interpreter};
 use super::paths::base_name;
 use super::program::{Class, asks_for_help, class, says_check, unwrapped};
 use super::shell::{Command, Redirect, Script, Word, parse};
 
-/// Shells within shells are followed this deep.
+/// How deep nested shells are followed.
 const DEEPEST: usize = 6;
 
-/// What one command gets and where it runs.
+/// The input and the directory of one command.
 pub(crate) struct Setting<'s> {
     pub(crate) current: &'s str,
-    /// Text on its standard input, if that is known.
+    /// Text on its standard input, if known.
     pub(crate) input: Option<&'s str>,
     piped: bool,
     /// The pattern of the files that the command before it names.
@@ -20,7 +20,6 @@ pub(crate) struct Setting<'s> {
 }
 
 impl Interpreter<'_> {
-    /// What a command line does.
     pub(crate) fn shell(&mut self, line: &str, start: &str, depth: usize, deed: &mut Deed) {
         if depth > DEEPEST {
             return;
@@ -152,7 +151,6 @@ impl Interpreter<'_> {
         words.iter().take(3).find_map(|word| self.declared_at(&self.path(current, &word.text)))
     }
 
-    /// Files that are shown.
     pub(crate) fn reads<'w>(
         &self,
         operands: impl Iterator<Item = &'w Word>,
@@ -214,7 +212,7 @@ impl Interpreter<'_> {
             how != "grep"
                 && (text.starts_with("-i") || text.starts_with("--in-place") || text.starts_with("-pi"))
         };
-        // With `-e X` the value is an operand like the plain pattern, so that one is left out either way.
+        // The value of `-e X` is an operand like the plain pattern, so the first operand is left out either way.
         let files: Vec<&Word> = operands(arguments).skip(1).collect();
         if how == "grep" {
             deed.acts.push(Act::Search);
@@ -311,7 +309,7 @@ impl Interpreter<'_> {
         Family::Named(name.to_owned())
     }
 
-    /// `-o FILE` and its relatives, which most programs take for the file that they write.
+    /// `-o FILE` and similar options, with which most programs name their output file.
     fn outputs(&self, arguments: &[Word], setting: &Setting<'_>, deed: &mut Deed) {
         for (at, word) in arguments.iter().enumerate() {
             let value = match word.text.split_once('=') {
@@ -321,7 +319,7 @@ impl Interpreter<'_> {
                 }
                 _ => None,
             };
-            // Some mean something else by it; the answer's place is not written by chance.
+            // In some programs it means something else, but hardly with the path of the answer.
             if let Some(path) =
                 value.map(|value| self.path(setting.current, value)).filter(|path| *path == self.output)
             {
@@ -362,7 +360,6 @@ impl Interpreter<'_> {
     }
 }
 
-/// Arguments that are not options.
 pub(crate) fn operands(arguments: &[Word]) -> impl Iterator<Item = &Word> {
     arguments.iter().filter(|word| !word.text.starts_with('-') || word.text == "-")
 }
@@ -374,7 +371,7 @@ fn here<'s>(script: &'s Script, command: &Command) -> Option<&'s str> {
     })
 }
 
-/// What a command prints, when that is plain from its words.
+/// The output of a command, if its words determine it.
 fn printed(words: &[Word]) -> Option<String> {
     let (program, rest) = words.split_first()?;
     if !matches!(program.text.as_str(), "echo" | "printf") {

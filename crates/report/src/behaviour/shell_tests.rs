@@ -1,4 +1,4 @@
-//! The tokenizer against examples, against bash, and against noise.
+//! The parser against examples, against bash, and against noise.
 
 use std::fmt::Write as _;
 use std::process::Command as Process;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::shell::{Redirect, Script, parse};
 
-/// A script in a form that is easy to compare: commands by line, redirections behind them.
+/// A script in a form that is easy to compare: one command per line, redirections after it.
 fn shown(script: &Script) -> String {
     let mut text = String::new();
     for command in &script.commands {
@@ -106,7 +106,7 @@ fn substitutions_and_syntax() {
     check("! time ls", &["[time][ls]"]);
 }
 
-/// What bash makes of a line of words, one a line.
+/// The words of a line according to bash, one per line.
 fn by_bash(line: &str) -> Option<Vec<String>> {
     let script = format!("set -f\nprintf '%s\\n' {line}");
     let output = Process::new("bash").arg("--norc").arg("-c").arg(script).env_clear().output().ok()?;
@@ -117,7 +117,7 @@ fn by_bash(line: &str) -> Option<Vec<String>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Lines of quotes, escapes and variables mean to us what they mean to bash.
+    /// Quotes, escapes and variables have the same meaning as in bash.
     #[test]
     fn words_are_those_of_bash(
         parts in prop::collection::vec(
@@ -150,7 +150,7 @@ proptest! {
 
 #[test]
 fn huge_lines_are_read_in_linear_time() {
-    // A quadratic reading of any of these would take many minutes.
+    // With quadratic time, any of these would take many minutes.
     let size = 300_000;
     for unit in [
         "a ", "a;", "$(", "`", "\"", "'", "<<A ", "${", "((", "$a", "\\", "(", "a=$a$a;", "\n", "{", "é",

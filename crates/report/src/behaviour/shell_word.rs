@@ -2,17 +2,17 @@
 
 use super::shell::{DEEPEST, LONGEST_VALUE, MOST_VALUES, Parser, Word};
 
-/// Bytes that variables may add to a command line.
+/// Most bytes that variables may add to a command line.
 const MOST_EXPANDED: usize = 1 << 20;
 
-/// A word as it is read: one text, or several if it holds the variable of a loop.
+/// A word being parsed: one text, or several if it contains the variable of a loop.
 #[derive(Default)]
 pub(crate) struct Lexed {
     pub(crate) text: String,
     pub(crate) others: Vec<String>,
     pub(crate) pattern: bool,
     pub(crate) quoted: bool,
-    /// Where its first plain `=` is, if only a name stands before it.
+    /// The position of its first plain `=`, if only a name precedes it.
     pub(crate) assignment: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ impl Parser<'_, '_> {
         word
     }
 
-    /// A run of bytes that mean themselves, or form a pattern.
+    /// A run of bytes that stand for themselves or form a pattern.
     fn plain(&mut self, word: &mut Lexed) {
         let start = self.at;
         while let Some(byte) = self.byte(0) {
@@ -240,7 +240,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The end of `${…}`, from its brace.
+    /// The end of `${…}`, starting at its brace.
     fn brace_end(&self) -> usize {
         let mut open = 0_usize;
         for (offset, byte) in self.text.as_bytes()[self.at..].iter().enumerate() {
@@ -258,7 +258,7 @@ impl Parser<'_, '_> {
         self.text.len()
     }
 
-    /// Goes behind the parenthesis that closes the one at this place.
+    /// Skips to the position after the parenthesis that closes the current one.
     pub(crate) fn skip_balanced(&mut self) {
         let mut open = 0_usize;
         while let Some(byte) = self.byte(0) {

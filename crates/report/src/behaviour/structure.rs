@@ -1,4 +1,4 @@
-//! The shape of a trace: how kinds of turns follow each other, and how near that is to traces that succeeded.
+//! The structure of a trace: how kinds of turns follow each other, and how similar that is to successful traces.
 
 use std::collections::HashMap;
 
@@ -11,33 +11,30 @@ pub const LONGEST_SEQUENCE: usize = 65_536;
 /// A matrix with a smaller norm has no direction.
 const SMALLEST_NORM: f64 = 1e-12;
 
-/// How often one kind is followed by another, as shares of each row. Rows and columns are in the order of
-/// [`Kind::ALL`]; a kind that nothing follows has a row of zeros.
+/// How often one kind follows another, as shares of each row. Rows and columns are in the order of [`Kind::ALL`]; a
+/// kind without a successor has a row of zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Transitions {
-    /// The shares.
     pub rows: [[f64; 4]; 4],
     /// The number of turns, which is the weight in an aggregate.
     pub turns: usize,
 }
 
-/// What traces that succeeded look like.
+/// The structure of successful traces.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Reference {
     /// The aggregate of their transitions.
     pub transitions: Transitions,
-    /// Their most frequent sequence; of several the longest, then the first by name.
+    /// Their most frequent sequence; of several, the longest, then the first by name.
     pub sequence: Vec<Kind>,
-    /// How many traces it is made of.
     pub traces: usize,
 }
 
-/// How near a trace is to a reference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Nearness {
-    /// Cosine of the angle between the transitions; none if either has none.
+    /// Cosine of the angle between the transitions; absent if either has none.
     pub cosine_similarity: Option<f64>,
-    /// Insertions, removals and replacements between the sequences; none for very long ones.
+    /// Insertions, removals and replacements between the sequences; absent for very long ones.
     pub edit_distance: Option<usize>,
     /// The same divided by the longer length.
     pub normalized_edit_distance: Option<f64>,
@@ -76,7 +73,7 @@ impl Transitions {
         sum
     }
 
-    /// Cosine of the angle between two of them; none if either has no transitions.
+    /// Cosine of the angle between two of them; absent if either has no transitions.
     pub fn cosine(&self, other: &Self) -> Option<f64> {
         let pairs = || self.rows.iter().flatten().zip(other.rows.iter().flatten());
         let product: f64 = pairs().map(|(a, b)| a * b).sum();
@@ -88,8 +85,7 @@ impl Transitions {
 }
 
 impl Reference {
-    /// The reference of traces, each with its reward. Those with less than full reward, and those without any kinds,
-    /// do not count.
+    /// The reference of traces, each with its reward. Traces with less than full reward or without kinds are ignored.
     pub fn of<'s>(traces: impl IntoIterator<Item = (&'s [Option<Kind>], Option<f64>)>) -> Option<Self> {
         let mut all = Vec::new();
         let mut sequences: HashMap<Vec<Kind>, usize> = HashMap::new();
@@ -106,7 +102,6 @@ impl Reference {
         Some(Self { transitions: Transitions::aggregate(&all), sequence, traces: all.len() })
     }
 
-    /// How near a trace is.
     pub fn nearness(&self, sequence: &[Option<Kind>]) -> Nearness {
         let kinds: Vec<Kind> = sequence.iter().copied().flatten().collect();
         let distance = edit_distance(&kinds, &self.sequence);
@@ -119,7 +114,7 @@ impl Reference {
     }
 }
 
-/// Levenshtein distance, by Myers' algorithm on words of 64 turns (Hyyrö 2003 for more than one word). None for
+/// Levenshtein distance, by Myers' algorithm on words of 64 turns (Hyyrö 2003 for more than one word). Absent for
 /// sequences longer than [`LONGEST_SEQUENCE`].
 pub fn edit_distance(a: &[Kind], b: &[Kind]) -> Option<usize> {
     if a.len() > LONGEST_SEQUENCE || b.len() > LONGEST_SEQUENCE {
@@ -163,7 +158,7 @@ pub fn edit_distance(a: &[Kind], b: &[Kind]) -> Option<usize> {
     Some(distance)
 }
 
-/// A share. Counts are far below the numbers that a float cannot hold.
+/// Counts are far below the largest exact float.
 pub(crate) fn ratio(part: usize, whole: usize) -> f64 {
     as_f64(part) / as_f64(whole)
 }

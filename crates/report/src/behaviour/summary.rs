@@ -1,4 +1,4 @@
-//! What many trials show together. Shares say of how many trials they speak: a question that a trial cannot answer
+//! Summaries of many trials. Each share names the number of trials behind it: a trial that cannot answer a question
 //! does not count against it.
 
 use indexmap::IndexMap;
@@ -8,25 +8,23 @@ use super::features::{Acceptance, Features};
 use super::kind::{Kind, Label, counts, dominant};
 use super::structure::{Nearness, Reference, Transitions, as_f64, ratio};
 
-/// Labels and trials with less confidence are counted as uncertain.
+/// Labels and trials with less confidence count as uncertain.
 pub const LOW_CONFIDENCE: f64 = 0.75;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialBehaviour {
     pub trial_id: String,
     pub task_id: String,
-    /// What the verifier said.
     pub reward: Option<f64>,
-    /// What its trace shows; none if it has no trace.
+    /// Absent without a trace.
     pub features: Option<Features>,
-    /// The kinds of its turns, in order; none where a turn has no label. See [`super::kind::in_order`].
+    /// The kinds of its turns, in order; absent for a turn without a label. See [`super::kind::in_order`].
     pub labels: Vec<Option<Label>>,
 }
 
-/// How many of those that can answer a question say yes.
+/// The share of yes among the trials that can answer a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// Trials that say yes.
     pub yes: usize,
     /// Trials that can answer.
     pub of: usize,
@@ -38,81 +36,71 @@ impl Share {
         self.yes += usize::from(answer == Some(true));
     }
 
-    /// As a number, if anybody can answer.
+    /// Absent if no trial can answer.
     pub fn value(self) -> Option<f64> {
         (self.of > 0).then(|| ratio(self.yes, self.of))
     }
 }
 
-/// The questions about the way of working.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Workflow {
     /// Read at least one assigned file; of trials whose task has files.
     pub inspected_files: Share,
-    /// Read all of them.
     pub inspected_all_files: Share,
     /// Used at least one of the task's tools; of trials whose task has tools.
     pub used_tools: Share,
-    /// Had a tool error; of trials with results of tools.
+    /// Had a tool error; of trials with tool results.
     pub met_errors: Share,
-    /// Recovered from one; of trials that had one.
+    /// Recovered from an error; of trials that had one.
     pub recovered: Share,
     pub wrote_output: Share,
-    /// Read it back; of trials whose writes are in the trace.
+    /// Read the output back; of trials whose writes are in the trace.
     pub read_back: Share,
-    /// Handed in.
     pub submitted: Share,
-    /// Had an empty response.
     pub empty_responses: Share,
-    /// Repeated a call in vain; of trials with calls.
+    /// Repeated a call without effect; of trials with calls.
     pub looped: Share,
     /// Got full reward; of trials with a reward.
     pub accepted: Share,
-    /// Got some reward.
     pub rewarded: Share,
     pub mean_tool_calls: Option<f64>,
-    /// Mean calls that hand in.
+    /// Mean number of calls that submit an answer.
     pub mean_submit_calls: Option<f64>,
     /// Mean turns up to the first write of the output, of trials that wrote it.
     pub mean_turns_to_first_write: Option<f64>,
 }
 
-/// What many trials show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub n_trials: usize,
     pub trials_with_behavioral_trace: usize,
-    /// Trials with at least one labelled turn.
     pub classified_trials: usize,
     pub reference_trial_count: usize,
     /// Mean labelled turns of the classified trials.
     pub mean_classified_turns: Option<f64>,
-    /// The questions about the way of working.
     pub workflow: Workflow,
     /// Shares of kinds among all labelled turns.
     pub bond_distribution: IndexMap<&'static str, f64>,
     /// Trials by their most frequent kind.
     pub dominant_bond_counts: IndexMap<&'static str, usize>,
-    /// How kinds follow each other in all trials.
     pub transitions: Transitions,
     /// Mean similarity to the reference, of trials that have one.
     pub mean_cosine_similarity: Option<f64>,
     /// Mean distance to the reference sequence, of trials that have one.
     pub mean_normalized_edit_distance: Option<f64>,
-    /// How sure the labels are.
     pub confidence: Confidence,
     pub trials: Vec<TrialSummary>,
 }
 
-/// How sure the labels are.
+/// How certain the labels are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Confidence {
-    /// Who labelled.
+    /// What labelled the turns.
     pub confidence_method: String,
     pub trials_with_behavioral_trace: usize,
     /// Trials with at least one labelled turn.
     pub classified_trials: usize,
-    /// Labelled turns of all turns in traces.
+    /// Labelled turns divided by all turns in traces.
     pub evaluation_completeness: Option<f64>,
     /// Mean over turns.
     pub mean_turn_confidence: Option<f64>,
@@ -129,14 +117,10 @@ pub struct Confidence {
 pub struct TrialSummary {
     pub trial_id: String,
     pub task_id: String,
-    /// What the verifier said.
     pub reward: Option<f64>,
-    /// Labelled turns.
     pub classified_turns: usize,
     pub mean_turn_confidence: Option<f64>,
-    /// Labelled turns by kind.
     pub bond_counts: IndexMap<&'static str, usize>,
-    /// The most frequent kind.
     pub dominant_bond: Option<Kind>,
     /// Cosine of the transitions with the reference's.
     pub cosine_similarity: Option<f64>,
@@ -146,7 +130,7 @@ pub struct TrialSummary {
     pub normalized_edit_distance: Option<f64>,
 }
 
-/// Sums trials up. `method` says who labelled their turns.
+/// Summarises trials. `method` names what labelled their turns.
 pub fn summary(trials: &[TrialBehaviour], method: &str) -> Summary {
     let sequences: Vec<Vec<Option<Kind>>> = trials.iter().map(sequence).collect();
     let pairs = sequences.iter().zip(trials);

@@ -1,8 +1,8 @@
-//! Cutting text between characters.
+//! Cuts text at character boundaries.
 
-/// The beginning and the end of a text that is longer than `most` characters, and how much is left out between them.
+/// The beginning and the end of a text of more than `most` characters, with the number of omitted ones between them.
 pub(crate) fn cut(text: &str, most: usize) -> String {
-    // Fewer bytes than characters are impossible, so most texts need no counting.
+    // A text has at least as many bytes as characters, so most texts need no counting.
     if text.len() <= most {
         return text.to_owned();
     }
@@ -17,7 +17,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     format!("{}[… {} characters left out …]{}", &text[..head_end], characters - most, &text[tail_start..])
 }
 
-/// At most the first `most` bytes, whole characters only.
+/// At most the first `most` bytes, complete characters only.
 pub(crate) fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

@@ -1,42 +1,36 @@
-//! What an analysis reads: the turns of an agent, and what its task asked for. A trace without results, exit codes,
-//! ids or times is still a trace; what is not known stays unknown.
+//! The input of an analysis: the turns of an agent, and the facts of its task. Results, exit codes, ids and times may
+//! be missing; unknown values stay unknown.
 
 use aec_ledger::transcript::turns::Turn;
 use serde::{Deserialize, Serialize};
 
-/// One attempt at a task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Trace {
-    /// The agent's turns, in order. Prompts and notes are none.
+    /// The agent's turns, in order, without prompts and notes.
     pub turns: Vec<Turn>,
-    /// What the task asked for.
     pub task: TaskFacts,
-    /// What the verifier said.
     pub reward: Option<f64>,
-    /// Whether an answer was handed in, when whoever ran the trial knows; otherwise the calls decide.
+    /// Whether an answer was submitted, if the runner of the trial knows; otherwise the calls decide.
     pub submitted: Option<bool>,
-    /// Whether the output file was there in the end, when that is known. It counts before what commands suggest.
+    /// Whether the output file existed at the end, if known. It takes precedence over what commands suggest.
     pub output_present: Option<bool>,
-    /// Answers without content that are not among the turns, such as those that a provider reported as an error.
+    /// Empty answers that are not among the turns, such as those that a provider reported as an error.
     pub empty_replies: usize,
 }
 
-/// What a task gives and asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskFacts {
     /// The assigned files, below the workspace.
     pub input_files: Vec<String>,
-    /// The task's own tools.
     pub declared_tools: Vec<DeclaredTool>,
-    /// Where the answer belongs, below the workspace or absolute.
+    /// Below the workspace or absolute.
     pub output_path: String,
-    /// Where the workspace was, if not at `/workspace`.
+    /// The path of the workspace, if not `/workspace`.
     pub root: Option<String>,
 }
 
-/// A tool that a task brings along.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeclaredTool {

@@ -12,16 +12,12 @@ use crate::frame::Framed;
 use crate::selection::is_full;
 use crate::trace::TraceFacts;
 
-/// A trial as a comparison sees it.
+/// A trial in a comparison.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// What it did.
     pub facts: TraceFacts,
-    /// Digest of the task's files.
     pub revision: Digest,
-    /// How hard the task is.
     pub difficulty: Option<String>,
-    /// What was around it.
     pub framed: Framed,
     /// Which of several answers counted.
     pub answer_order: AnswerOrder,
@@ -38,7 +34,7 @@ impl Sample {
         }
     }
 
-    /// The reward as it counts.
+    /// The reward that counts.
     pub fn counted(&self) -> Option<f64> {
         match self.facts.outcome {
             Outcome::Scored => self.facts.reward,
@@ -47,7 +43,7 @@ impl Sample {
         }
     }
 
-    /// Whether the agent had its chance, so that what it did can be counted.
+    /// Whether the agent had its chance, so that its work counts.
     pub(super) fn is_worked(&self) -> bool {
         matches!(self.facts.outcome, Outcome::Scored | Outcome::AgentFault | Outcome::Unverified)
     }
@@ -64,14 +60,12 @@ impl Sample {
 /// One side of a comparison.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// What to call it.
     pub name: String,
-    /// Its trials, by their latest attempts.
+    /// The latest attempt of each trial.
     pub samples: Vec<Sample>,
 }
 
 impl Arm {
-    /// Which repetitions of which tasks there are.
     pub(super) fn places(&self) -> BTreeSet<(&str, Digest, u32)> {
         self.samples.iter().map(Sample::place).collect()
     }

@@ -1,4 +1,4 @@
-//! The table of a comparison: reward, and how far agents came in their work.
+//! The table of a comparison: reward, and how far agents got in their work.
 
 use serde::Serialize;
 
@@ -10,14 +10,14 @@ use crate::stats::{Bounds, Interval};
 pub struct Side {
     /// The mean, or the share.
     pub value: Option<f64>,
-    /// Of a share: how many.
+    /// The count behind a share.
     pub count: Option<usize>,
-    /// Trials that it is made of.
+    /// Trials behind it.
     pub of: usize,
 }
 
 impl Side {
-    /// The mean of something over some trials.
+    /// The mean of a value over some trials.
     #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^52")]
     pub(super) fn mean(samples: &[&Sample], value: impl Fn(&Sample) -> Option<f64>) -> Self {
         let values: Vec<f64> = samples.iter().filter_map(|sample| value(sample)).collect();
@@ -29,25 +29,20 @@ impl Side {
 /// A row of the table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Metric {
-    /// What is measured.
     pub name: &'static str,
-    /// In the first run.
     pub base: Side,
-    /// In the second run.
     pub other: Side,
-    /// The second less the first.
+    /// The second minus the first.
     pub difference: Option<f64>,
-    /// How far off the difference may be.
     pub interval: Option<Interval>,
-    /// How likely it is without any difference.
     pub p_value: Option<f64>,
-    /// The same, raised because several rows were looked at (Holm).
+    /// Adjusted for several rows (Holm).
     pub adjusted_p_value: Option<f64>,
 }
 
 type Value = fn(&Sample) -> Option<f64>;
 
-/// What is measured, whether it is a share, the values that it can have, and how.
+/// What is measured, whether it is a share, the bounds of its values, and how it is computed.
 const ROWS: [(&str, bool, Bounds, Value); 6] = [
     ("reward_mean", false, Bounds::REWARD, Sample::counted),
     ("nonzero_rollouts", true, Bounds::REWARD, |sample| Some(f64::from(sample.counted()? > 0.0))),

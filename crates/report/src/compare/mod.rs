@@ -1,4 +1,4 @@
-//! `report compare`: two runs against each other, task by task, with what the difference is worth.
+//! `report compare`: compares two runs task by task, with the significance of the difference.
 
 mod arm;
 mod metric;
@@ -20,17 +20,15 @@ use crate::stats::{
     repetitions_needed, task_correlation, tasks_needed, unpaired_difference, variance_components,
 };
 
-/// Every draw of a comparison comes from here: the same records give the same answer.
+/// The seed of all random draws of a comparison: the same records give the same answer.
 const SEED: u64 = 0x00c0_4da7;
 
-/// What a comparison is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
-    /// A loss that is small enough to be none.
+    /// A loss that is small enough to ignore.
     pub margin: f64,
-    /// The difference that the run should have been able to see.
+    /// The difference that the run should be able to detect.
     pub detect: f64,
-    /// How sure it is to be.
     pub goal: Goal,
 }
 
@@ -40,72 +38,56 @@ impl Default for Question {
     }
 }
 
-/// Two runs against each other.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
-    /// The first run.
     pub base: String,
-    /// The second run.
     pub other: String,
-    /// What is not the same around them.
+    /// Differences between the frames of the runs.
     pub frame: Vec<Difference>,
-    /// How they were put side by side.
     pub alignment: Alignment,
-    /// What became of the reward.
     pub reward: RewardChange,
-    /// The table: reward and workflow.
+    /// Reward and workflow.
     pub metrics: Vec<Metric>,
-    /// The same by difficulty, family and task.
     pub by: Breakdowns,
-    /// What a comparison of this size can see.
+    /// What a comparison of this size can detect.
     pub power: Power,
-    /// What to make of it.
     pub verdict: Verdict,
 }
 
-/// How two runs were put side by side.
+/// How the tasks of two runs were matched.
 #[derive(Clone, Debug, Serialize)]
 pub struct Alignment {
-    /// Whether tasks could be paired.
     pub paired: bool,
     /// Tasks that both did, at the same revision.
     pub tasks: usize,
-    /// Tasks that only the first did.
     pub only_base: usize,
-    /// Tasks that only the second did.
     pub only_other: usize,
-    /// Repetitions that both did.
     pub repetitions: usize,
 }
 
-/// What became of the reward; differences are the second less the first.
+/// Differences are the second run minus the first.
 #[derive(Clone, Debug, Serialize)]
 pub struct RewardChange {
     /// The difference of the means over the tasks that count.
     pub difference: Option<f64>,
-    /// How far off it may be.
     pub interval: Option<Interval>,
     pub standard_error: Option<f64>,
-    /// How likely a difference like this is without any, by flipping signs of tasks.
+    /// The probability of such a difference by chance, from flipping the signs of tasks.
     pub permutation: Option<PermutationTest>,
-    /// The difference in units of its own spread.
+    /// The difference in units of its own standard deviation.
     pub effect_size: Option<EffectSize>,
-    /// Tasks and repetitions that one solved and the other did not.
     pub mcnemar: Option<McNemar>,
 }
 
 /// Repetitions that one run solved and the other did not.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct McNemar {
-    /// Solved by the first alone.
     pub base_only: usize,
-    /// Solved by the second alone.
     pub other_only: usize,
-    /// Exact, two-sided. Repetitions of one task are taken to be independent, which they are not quite.
+    /// Exact, two-sided. Assumes that repetitions of one task are independent, which they are not quite.
     pub p_value: f64,
 }
 
-/// The comparison in parts.
 #[derive(Clone, Debug, Serialize)]
 pub struct Breakdowns {
     pub difficulty: Vec<Part>,
@@ -113,52 +95,49 @@ pub struct Breakdowns {
     pub task: Vec<Part>,
 }
 
-/// One part of a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Part {
-    /// What it is a part of.
     pub name: String,
     /// Tasks that both did.
     pub tasks: usize,
-    /// Mean reward of the first.
+    /// Mean reward of the first run.
     pub base: Side,
-    /// Mean reward of the second.
+    /// Mean reward of the second run.
     pub other: Side,
-    /// Trials of the first with any reward.
+    /// Trials of the first run with any reward.
     pub base_nonzero: usize,
-    /// Trials of the second with any reward.
+    /// Trials of the second run with any reward.
     pub other_nonzero: usize,
     pub difference: Option<f64>,
-    /// How far off it may be.
     pub interval: Option<Interval>,
-    /// How likely it is without any difference; absent for fewer than two tasks.
+    /// Absent for fewer than two tasks.
     pub p_value: Option<f64>,
-    /// The same, raised because several parts were looked at (Holm).
+    /// Adjusted for several parts (Holm).
     pub adjusted_p_value: Option<f64>,
 }
 
-/// What a comparison of this size can see.
+/// What a comparison of this size can detect.
 #[derive(Clone, Debug, Serialize)]
 pub struct Power {
-    /// Chance of finding a difference where there is none.
+    /// Probability of finding a difference where there is none.
     pub alpha: f64,
-    /// Chance of finding the smallest one that can be seen.
+    /// Probability of finding the smallest detectable difference.
     pub power: f64,
-    /// The smallest difference that is found so often.
+    /// The smallest difference that is found with this probability.
     pub minimal_detectable_effect: Option<f64>,
-    /// The difference that should be seen.
+    /// The difference that should be detected.
     pub detect: f64,
-    /// Repetitions of these tasks that would do; absent when more tasks are needed.
+    /// Repetitions of these tasks that would suffice; absent if more tasks are needed.
     pub repetitions_needed: Option<usize>,
-    /// Tasks with as many repetitions as now that would do.
+    /// Tasks with the current number of repetitions that would suffice.
     pub tasks_needed: Option<usize>,
 }
 
 type Pairs = Vec<(Cluster, Cluster)>;
-/// The trials of both sides: the first run's and the second's.
+/// The trials of the first and of the second run.
 type Both<'a> = (Vec<&'a Sample>, Vec<&'a Sample>);
 
-/// Compares two runs. Whether their frames are near enough is for the caller to say.
+/// Compares two runs. The caller must decide whether their frames are similar enough.
 pub fn compare(base: &Arm, other: &Arm, question: &Question) -> Comparison {
     let frame = Frame::of(base.samples.iter().map(|sample| &sample.framed))
         .differences(&Frame::of(other.samples.iter().map(|sample| &sample.framed)));
@@ -193,7 +172,7 @@ fn align(base: &Arm, other: &Arm) -> Alignment {
     }
 }
 
-/// Sums by task; the second run comes first, since differences are taken from the first.
+/// Sums by task; the second run comes first, because differences are the second minus the first.
 pub(super) fn pairs(both: &Both<'_>, value: impl Fn(&Sample) -> Option<f64>) -> Pairs {
     let mut sums: BTreeMap<(&str, Digest), (Cluster, Cluster)> = BTreeMap::new();
     for sample in &both.1 {
@@ -225,13 +204,13 @@ fn differences(pairs: &Pairs) -> Vec<f64> {
     pairs.iter().filter_map(|(second, first)| Some(second.mean()? - first.mean()?)).collect()
 }
 
-/// How likely differences like these are without any; nothing can be said of fewer than two tasks.
+/// The probability of such differences by chance; absent for fewer than two tasks.
 pub(super) fn chance(pairs: &Pairs) -> Option<PermutationTest> {
     let by_task = differences(pairs);
     (by_task.len() > 1).then(|| paired_permutation(&by_task, SEED)).flatten()
 }
 
-/// Raises chances because several were looked at.
+/// Adjusts p values for several tests.
 pub(super) fn adjust<'a>(chances: impl Iterator<Item = (Option<f64>, &'a mut Option<f64>)>) {
     let (tested, places): (Vec<f64>, Vec<&mut Option<f64>>) =
         chances.filter_map(|(chance, place)| Some((chance?, place))).unzip();
@@ -320,7 +299,7 @@ fn power(by_task: &Pairs, estimate: Option<&Estimate>, question: &Question) -> P
         alpha: goal.alpha,
         power: goal.power,
         minimal_detectable_effect: estimate.and_then(|estimate| {
-            // Differences that are all the same say nothing about how much they scatter.
+            // Differences that are all equal tell nothing about their variance.
             let error = estimate.standard_error.filter(|error| *error > 0.0)?;
             minimal_detectable_effect(error, estimate.degrees_of_freedom, goal)
         }),

@@ -1,27 +1,25 @@
-//! What to make of a comparison, in one word and one sentence.
+//! The conclusion of a comparison, in one word and one sentence.
 
 use serde::Serialize;
 
 use super::{Alignment, Arm, Power, Question, RewardChange};
 
-/// What to make of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
     /// The second run is better.
     Improved,
-    /// Whatever difference there is lies within the margin.
+    /// Any difference is within the margin.
     Equivalent,
     /// The second run may be better, and is worse by no more than the margin.
     NotWorse,
     /// The second run is worse.
     Regressed,
-    /// The numbers do not say.
+    /// The data do not decide.
     Undecided,
 }
 
 impl VerdictKind {
-    /// The name as it is written.
     pub fn name(self) -> &'static str {
         match self {
             Self::Improved => "improved",
@@ -38,10 +36,8 @@ impl VerdictKind {
     }
 }
 
-/// What to make of a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// In one word.
     pub kind: VerdictKind,
     pub sentence: String,
 }
@@ -61,7 +57,7 @@ pub(super) fn decide(
         );
         return Verdict { kind: VerdictKind::Undecided, sentence };
     };
-    // Unpaired runs have no signs to flip; there the interval decides.
+    // Unpaired runs have no signs to flip; for them the interval decides.
     let p_value = reward.permutation.as_ref().filter(|_| alignment.paired).map(|test| test.p_value);
     let is_clear = match p_value {
         Some(p_value) => p_value < question.goal.alpha,

@@ -1,16 +1,16 @@
-//! Style and script of the page, and the digests under which its content security policy lets them run.
+//! Style and script of the page, and the digests with which its content security policy allows them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-/// The style, which other pages of the program share.
+/// The style, which the web pages of this program share.
 pub const STYLE: &str = include_str!("../../assets/report.css");
 
-/// Builds elements without ever parsing markup. Everything else needs it.
+/// Builds elements without ever parsing markup. All other scripts need it.
 pub const DOM_SCRIPT: &str = include_str!("../../assets/dom.js");
 
-/// The reader of a trace: `traceReader(entries, options)` gives an element. Needs [`DOM_SCRIPT`].
+/// The trace reader: `traceReader(entries, options)` returns an element. Needs [`DOM_SCRIPT`].
 pub const TRACE_SCRIPT: &str = include_str!("../../assets/trace.js");
 
 const PARTS: [&str; 7] = [
@@ -23,12 +23,11 @@ const PARTS: [&str; 7] = [
     include_str!("../../assets/main.js"),
 ];
 
-/// The whole script of the report.
 pub(super) fn script() -> String {
     format!("(() => {{\n\"use strict\";\n{}}})();\n", PARTS.concat())
 }
 
-/// The content security policy: nothing is loaded, and nothing runs but these two.
+/// The content security policy: nothing is loaded, and only these two run.
 pub(super) fn policy(style: &str, script: &str) -> String {
     let source = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     format!(
@@ -50,7 +49,7 @@ mod tests {
         for text in [script.as_str(), STYLE] {
             let lower = text.to_lowercase();
             assert!(!lower.contains("</s") && !lower.contains("<!--"));
-            // A browser turns carriage returns into line breaks, and the digest would no longer hold.
+            // A browser turns carriage returns into line breaks, and the digest would no longer match.
             assert!(!text.contains('\r'));
         }
     }

@@ -1,9 +1,9 @@
-//! Which traces a report takes when not all fit.
+//! Chooses the traces of a report if not all fit.
 //!
-//! Trials fall into classes: agent by result, which is fail, fault, partial or pass. First comes one typical trace of
-//! each class, the one of median length. Then come all others: fails, faults, partial results and passes in this order,
-//! and within a result the shortest of each agent, then the second shortest of each agent, and so on. Equal lengths
-//! are taken in the order of the document.
+//! Trials are divided into classes: agent by result, which is fail, fault, partial or pass. First comes one typical
+//! trace of each class, the one of median length. Then come all others: fails, faults, partial results and passes in
+//! this order, and within a result the shortest of each agent, then the second shortest of each agent, and so on.
+//! Traces of equal length are in the order of the document.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,22 +12,20 @@ use serde::Serialize;
 use super::Budget;
 use super::document::{Document, Trial};
 
-/// How a trial ended, as coarsely as traces are chosen. The order is the one in which they are taken.
+/// How a trial ended, as coarsely as needed to choose traces. They are chosen in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultClass {
-    /// Scored, with nothing.
+    /// Scored with 0.
     Fail,
-    /// Not scored.
     Fault,
-    /// Scored, with less than a pass.
+    /// Scored below a pass.
     Partial,
-    /// Scored, with at least what a pass takes.
+    /// Scored with at least the pass reward.
     Pass,
 }
 
 impl ResultClass {
-    /// The class of a trial.
     pub fn of(trial: &Trial, pass_reward: f64) -> Self {
         match trial.reward.filter(|reward| reward.is_finite()) {
             Some(reward) if trial.outcome == "scored" => {
@@ -43,7 +41,6 @@ impl ResultClass {
         }
     }
 
-    /// The name as the report shows it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Fail => "fail",
@@ -54,7 +51,7 @@ impl ResultClass {
     }
 }
 
-/// The trials that have a trace, by their places in the document, in the order in which the report takes them.
+/// The indices of the trials with a trace, in the order in which the report takes them.
 pub fn trace_order(document: &Document) -> Vec<usize> {
     let given: HashMap<usize, u64> =
         document.traces.iter().map(|trace| (trace.trial, super::traces::text_length(trace))).collect();
@@ -82,7 +79,7 @@ pub fn trace_order(document: &Document) -> Vec<usize> {
 
 /// The trials whose traces are worth reading for a report of this size, in order. More would not fit.
 ///
-/// Lets a caller with far more traces than memory read only these.
+/// A caller with far more traces than memory need read only these.
 pub fn wanted_traces(document: &Document, budget: &Budget) -> Vec<usize> {
     // Traces shrink to between a third and a sixteenth.
     let enough = (budget.bytes as u64).saturating_mul(16);

@@ -1,9 +1,9 @@
 //! The report as one HTML file: it opens from disk, loads nothing, and has the same bytes for the same [`Document`].
 //!
-//! The page carries its data as packed JSON, which its script unpacks; a summary stands in the HTML itself. The table
-//! of all trials with their fields is always complete. Traces are taken as far as the [`Budget`] allows, in the order
-//! that [`trace_order`] gives, and the page says what is missing. Everything that agents, tasks and verifiers wrote is
-//! hostile: it reaches the page as text only, under a policy that runs no script but the page's own.
+//! The page contains its data as packed JSON, which its script unpacks; the HTML itself contains a summary. The table
+//! of all trials with their fields is always complete. Traces are included as far as the [`Budget`] allows, in the
+//! order of [`trace_order`], and the page tells what is missing. Everything that agents, tasks and verifiers wrote is
+//! untrusted: it reaches the page only as text, under a policy that runs only the page's own script.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -31,10 +31,9 @@ use page::Page;
 use table::Table;
 use traces::{Chunk, Packer};
 
-/// How large a report may become.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Bytes of the whole file.
+    /// Of the whole file.
     pub bytes: usize,
     /// Characters of one text in a trace; a longer one keeps its head and tail.
     pub text: usize,
@@ -46,23 +45,19 @@ impl Default for Budget {
     }
 }
 
-/// A report, and what it lacks.
 #[derive(Clone, Debug)]
 pub struct Rendered {
-    /// The page.
     pub html: String,
-    /// What was left out.
     pub omitted: Omitted,
 }
 
-/// What a report lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Omitted {
-    /// Traces that it has.
+    /// Traces that it contains.
     pub kept: usize,
-    /// Traces that it does not have.
+    /// Traces that it leaves out.
     pub traces: usize,
-    /// The same by agent and result.
+    /// By agent and result.
     pub classes: Vec<OmittedClass>,
     /// Texts in traces that were shortened.
     pub shortened: usize,
@@ -70,42 +65,34 @@ pub struct Omitted {
     pub prompts: usize,
 }
 
-/// Traces of one agent with one kind of result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OmittedClass {
-    /// The agent, by its place in the document.
+    /// Index in the document.
     pub agent: usize,
     pub result: ResultClass,
-    /// Traces that the report has.
+    /// Traces that the report contains.
     pub kept: usize,
-    /// Traces that it does not have.
+    /// Traces that it leaves out.
     pub omitted: usize,
 }
 
-/// Why a report could not be made.
 #[derive(Debug)]
 pub enum HtmlError {
     /// The table of all trials is larger than the budget.
     TooLarge {
-        /// How many trials.
         trials: usize,
-        /// Bytes that the page takes without any trace.
+        /// Bytes of the page without any trace.
         needed: usize,
-        /// Bytes that it may take.
         budget: usize,
     },
-    /// A trial, trace or group names something that the document does not have.
+    /// A trial, trace or group refers to something that the document does not contain.
     Dangling {
-        /// What names it.
         from: String,
-        /// What it names.
         to: String,
     },
-    /// The same attempt, or the trace of the same trial, is there twice.
+    /// The document contains the same attempt, or the trace of the same trial, twice.
     Duplicate(String),
-    /// The data could not be written as JSON.
     Json(serde_json::Error),
-    /// The data could not be compressed.
     Compress(std::io::Error),
 }
 
@@ -147,7 +134,7 @@ pub fn render(document: &Document, budget: &Budget) -> Result<Rendered, HtmlErro
     let mut table = Table::new(document);
     let mut packed = pack::pack(&table)?;
     let mut prompts = 0;
-    // The index and the counts of what is left out are not known yet. They take less than this.
+    // The sizes of the index and of the counts of omitted traces are not known yet. They are below this.
     let margin = 200;
     let size = |packed: &str, prompts: usize| {
         let omitted = Omitted { prompts, shortened: usize::MAX, ..count(document, &order, &[]) };
@@ -173,7 +160,7 @@ pub fn render(document: &Document, budget: &Budget) -> Result<Rendered, HtmlErro
         let index = pack::pack(&chunks.iter().map(|chunk| &chunk.trials).collect::<Vec<_>>())?;
         let page = Page { document, table: &packed, index: &index, chunks: &chunks, omitted: &omitted };
         let html = page.render();
-        // What the index takes was an estimate.
+        // The size of the index was an estimate.
         if html.len() <= budget.bytes || chunks.pop().is_none() {
             return Ok(Rendered { html, omitted });
         }
@@ -205,7 +192,7 @@ fn count(document: &Document, order: &[usize], chunks: &[Chunk]) -> Omitted {
     }
 }
 
-/// Checks that everything that is named is there, once.
+/// Checks that all references are valid and nothing occurs twice.
 fn check(document: &Document) -> Result<(), HtmlError> {
     let dangling = |from: String, kind: &str, place: usize| {
         Err(HtmlError::Dangling { from, to: format!("{kind} number {place}") })

@@ -1,4 +1,4 @@
-//! Tables as columns, texts kept once, and bytes as the page carries them: JSON, gzip, base64.
+//! Tables as columns, each text stored once, and the page's encoding of bytes: JSON, gzip, base64.
 
 use std::io::Write as _;
 
@@ -12,8 +12,8 @@ use super::HtmlError;
 
 /// A column of texts. The page reads it with `unpackTexts`.
 ///
-/// A place of 0 is the next text of the list, and `n` is text `n` of the list from 1. So a column in which every text
-/// is new costs next to nothing besides its texts.
+/// Index 0 is the next text of the list, and `n` is text `n` of the list, counted from 1. So a column in which every
+/// text is new costs little more than its texts.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Texts {
     texts: IndexMap<String, ()>,
@@ -21,7 +21,6 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Adds a text at the end of the column.
     pub(super) fn push(&mut self, text: &str) {
         if let Some(place) = self.texts.get_index_of(text) {
             self.places.push(place + 1);
@@ -32,25 +31,22 @@ impl Texts {
     }
 }
 
-/// The column as the page reads it.
 #[derive(Serialize)]
 struct PackedTexts<'a> {
     t: Vec<&'a str>,
     p: &'a [usize],
 }
 
-/// Serialises a column of texts.
 pub(super) fn texts<S: Serializer>(column: &Texts, serializer: S) -> Result<S::Ok, S::Error> {
     PackedTexts { t: column.texts.keys().map(String::as_str).collect(), p: &column.places }
         .serialize(serializer)
 }
 
-/// A number that is known or not, rounded and as short as JSON allows. What is not finite is not known.
+/// A number that may be unknown, rounded and as short as JSON allows. Numbers that are not finite count as unknown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number(Option<f64>);
 
 impl Number {
-    /// Keeps this many decimals.
     pub(super) fn rounded(value: Option<f64>, decimals: i32) -> Self {
         let scale = 10_f64.powi(decimals);
         Self(value.filter(|value| value.is_finite()).map(|value| {
@@ -78,13 +74,13 @@ impl Serialize for Number {
     }
 }
 
-/// JSON, gzip, base64. The same value gives the same bytes on every machine: no time, no name, and a compressor
-/// whose choices do not depend on the processor.
+/// JSON, gzip, base64. The same value gives the same bytes on every machine: no time, no name, and a compressor that
+/// does not depend on the processor.
 pub(super) fn pack(value: &impl Serialize) -> Result<String, HtmlError> {
     pack_json(&serde_json::to_vec(value).map_err(HtmlError::Json)?)
 }
 
-/// The same for JSON that is there already.
+/// The same for existing JSON.
 pub(super) fn pack_json(json: &[u8]) -> Result<String, HtmlError> {
     let buffer = Vec::with_capacity(json.len() / 4);
     let mut encoder = GzBuilder::new().mtime(0).operating_system(255).write(buffer, Compression::new(5));

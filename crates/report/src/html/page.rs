@@ -1,4 +1,4 @@
-//! The page around the data: head, what a reader without a script sees, and the blocks that the script unpacks.
+//! The page around the data: head, the content for readers without a script, and the blocks that the script unpacks.
 
 use super::Omitted;
 use super::assets::{STYLE, policy, script};
@@ -6,22 +6,16 @@ use super::document::{Agent, Document};
 use super::text::{escape, thousands};
 use super::traces::Chunk;
 
-/// The parts of a page.
 pub(super) struct Page<'a> {
-    /// What the page says.
     pub(super) document: &'a Document,
-    /// The packed table.
     pub(super) table: &'a str,
     /// The packed list of chunks with their trials.
     pub(super) index: &'a str,
-    /// The packed traces.
     pub(super) chunks: &'a [Chunk],
-    /// What is left out.
     pub(super) omitted: &'a Omitted,
 }
 
 impl Page<'_> {
-    /// The whole page.
     pub(super) fn render(&self) -> String {
         let script = script();
         let data: usize = self.chunks.iter().map(|chunk| chunk.data.len() + 80).sum();
@@ -205,7 +199,6 @@ fn unknown() -> String {
     "–".to_owned()
 }
 
-/// A count in at most seven characters.
 fn short_count(count: u64) -> String {
     for (unit, name) in [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")] {
         if count >= 10 * unit {

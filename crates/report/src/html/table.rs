@@ -1,4 +1,4 @@
-//! The table of all trials and their fields as columns: the part of the data that is never left out.
+//! The table of all trials and their fields as columns, which is never left out.
 
 use serde::Serialize;
 
@@ -6,16 +6,14 @@ use super::document::{Agent, Comparison, Curve, Document, Experiment, Group, Tas
 use super::pack::{Number, Texts, texts};
 use super::text::clip;
 
-/// One value of a field is this long at most; a verifier quotes whatever an agent wrote.
+/// Longest value of a field; a verifier may quote a long text of an agent.
 const VALUE: usize = 400;
 
-/// A message is this long at most.
 const MESSAGE: usize = 1_000;
 
-/// A prompt is this long at most.
 const PROMPT: usize = 20_000;
 
-/// Everything but the traces, as `data.js` reads it.
+/// Everything except the traces, as `data.js` reads it.
 #[derive(Serialize)]
 pub(super) struct Table<'a> {
     title: &'a str,
@@ -33,7 +31,7 @@ pub(super) struct Table<'a> {
     fields: Fields,
 }
 
-/// Columns of trials. Texts that are absent are empty.
+/// Columns of trials. Absent texts are empty.
 #[derive(Default, Serialize)]
 struct Trials {
     #[serde(serialize_with = "texts")]
@@ -127,7 +125,6 @@ impl Fields {
 }
 
 impl<'a> Table<'a> {
-    /// Builds the columns.
     pub(super) fn new(document: &'a Document) -> Self {
         let mut trials = Trials::default();
         let mut fields = Fields::default();
@@ -158,13 +155,12 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// Leaves the prompts out and says how many there were.
+    /// Leaves the prompts out and returns their number.
     pub(super) fn drop_prompts(&mut self) -> usize {
         self.tasks.iter_mut().filter_map(|task| task.prompt.take()).count()
     }
 }
 
-/// The prompt as the page has it.
 pub(super) fn prompt(task: &Task) -> Option<String> {
     task.prompt.as_deref().map(|prompt| clip(prompt, PROMPT).into_owned())
 }

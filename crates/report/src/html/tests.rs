@@ -61,7 +61,7 @@ fn document(trials: usize, length: usize) -> Document {
     }
 }
 
-/// Text that does not compress: hexadecimal digits of a linear congruence.
+/// Text that does not compress: hexadecimal digits of a linear congruential generator.
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64 + 1;
     let mut next = || {
@@ -163,7 +163,7 @@ fn prompts_give_way_to_the_table() {
     assert_eq!(rendered.omitted.prompts, 3);
     assert!(rendered.html.contains("Prompts left out: 3."));
     assert_eq!(block(&rendered.html, "data-table")["tasks"][0]["prompt"], Value::Null);
-    // Traces no longer refer to prompts that are not there.
+    // Traces no longer refer to prompts that were left out.
     let chunk = block(&rendered.html, "data-traces-0");
     assert!(chunk["traces"].as_array().unwrap().iter().all(|trace| trace["entries"][0][2][0] != -1));
 }

@@ -1,8 +1,8 @@
-//! Text of others, made safe to show: HTML escaped, and characters that hide or reorder text made visible.
+//! Makes untrusted text safe to show: escapes HTML, and makes characters visible that hide or reorder text.
 
 use std::borrow::Cow;
 
-/// Whether a character is shown as its number: controls, marks of direction, and characters of no width.
+/// Whether a character is shown as its number: controls, direction marks, and zero-width characters.
 ///
 /// Line breaks and tabs are text. `dom.js` has the same list.
 fn is_hidden(character: char) -> bool {
@@ -29,7 +29,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Head and tail of a text that is longer than `limit` characters, with a line between that says how much is missing.
+/// Head and tail of a text of more than `limit` characters, with a line between them that tells how much is missing.
 pub fn clip(text: &str, limit: usize) -> Cow<'_, str> {
     // A text has at least as many bytes as characters.
     if text.len() <= limit {
@@ -63,7 +63,7 @@ pub fn thousands(count: u64) -> String {
     grouped
 }
 
-/// Bytes in megabytes of a million, for people.
+/// In megabytes of a million bytes.
 pub(super) fn megabytes(bytes: usize) -> String {
     let hundredths = bytes.div_ceil(10_000);
     format!("{}.{:02} MB", hundredths / 100, hundredths % 100)

@@ -1,4 +1,4 @@
-//! Traces in chunks: each chunk is packed on its own, so the page unpacks only what it shows.
+//! Traces in chunks: each chunk is packed separately, so the page unpacks only what it shows.
 
 use std::panic::resume_unwind;
 use std::thread;
@@ -11,32 +11,31 @@ use super::document::{Document, Trace, TraceEntry};
 use super::pack::{Number, pack_json};
 use super::text::clip;
 
-/// A chunk is closed when its JSON is this long. Longer chunks pack better, shorter ones open faster.
+/// A chunk is closed when its JSON is this long. Longer chunks compress better, shorter ones open faster.
 const CHUNK: usize = 256 * 1024;
 
-/// Chunks that are packed at once. It is fixed so that nothing depends on the machine.
+/// Chunks that are packed concurrently. Fixed, so that the result does not depend on the machine.
 const WAVE: usize = 4;
 
-/// What a chunk costs besides its data: its element in the page and its entries in the index.
+/// Size of a chunk besides its data: its element in the page and its entries in the index.
 const OVERHEAD: usize = 80;
 
-/// What a trace costs in the index at most, packed.
+/// Largest size of a trace in the index, packed.
 const INDEX_ENTRY: usize = 6;
 
-/// The text of a trace that is the prompt of its task.
+/// Represents a text that equals the prompt of the task.
 const PROMPT: i64 = -1;
 
-/// Traces that are packed together.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) trials: Vec<usize>,
     /// How many of their texts were shortened.
     pub(super) shortened: usize,
-    /// Their data as the page carries it.
+    /// Their data in the page's encoding.
     pub(super) data: String,
 }
 
-/// A trace in JSON: the place of a text in the chunk's list stands for the text.
+/// A trace in JSON; texts are indices into the chunk's list.
 #[derive(Serialize)]
 struct PackedTrace {
     trial: usize,
@@ -53,7 +52,6 @@ struct PackedChunk<'a> {
     traces: Vec<PackedTrace>,
 }
 
-/// Texts of a chunk while it is built.
 struct Builder<'a> {
     limit: usize,
     prompt: Option<&'a str>,
@@ -91,7 +89,6 @@ impl Builder<'_> {
     }
 }
 
-/// A chunk before it is packed.
 struct Open<'a> {
     traces: Vec<&'a Trace>,
     shortened: usize,
@@ -105,7 +102,7 @@ impl Open<'_> {
     }
 }
 
-/// The length of everything that was said in a trace.
+/// The total length of the texts in a trace.
 pub(super) fn text_length(trace: &Trace) -> u64 {
     let entries = trace
         .entries
@@ -115,17 +112,15 @@ pub(super) fn text_length(trace: &Trace) -> u64 {
     texts.map(|text| text.len() as u64).sum()
 }
 
-/// Packs traces of a document.
 pub(super) struct Packer<'a> {
     pub(super) document: &'a Document,
-    /// A text is this long at most.
     pub(super) text: usize,
     /// Whether the page has the prompts, so that traces need not repeat them.
     pub(super) prompts: bool,
 }
 
 impl<'a> Packer<'a> {
-    /// Packs traces in this order until the room is used up.
+    /// Packs traces in this order until `room` bytes are used.
     pub(super) fn pack(&self, order: &[&'a Trace], room: usize) -> Result<Vec<Chunk>, HtmlError> {
         let mut chunks = Vec::new();
         let mut left = room;
@@ -146,13 +141,13 @@ impl<'a> Packer<'a> {
                     chunks.extend(self.first_part(&open.traces, left)?);
                     return Ok(chunks);
                 }
-                // A single trace that is too long for the room gives way to those that come after it.
+                // A single trace that does not fit is skipped; shorter ones after it may fit.
             }
         }
         Ok(chunks)
     }
 
-    /// As many of the first traces as fit, by halves.
+    /// As many of the first traces as fit, by halving their number.
     fn first_part(&self, traces: &[&'a Trace], room: usize) -> Result<Option<Chunk>, HtmlError> {
         let mut count = traces.len() / 2;
         while count > 0 {
@@ -172,7 +167,7 @@ impl<'a> Packer<'a> {
         let mut taken = Vec::new();
         let mut packed = Vec::new();
         for trace in traces {
-            // A long trace stands alone, so that it alone is left out when it does not fit.
+            // A long trace gets its own chunk, so that only it is left out if it does not fit.
             if !taken.is_empty() && text_length(trace) >= limit as u64 {
                 break;
             }

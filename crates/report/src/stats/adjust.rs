@@ -2,8 +2,8 @@
 
 use super::real;
 
-/// P values adjusted by Holm's method, in the order given: calling significant what is at most α errs anywhere with
-/// probability at most α.
+/// P values adjusted by Holm's method, in the order given: if all values of at most α are called significant, the
+/// probability of any error is at most α.
 ///
 /// `None` if one of them is not between 0 and 1.
 pub fn holm(p_values: &[f64]) -> Option<Vec<f64>> {
@@ -17,8 +17,8 @@ pub fn holm(p_values: &[f64]) -> Option<Vec<f64>> {
     Some(adjusted)
 }
 
-/// P values adjusted by the method of Benjamini and Hochberg, in the order given: of what is at most α, a share of at
-/// most α is expected to be mistaken.
+/// P values adjusted by the method of Benjamini and Hochberg, in the order given: among the values of at most α, the
+/// expected share of errors is at most α.
 ///
 /// `None` if one of them is not between 0 and 1.
 pub fn benjamini_hochberg(p_values: &[f64]) -> Option<Vec<f64>> {
@@ -26,7 +26,7 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Option<Vec<f64>> {
     let mut adjusted = vec![0.0; p_values.len()];
     let mut smallest: f64 = 1.0;
     for (rank, index) in order.iter().enumerate().rev() {
-        // The factor is at least 1, and taken first so that rounding cannot make the product smaller than p.
+        // The factor is at least 1, and computed first so that rounding cannot make the product smaller than p.
         smallest = smallest.min(p_values[*index] * (real(p_values.len()) / real(rank + 1)));
         adjusted[*index] = smallest;
     }

@@ -1,4 +1,4 @@
-//! How far two judges agree beyond chance.
+//! How well two judges agree beyond chance.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use super::real;
 /// Cohen's kappa.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Kappa {
-    /// 1 is full agreement, 0 what chance gives.
+    /// 1 is full agreement, 0 is what chance gives.
     pub kappa: f64,
     /// Asymptotic standard error.
     pub standard_error: f64,
-    /// Normal interval; nothing where the standard error is 0, as it is when both agree everywhere.
+    /// Normal interval; absent if the standard error is 0, as it is when both agree everywhere.
     pub interval: Option<Interval>,
 }
 
-/// Cohen's kappa of two judges who put the same items into categories, with the standard error for large samples.
+/// Cohen's kappa of two judges who assign the same items to categories, with the standard error for large samples.
 ///
-/// `None` without items, or when both put everything into the same category, where chance explains all agreement.
+/// `None` without items, or if both assign everything to the same category, so that chance explains all agreement.
 pub fn cohens_kappa<Category: Ord>(pairs: &[(Category, Category)], confidence: Confidence) -> Option<Kappa> {
     let count = real(pairs.len());
     let mut margins: BTreeMap<&Category, [f64; 2]> = BTreeMap::new();
@@ -46,7 +46,7 @@ pub fn cohens_kappa<Category: Ord>(pairs: &[(Category, Category)], confidence: C
         })
         .sum();
     let variance = (squares / count - (kappa - by_chance * short).powi(2)).max(0.0);
-    // A variance of this size is what rounding leaves of 0.
+    // A variance of this size is a rounding error of 0.
     let variance = if variance < 1e-14 { 0.0 } else { variance };
     let standard_error = (variance / count).sqrt() / disagreement;
     let reach = standard_error * normal_quantile(1.0 - confidence.tail());

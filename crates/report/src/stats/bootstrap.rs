@@ -8,26 +8,26 @@ use super::quantile::quantile_of_sorted;
 use super::random::Generator;
 use super::{parallel, real};
 
-/// Resamples that make the ends of a 95 % interval steady to about a hundredth of its width.
+/// With this many resamples, the ends of a 95 % interval are stable to about a hundredth of its width.
 pub const DEFAULT_BOOTSTRAP_RESAMPLES: usize = 10_000;
 
-/// Resamples drawn from one generator. Part of what a seed means.
+/// Resamples drawn from one generator. Changing it changes the results of a seed.
 const BLOCK: usize = 128;
 
 /// Interval of the mean over observations by the bootstrap over clusters, with bias correction and acceleration.
 ///
-/// The order of the clusters does not matter. With a few dozen clusters and a mean near 0 or 1 it covers less often
-/// than [`clustered_mean_logit`](super::clustered_mean_logit), though more often than the t interval.
+/// The order of the clusters does not matter. With a few dozen clusters and a mean near 0 or 1 its coverage is below
+/// that of [`clustered_mean_logit`](super::clustered_mean_logit), though above that of the t interval.
 ///
-/// `None` with fewer than two clusters, without resamples, for sums that are not finite, and where all clusters have
-/// the same mean, because drawing them again then shows nothing.
+/// `None` with fewer than two clusters, without resamples, for sums that are not finite, and if all clusters have the
+/// same mean, because resampling then shows nothing.
 pub fn bootstrap_bca(
     clusters: &[Cluster],
     resamples: usize,
     confidence: Confidence,
     seed: u64,
 ) -> Option<Interval> {
-    // In an order of their own, so that the order given changes neither what is drawn nor how sums are rounded.
+    // Sorted, so that the given order changes neither the draws nor the rounding of sums.
     let mut clusters = clusters.to_vec();
     clusters.sort_by(|a, b| a.sum.total_cmp(&b.sum).then(a.count.cmp(&b.count)));
     let (clusters, total) = occupied(&clusters)?;
@@ -47,7 +47,7 @@ pub fn bootstrap_bca(
     .concat();
     means.sort_by(f64::total_cmp);
 
-    // A resample that differs from the mean by rounding only is half below it.
+    // A resample that differs from the mean only by rounding counts as half below it.
     let below = means.partition_point(|value| *value < mean - rounding);
     let not_above = means.partition_point(|value| *value <= mean + rounding);
     let half_of_one = 0.5 / real(resamples);
@@ -56,7 +56,7 @@ pub fn bootstrap_bca(
     let end = |z: f64| {
         let shifted = bias + z;
         let slope = 1.0 - acceleration * shifted;
-        // Beyond the pole of the acceleration lies everything that was drawn.
+        // Beyond the pole of the acceleration, the level covers everything that was drawn.
         let level = if slope > 0.0 { normal_cdf(bias + shifted / slope) } else { f64::from(shifted > 0.0) };
         quantile_of_sorted(&means, level)
     };
@@ -64,7 +64,7 @@ pub fn bootstrap_bca(
     Some(Interval { low: end(-z).min(mean), high: end(z).max(mean) })
 }
 
-/// Skewness of the jackknife over clusters, as a share of its spread; `None` if leaving out any cluster changes nothing.
+/// Skewness of the jackknife over clusters, relative to its spread; `None` if leaving out a cluster changes nothing.
 fn acceleration(clusters: &[Cluster], total: Cluster, rounding: f64) -> Option<f64> {
     let left_out: Vec<f64> =
         clusters.iter().map(|one| (total.sum - one.sum) / real(total.count - one.count)).collect();
@@ -82,8 +82,8 @@ fn acceleration(clusters: &[Cluster], total: Cluster, rounding: f64) -> Option<f
     Some(cubes / (6.0 * squares.powf(1.5)))
 }
 
-/// Mean of as many clusters as there are, drawn with replacement. Two sums run side by side, because one addition
-/// would have to wait for the other.
+/// Mean of as many clusters as there are, drawn with replacement. Two sums are computed in parallel, because one
+/// addition would have to wait for the other.
 fn resampled_mean(parts: &[[f64; 2]], bound: u32, generator: &mut Generator) -> f64 {
     let mut sums = [[0.0; 2]; 2];
     for _ in 0..parts.len() / 2 {
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_seed_means_the_same_everywhere() {
-        // Recorded here; a change means that reports change for the same seed.
+        // Recorded here; if it changes, reports change for the same seed.
         let clusters = clusters(&[(1, 0.0), (1, 0.5), (1, 1.0), (2, 1.5), (3, 0.75), (1, 1.0), (2, 0.25)]);
         let interval = bootstrap_bca(&clusters, 1000, Confidence::default(), 7).unwrap();
         assert_eq!((interval.low, interval.high), (0.229_166_666_666_666_66, 0.725));

@@ -1,34 +1,31 @@
-//! What is kept of the trials of one task, and how much of the spread lies between tasks.
+//! The sums of the trials of one task, and the share of the variance between tasks.
 
 use serde::Serialize;
 
 use super::real;
 
-/// Trials of one task, added up. Means and their errors need no more, so a hundred thousand trials cost little.
+/// The sums of the trials of one task. Means and their errors need no more, so a hundred thousand trials cost little.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Cluster {
-    /// Number of observations.
     pub count: usize,
     pub sum: f64,
     pub sum_of_squares: f64,
 }
 
 impl Cluster {
-    /// Adds an observation.
     pub fn add(&mut self, value: f64) {
         self.count += 1;
         self.sum += value;
         self.sum_of_squares += value * value;
     }
 
-    /// Adds all observations of another cluster.
     pub fn merge(&mut self, other: Self) {
         self.count += other.count;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
     }
 
-    /// Mean of the observations; `None` without any.
+    /// `None` without observations.
     pub fn mean(self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.size())
     }
@@ -37,7 +34,7 @@ impl Cluster {
         real(self.count)
     }
 
-    /// The sum less what it would be if every observation were `mean`.
+    /// The sum minus what it would be if every observation were `mean`.
     pub(super) fn residual(self, mean: f64) -> f64 {
         self.sum - mean * self.size()
     }
@@ -57,7 +54,7 @@ impl FromIterator<f64> for Cluster {
     }
 }
 
-/// The clusters with observations in them and their total; `None` if there is none or if a sum is not finite.
+/// The clusters with observations and their total; `None` if there is none or if a sum is not finite.
 pub(super) fn occupied(clusters: &[Cluster]) -> Option<(Vec<Cluster>, Cluster)> {
     let occupied: Vec<Cluster> = clusters.iter().copied().filter(|cluster| cluster.count > 0).collect();
     let mut total = Cluster::default();
@@ -70,9 +67,9 @@ pub(super) fn occupied(clusters: &[Cluster]) -> Option<(Vec<Cluster>, Cluster)> 
 /// Variances of a one-way layout with random effects.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct VarianceComponents {
-    /// Variance of the true means of clusters: how much harder one task is than another.
+    /// Variance of the true means of clusters: how much tasks differ in difficulty.
     pub between: f64,
-    /// Variance of observations within a cluster: how much one repetition differs from the next.
+    /// Variance of observations within a cluster: how much repetitions differ.
     pub within: f64,
 }
 
@@ -102,10 +99,10 @@ pub fn variance_components(clusters: &[Cluster]) -> Option<VarianceComponents> {
     (between.is_finite() && within.is_finite()).then_some(VarianceComponents { between, within })
 }
 
-/// How alike two agents find the same tasks: the correlation of the true means of tasks.
+/// How similarly two agents find tasks difficult: the correlation of the true means of tasks.
 ///
-/// The noise of repetitions is taken out, so it is not pulled towards 0 when they are few. `None` where either agent's
-/// tasks cannot be told apart from noise, or with fewer than two tasks that both did.
+/// The noise of repetitions is removed, so few repetitions do not pull the value towards 0. `None` if the tasks of
+/// either agent cannot be distinguished from noise, or with fewer than two tasks that both did.
 pub fn task_correlation(pairs: &[(Cluster, Cluster)]) -> Option<f64> {
     let (first, second): (Vec<Cluster>, Vec<Cluster>) =
         pairs.iter().filter(|(first, second)| first.count > 0 && second.count > 0).copied().unzip();

@@ -8,11 +8,11 @@ use super::interval::{Bounds, Confidence, Interval};
 use super::mean::{Estimate, ROUNDING, clustered_mean, without_variance};
 use super::real;
 
-/// Mean of the first less mean of the second over the tasks that both did, with the t interval over tasks.
+/// Mean of the first minus mean of the second over the tasks that both did, with the t interval over tasks.
 ///
-/// Both are means over observations, so the difference is the one between the figures that [`clustered_mean`] gives.
-/// `bounds` are those of the values. With as many repetitions everywhere it is the paired t interval over differences of tasks. Tasks without
-/// observations on one side are left out, and `observations` counts both sides.
+/// Both are means over observations, so the difference is that of the values of [`clustered_mean`]. `bounds` are those
+/// of the values. With equal numbers of repetitions it is the paired t interval over differences of tasks. Tasks
+/// without observations on one side are left out, and `observations` counts both sides.
 ///
 /// `None` without a common task and for sums that are not finite.
 pub fn paired_difference(
@@ -55,11 +55,11 @@ pub fn paired_difference(
     Some(estimate.with_student(real(groups - 1), bounds.of_differences(), confidence))
 }
 
-/// Mean of the first less mean of the second where tasks cannot be paired: independent clustered means with
+/// Mean of the first minus mean of the second if tasks cannot be paired: independent clustered means with
 /// Satterthwaite's degrees of freedom. With one observation in each cluster it is Welch's interval.
 ///
-/// Where one side has no variance, the distances from both means to the ends of their own intervals are put together
-/// instead, so that the side that never varied does not count as known exactly.
+/// If one side has no variance, the distances from both means to the ends of their own intervals are combined instead,
+/// so that the side without variance does not count as exactly known.
 ///
 /// `None` without observations on one side and for sums that are not finite.
 pub fn unpaired_difference(
@@ -83,7 +83,7 @@ pub fn unpaired_difference(
     };
     let error = first_error.hypot(second_error);
     estimate.standard_error = Some(error);
-    // As shares, so that squares of squares do not underflow.
+    // As shares, so that fourth powers do not underflow.
     let share = |error_of: f64, clusters: usize| (error_of / error).powi(4) / real(clusters - 1);
     let degrees = 1.0 / (share(first_error, first.clusters) + share(second_error, second.clusters));
     if first_error > 0.0 && second_error > 0.0 {
@@ -99,18 +99,18 @@ pub fn unpaired_difference(
     Some(estimate)
 }
 
-/// How large a difference is, measured in its own spread over tasks.
+/// The size of a difference, relative to its own standard deviation over tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EffectSize {
-    /// Cohen's d of pairs: mean difference over the standard deviation of differences.
+    /// Cohen's d of pairs: mean difference divided by the standard deviation of differences.
     pub cohens_dz: f64,
-    /// The same with Hedges' correction for few pairs; nothing with two pairs, where it is not defined.
+    /// With Hedges' correction for few pairs; absent for two pairs, where it is not defined.
     pub hedges_gz: Option<f64>,
 }
 
-/// Effect size of differences of tasks; `None` if they do not vary, with fewer than two, or with one not finite.
+/// Effect size of differences of tasks; `None` if they do not vary, are fewer than two, or one is not finite.
 pub fn effect_size(differences: &[f64]) -> Option<EffectSize> {
-    // Neither figure has a unit, so sums are taken of numbers that cannot overflow.
+    // Neither value has a unit, so the numbers are scaled to avoid an overflow of sums.
     let largest = differences.iter().fold(0.0, |largest: f64, difference| largest.max(difference.abs()));
     if differences.len() < 2 || differences.iter().any(|difference| !difference.is_finite()) || largest <= 0.0
     {

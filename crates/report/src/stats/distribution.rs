@@ -1,7 +1,7 @@
 //! Normal, Student and beta distributions, as far as intervals and tests need them.
 //!
-//! The incomplete beta function of `statrs` gives up after 140 terms, which is too few for 100,000 trials, and its
-//! inverse may not come to an end; here the terms go on as long as they matter and inverses are found by bisection.
+//! The incomplete beta function of `statrs` stops after 140 terms, which is too few for 100,000 trials, and its inverse
+//! may not terminate; this one uses as many terms as matter, and finds inverses by bisection.
 
 use std::f64::consts::SQRT_2;
 
@@ -21,14 +21,14 @@ pub(super) fn normal_cdf(x: f64) -> f64 {
 
 /// The value that a standard normal variable does not exceed with the given probability, strictly between 0 and 1.
 pub(super) fn normal_quantile(probability: f64) -> f64 {
-    // From the nearer tail, where a small probability keeps its digits.
+    // Computed from the nearer tail, where a small probability keeps its digits.
     if probability > 0.5 {
         return -normal_quantile(1.0 - probability);
     }
     -bisect(0.0, 40.0, |x| normal_cdf(-x) < probability)
 }
 
-/// Probability that a Student variable lies further from 0 than `t`, on either side.
+/// Probability that a Student variable is further from 0 than `t`, on either side.
 pub(super) fn student_two_sided(t: f64, degrees: f64) -> f64 {
     let square = t * t;
     if square.is_infinite() {
@@ -53,7 +53,7 @@ pub(super) fn beta_quantile(a: f64, b: f64, probability: f64) -> f64 {
     bisect(0.0, 1.0, |x| beta_cdf(a, b, x, 1.0 - x) > probability)
 }
 
-/// Regularised incomplete beta function at `x`; `rest` is 1 − x, which the caller may know better.
+/// Regularised incomplete beta function at `x`; `rest` is 1 − x, which the caller may know more exactly.
 pub(super) fn beta_cdf(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -95,7 +95,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     value
 }
 
-/// Where `is_above` turns from false to true between `low` and `high`.
+/// The point between `low` and `high` where `is_above` turns from false to true.
 pub(super) fn bisect(mut low: f64, mut high: f64, is_above: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..MOST_HALVINGS {
         let middle = f64::midpoint(low, high);

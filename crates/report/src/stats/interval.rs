@@ -1,45 +1,41 @@
-//! Intervals, how sure they are, and what they may not leave.
+//! Intervals, their confidence, and their bounds.
 
 use serde::Serialize;
 
-/// A range of values that the data agree with.
+/// A range of values that are consistent with the data.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether a value lies in it; the ends do.
+    /// Whether it contains a value; the ends are included.
     pub fn contains(self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Upper end less lower end.
     pub fn width(self) -> f64 {
         self.high - self.low
     }
 
-    /// The interval cut off at the bounds, but never so far that it loses `estimate`.
+    /// The interval cut at the bounds, but never so far that it loses `estimate`.
     pub(super) fn within(self, bounds: Bounds, estimate: f64) -> Self {
         Self { low: self.low.max(bounds.low).min(estimate), high: self.high.min(bounds.high).max(estimate) }
     }
 }
 
-/// In which share of repeated experiments an interval is to contain the truth: above 0 and below 1.
+/// The share of repeated experiments in which an interval should contain the truth: above 0 and below 1.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct Confidence(f64);
 
 impl Confidence {
-    /// `None` unless the level lies above 0 and below 1.
+    /// `None` unless the level is above 0 and below 1.
     pub fn new(level: f64) -> Option<Self> {
         (level > 0.0 && level < 1.0).then_some(Self(level))
     }
 
-    /// The level itself, such as 0.95.
     pub fn level(self) -> f64 {
         self.0
     }
@@ -56,21 +52,19 @@ impl Default for Confidence {
     }
 }
 
-/// The values that a mean can have at all.
+/// The possible values of a mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Smallest value.
     pub low: f64,
-    /// Largest value.
     pub high: f64,
 }
 
 impl Bounds {
-    /// Rewards lie between 0 and 1.
+    /// Rewards are between 0 and 1.
     pub const REWARD: Self = Self { low: 0.0, high: 1.0 };
-    /// Differences of rewards, and measures of agreement, lie between -1 and 1.
+    /// Differences of rewards, and measures of agreement, are between -1 and 1.
     pub const DIFFERENCE: Self = Self { low: -1.0, high: 1.0 };
-    /// Costs and times know no bounds.
+    /// Costs and times have no bounds.
     pub const NONE: Self = Self { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
     /// The bounds of differences of two such values.
@@ -79,10 +73,10 @@ impl Bounds {
         Self { low: self.low - self.high, high: self.high - self.low }
     }
 
-    /// What can be said when `clusters` clusters all gave `value`: no variance tells how far the next one may lie.
+    /// The interval if `clusters` clusters all gave `value`: there is no variance to estimate from.
     ///
-    /// If a share q of all clusters were different, none of them would have been met with probability (1 − q)^G, so
-    /// q is bounded, and the mean is moved by at most q times the way to a bound. At a bound itself this is the
+    /// If a share q of all clusters were different, the probability to see none of them would be (1 − q)^G, so q is
+    /// bounded, and the mean moves by at most q times the distance to a bound. At a bound itself this is the
     /// Clopper–Pearson interval with clusters as trials.
     pub(super) fn interval_without_variance(
         self,

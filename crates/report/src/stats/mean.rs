@@ -1,4 +1,4 @@
-//! The mean over all trials with an error that counts tasks.
+//! The mean over all trials, with an error that is based on tasks.
 
 use serde::Serialize;
 
@@ -7,35 +7,32 @@ use super::distribution::{student_two_sided, student_upper_quantile};
 use super::interval::{Bounds, Confidence, Interval};
 use super::real;
 
-/// A standard error below this share of the typical observation is rounding.
+/// A standard error below this share of the typical observation is a rounding error.
 pub(super) const ROUNDING: f64 = 1e-12;
 
-/// A mean or a difference of means, and how far it can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     pub mean: f64,
-    /// Its standard error; nothing with a single cluster.
+    /// Absent with a single cluster.
     pub standard_error: Option<f64>,
-    /// Degrees of freedom of the standard error; nothing where it is 0.
+    /// Degrees of freedom of the standard error; absent if it is 0.
     pub degrees_of_freedom: Option<f64>,
-    /// Its interval; nothing with a single cluster.
+    /// Absent with a single cluster.
     pub interval: Option<Interval>,
-    /// Clusters that were counted.
     pub clusters: usize,
-    /// Observations that were counted.
     pub observations: usize,
 }
 
 impl Estimate {
-    /// Two-sided p value of the t test against `null`; `None` where the standard error says nothing.
+    /// Two-sided p value of the t test against `null`; `None` if the standard error is unusable.
     pub fn p_value(&self, null: f64) -> Option<f64> {
         let t = (self.mean - null) / self.standard_error?;
-        // The smallest probabilities underflow; none of them is 0.
+        // The smallest probabilities underflow, but none of them is 0.
         let p_value = student_two_sided(t, self.degrees_of_freedom?).max(f64::MIN_POSITIVE);
         (!p_value.is_nan()).then_some(p_value)
     }
 
-    /// An estimate whose standard error was computed from `clusters - 1` degrees of freedom or those given.
+    /// Adds Student's interval with the given degrees of freedom.
     pub(super) fn with_student(mut self, degrees: f64, bounds: Bounds, confidence: Confidence) -> Self {
         if let Some(error) = self.standard_error {
             let reach = error * student_upper_quantile(confidence.tail(), degrees);
@@ -50,12 +47,12 @@ impl Estimate {
 /// Mean over all observations, with the cluster-robust standard error of a ratio and Student's t with one degree of
 /// freedom fewer than clusters.
 ///
-/// Clusters that all have the same mean give no variance to work with. Their interval says what so many clusters
-/// without an exception allow; where all rewards are 0 or all are 1, that is Clopper–Pearson with clusters as trials.
+/// If all clusters have the same mean, there is no variance. Then the interval is what this number of clusters without
+/// an exception allows; if all rewards are 0 or all are 1, that is Clopper–Pearson with clusters as trials.
 ///
-/// Where the mean is not near 0 or 1 the interval covers as often as it says with 40 clusters or more. Near them it is
-/// too short on the inner side: with 40 tasks of 3 repetitions, simulated 95 % become 91–92 % at means of 0.1 and 0.9
-/// and 84–89 % at 0.97. [`clustered_mean_logit`] is better there and no worse elsewhere.
+/// If the mean is not near 0 or 1, the interval has its nominal coverage with 40 clusters or more. Near them it is too
+/// short on the inner side: with 40 tasks of 3 repetitions, simulated 95 % become 91–92 % at means of 0.1 and 0.9 and
+/// 84–89 % at 0.97. [`clustered_mean_logit`] is better there and no worse elsewhere.
 ///
 /// `None` without observations and for sums that are not finite.
 pub fn clustered_mean(clusters: &[Cluster], bounds: Bounds, confidence: Confidence) -> Option<Estimate> {
@@ -67,12 +64,12 @@ pub fn clustered_mean(clusters: &[Cluster], bounds: Bounds, confidence: Confiden
     }
 }
 
-/// As [`clustered_mean`] for rewards, with the interval made on the scale of log-odds and carried back.
+/// Like [`clustered_mean`] for rewards, with the interval computed on the scale of log-odds and transformed back.
 ///
-/// It never leaves 0 to 1 and is longer towards the middle. With 40 tasks of 3 repetitions it covers in 95–96 % of
-/// simulated runs at moderate means and in 95–97 % at 0.1, 0.9 and 0.97, unless a few hard tasks decide the mean, of
-/// which a run may meet none: there it covers in 90 % at 0.97, where the t interval does in 84 %. A mean that is not strictly between 0 and 1 has no
-/// log-odds and is treated as in [`clustered_mean`].
+/// It never leaves 0 to 1 and is longer towards the middle. With 40 tasks of 3 repetitions its coverage in simulated
+/// runs is 95–96 % at moderate means and 95–97 % at 0.1, 0.9 and 0.97, unless a few hard tasks decide the mean, which a
+/// run may not meet: there the coverage is 90 % at 0.97, while that of the t interval is 84 %. A mean that is not
+/// strictly between 0 and 1 has no log-odds and is treated as in [`clustered_mean`].
 pub fn clustered_mean_logit(clusters: &[Cluster], confidence: Confidence) -> Option<Estimate> {
     let mut estimate = clustered_mean(clusters, Bounds::REWARD, confidence)?;
     let (mean, rest) = (estimate.mean, 1.0 - estimate.mean);
@@ -89,7 +86,7 @@ pub fn clustered_mean_logit(clusters: &[Cluster], confidence: Confidence) -> Opt
     Some(estimate)
 }
 
-/// Mean and standard error without an interval. An error that is nothing but rounding is exactly 0.
+/// Mean and standard error without an interval. An error that is only rounding is exactly 0.
 fn point(clusters: &[Cluster]) -> Option<Estimate> {
     let (clusters, total) = occupied(clusters)?;
     let mean = total.sum / total.size();
@@ -113,7 +110,7 @@ fn point(clusters: &[Cluster]) -> Option<Estimate> {
     })
 }
 
-/// The same with the interval of clusters that do not differ.
+/// The estimate with the interval of clusters that do not differ.
 pub(super) fn without_variance(mut estimate: Estimate, bounds: Bounds, confidence: Confidence) -> Estimate {
     estimate.interval = bounds.interval_without_variance(estimate.mean, estimate.clusters, confidence);
     estimate
@@ -180,7 +177,7 @@ mod tests {
 
     #[test]
     fn equal_means_between_the_bounds_are_not_certain_either() {
-        // 0.1 three times does not add up to exactly 0.3; that is no variance.
+        // 0.1 three times does not add up to exactly 0.3; that must not count as variance.
         let estimate = clustered_mean(&repeated(0.1, 40), Bounds::REWARD, Confidence::default()).unwrap();
         assert_eq!(estimate.standard_error, Some(0.0));
         // 1 - 0.025 ** (1 / 40) = 0.0880973 of the way to each bound.

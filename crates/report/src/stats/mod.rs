@@ -1,8 +1,8 @@
 //! Statistics of rewards: pure functions from numbers to numbers.
 //!
-//! Repetitions of one task are alike, so tasks are the clusters and everything that says how sure a figure is counts
-//! tasks, not trials. Whatever draws at random takes a seed and gives the same answer however many cores there are.
-//! `None` means that the input does not say (too few clusters, a number that is not finite), never a failure.
+//! Repetitions of one task are alike, so tasks are the clusters, and every measure of certainty counts tasks, not
+//! trials. Random draws take a seed and give the same answer for any number of cores. `None` means that the input is
+//! insufficient (too few clusters, a number that is not finite), never a failure.
 
 mod adjust;
 mod agreement;
@@ -41,7 +41,6 @@ pub use quantile::{median, quantile};
 pub use scale::rescale;
 pub use sequential::{Wager, confidence_sequence, evidence_above, fewest_observations};
 
-/// A count as a number to calculate with.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials are far below 2^53")]
 fn real(count: usize) -> f64 {
     count as f64

@@ -2,7 +2,7 @@
 
 use aec_base::parallel;
 
-/// Below so many steps in all, starting threads takes longer than the work.
+/// With fewer steps in all, starting threads takes longer than the work.
 const FEW_STEPS: usize = 1_000_000;
 
 /// Results of `work` for the blocks 0 to `count - 1`, in their order; each takes about `steps` additions.

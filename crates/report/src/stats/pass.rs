@@ -1,12 +1,12 @@
-//! The chance that any, or that all, of k attempts pass.
+//! The probability that any, or that all, of k attempts pass.
 //!
-//! Both figures are averages over all ways to choose k of the attempts that were made, so neither is biased, as a
-//! power of the observed share would be. To put an interval around their mean over tasks, give each task's figure to
+//! Both values are averages over all ways to choose k of the attempts, so neither is biased, as a power of the observed
+//! share would be. For an interval of their mean over tasks, pass each task's value to
 //! [`clustered_mean`](super::clustered_mean) as a cluster of one observation.
 
 use super::real;
 
-/// Chance that at least one of `k` attempts passes, from `attempts` of which `passes` passed.
+/// Probability that at least one of `k` attempts passes, from `attempts` of which `passes` passed.
 ///
 /// `None` if k is 0 or more than the attempts, or with more passes than attempts.
 pub fn pass_at_k(attempts: usize, passes: usize, k: usize) -> Option<f64> {
@@ -16,8 +16,8 @@ pub fn pass_at_k(attempts: usize, passes: usize, k: usize) -> Option<f64> {
     if attempts - passes < k {
         return Some(1.0);
     }
-    // Choosing k attempts and looking for passes is choosing the passes and looking for the k; the shorter way is
-    // taken. Adding up keeps the digits of a small chance, and no binomial coefficient is ever formed.
+    // Choosing k attempts and looking for passes is equivalent to choosing the passes and looking for the k; this takes
+    // the shorter way. Adding keeps the digits of a small probability, and no binomial coefficient is ever formed.
     let (steps, parts) = if passes < k { (passes, k) } else { (k, passes) };
     let mut chance = 0.0;
     for step in 0..steps {
@@ -29,7 +29,7 @@ pub fn pass_at_k(attempts: usize, passes: usize, k: usize) -> Option<f64> {
     Some(chance.min(1.0))
 }
 
-/// Chance that all of `k` attempts pass, from `attempts` of which `passes` passed.
+/// Probability that all of `k` attempts pass, from `attempts` of which `passes` passed.
 ///
 /// `None` if k is 0 or more than the attempts, or with more passes than attempts.
 pub fn pass_hat_k(attempts: usize, passes: usize, k: usize) -> Option<f64> {

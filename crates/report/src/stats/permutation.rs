@@ -6,50 +6,46 @@ use super::distribution::beta_cdf;
 use super::random::Generator;
 use super::{parallel, real};
 
-/// Random assignments of signs where there are too many to look at all.
+/// Random assignments of signs if there are too many to count all.
 pub const DEFAULT_PERMUTATIONS: usize = 100_000;
 
-/// With so many differences or fewer all assignments count: the sums of each half are a million numbers in order.
+/// Up to this many differences, all assignments are counted: each half gives a sorted list of a million sums.
 const MOST_EXACT: usize = 40;
 
-/// Differences whose signs come from one random word.
 const CHUNK: usize = 64;
 
-/// Assignments drawn from one generator. Part of what a seed means.
+/// Assignments drawn from one generator. Changing it changes the results of a seed.
 const BLOCK: usize = 4096;
 
-/// Sums that differ by less than this share of the largest possible one differ by rounding only.
+/// Sums that differ by less than this share of the largest possible one differ only by rounding.
 const TIE: f64 = 1e-12;
 
-/// Result of a permutation test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PermutationTest {
     /// Two-sided p value, above 0.
     pub p_value: f64,
-    /// Whether all assignments of signs were counted.
     pub exact: bool,
     /// Assignments that were counted or drawn.
     pub resamples: u64,
 }
 
-/// As [`paired_permutation_with`] with [`DEFAULT_PERMUTATIONS`].
 pub fn paired_permutation(differences: &[f64], seed: u64) -> Option<PermutationTest> {
     paired_permutation_with(differences, DEFAULT_PERMUTATIONS, seed)
 }
 
-/// Whether two agents differ, from one difference of means for each task.
+/// Tests whether two agents differ, from one difference of means for each task.
 ///
-/// If it made no difference which agent did a task, its difference could as well have the other sign. The p value is
-/// the share of all assignments of signs whose sum is at least as far from 0 as the one seen. Up to 40 differences
-/// that are not 0 it is exact; beyond, it comes from `resamples` random assignments, of which the one seen is one
-/// more. Tasks must be independent; repetitions within a task need not be, they are behind one difference.
+/// If the agents did not differ, each difference could as well have the other sign. The p value is the share of all
+/// assignments of signs whose sum is at least as far from 0 as the observed one. Up to 40 non-zero differences it is
+/// exact; beyond, it comes from `resamples` random assignments plus the observed one. Tasks must be independent;
+/// repetitions within a task need not be, because they form one difference.
 ///
-/// `None` without differences, with one that is not finite, and where resamples are needed but none are asked for.
+/// `None` without differences, with one that is not finite, and if resamples are needed but `resamples` is 0.
 pub fn paired_permutation_with(differences: &[f64], resamples: usize, seed: u64) -> Option<PermutationTest> {
     if differences.is_empty() || differences.iter().any(|difference| !difference.is_finite()) {
         return None;
     }
-    // Largest first and without signs: neither order nor naming of the agents can matter. Zeros add nothing.
+    // Sorted by size and without signs, so that neither order nor naming of the agents matters. Zeros add nothing.
     let mut ordered: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
     ordered.sort_by(|a, b| b.abs().total_cmp(&a.abs()));
     let Some(largest) = ordered.first().map(|difference| difference.abs()) else {
@@ -72,7 +68,7 @@ pub fn paired_permutation_with(differences: &[f64], resamples: usize, seed: u64)
     Some(PermutationTest { p_value, exact: false, resamples: resamples as u64 })
 }
 
-/// Counts all assignments by pairing the sums of two halves, both in order.
+/// Counts all assignments by pairing the sums of two halves, both sorted.
 fn exact(magnitudes: &[f64], threshold: f64) -> PermutationTest {
     let resamples = 1_u64 << magnitudes.len();
     if threshold <= 0.0 {
@@ -88,12 +84,12 @@ fn exact(magnitudes: &[f64], threshold: f64) -> PermutationTest {
         }
         above += second.len() - place;
     }
-    // As many lie as far below 0.
+    // Just as many are as far below 0.
     let p_value = 2.0 * real(above) / real(first.len() * second.len());
     PermutationTest { p_value: p_value.min(1.0), exact: true, resamples }
 }
 
-/// Sums under all assignments of signs, in order.
+/// Sums under all assignments of signs, sorted.
 fn signed_sums(magnitudes: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0];
     for size in magnitudes {
@@ -142,8 +138,8 @@ fn sums_by_signs(magnitudes: &[f64]) -> [f64; 256] {
     table
 }
 
-/// Two-sided exact p value of `McNemar`'s test: `first_only` tasks were solved by the first agent alone, `second_only`
-/// by the second alone. Each stands for one trial; with repetitions use [`paired_permutation`].
+/// Two-sided exact p value of `McNemar`'s test: `first_only` tasks were solved only by the first agent, `second_only`
+/// only by the second. Each counts as one trial; with repetitions use [`paired_permutation`].
 pub fn mcnemar_exact(first_only: usize, second_only: usize) -> f64 {
     let fewer = real(first_only.min(second_only));
     let more = real(first_only.max(second_only));
@@ -172,7 +168,7 @@ mod tests {
 
     #[test]
     fn forty_equal_differences_are_a_sign_test() {
-        // 30 of 40 for one agent: the sum is the number of signs, so the exact McNemar test must say the same.
+        // 30 of 40 for one agent: the sum is the number of signs, so the exact McNemar test must give the same.
         let differences: Vec<f64> = (0..40).map(|task| if task < 30 { 0.1 } else { -0.1 }).collect();
         let test = paired_permutation(&differences, 1).unwrap();
         assert!(test.exact);
@@ -181,7 +177,7 @@ mod tests {
 
     #[test]
     fn drawn_assignments_agree_with_the_exact_answer() {
-        // 41 equal differences are one too many to count; McNemar's test still knows the answer, 0.0115.
+        // 41 equal differences are one too many to count; McNemar's test still gives the answer, 0.0115.
         let differences: Vec<f64> = (0..41).map(|task| if task < 29 { 0.5 } else { -0.5 }).collect();
         let test = paired_permutation(&differences, 3).unwrap();
         let expected = mcnemar_exact(29, 12);
@@ -194,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_seed_means_the_same_everywhere() {
-        // Recorded here; a change means that reports change for the same seed.
+        // Recorded here; if it changes, reports change for the same seed.
         let differences: Vec<f64> = (0..100).map(|task| real(task * task % 17) / 17.0 - 0.4).collect();
         assert_close(paired_permutation_with(&differences, 9999, 5).unwrap().p_value, 0.0242, 1e-15);
     }

@@ -1,4 +1,4 @@
-//! What an experiment of a given size can find out, and how large it must be.
+//! What an experiment of a given size can detect, and how large it must be.
 
 use serde::Serialize;
 
@@ -7,19 +7,17 @@ use super::real;
 
 /// Steps of the integral over the standard error; even.
 const STEPS: u32 = 1000;
-/// Standard deviations of the standard error on each side that the integral reaches.
+/// How far the integral reaches on each side, in standard deviations of the standard error.
 const REACH: f64 = 10.0;
-/// Beyond so many degrees of freedom Student's t is the normal distribution.
+/// With more degrees of freedom, Student's t equals the normal distribution.
 const MANY: f64 = 1e9;
-/// No experiment has more tasks or repetitions.
 const MOST: usize = 1 << 40;
 
-/// How sure a test is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Goal {
     /// Probability of finding a difference where there is none.
     pub alpha: f64,
-    /// Probability of finding the difference where there is one.
+    /// Probability of finding an existing difference.
     pub power: f64,
 }
 
@@ -35,7 +33,6 @@ impl Default for Goal {
     }
 }
 
-/// An experiment before it is run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Design {
     pub tasks: usize,
@@ -45,19 +42,19 @@ pub struct Design {
     pub between: f64,
     /// Variance of repetitions within a task.
     pub within: f64,
-    /// Correlation of the true means of tasks between two agents: 1 if what is hard for one is as hard for the other,
-    /// 0 if nothing is gained by giving both the same tasks.
+    /// Correlation of the true means of tasks between two agents: 1 if tasks are equally hard for both, 0 if using the
+    /// same tasks gains nothing.
     pub correlation: f64,
 }
 
 impl Design {
-    /// Standard error of one agent's mean; `None` for a design that cannot be.
+    /// Standard error of one agent's mean; `None` for an impossible design.
     pub fn standard_error_of_mean(&self) -> Option<f64> {
         self.is_sound()
             .then(|| ((self.between + self.within / real(self.repetitions)) / real(self.tasks)).sqrt())
     }
 
-    /// Standard error of the difference of two agents on the same tasks; `None` for a design that cannot be.
+    /// Standard error of the difference of two agents on the same tasks; `None` for an impossible design.
     pub fn standard_error_of_difference(&self) -> Option<f64> {
         self.is_sound().then(|| {
             let of_repetitions = 2.0 * self.within / real(self.repetitions);
@@ -95,10 +92,10 @@ pub fn power(effect: f64, standard_error: f64, degrees: Option<f64>, alpha: f64)
     is_sound.then(|| power_at(shift, degrees, alpha))
 }
 
-/// The smallest effect that a two-sided test finds as often as the goal says.
+/// The smallest effect that a two-sided test finds with the power of the goal.
 ///
-/// `None` for a standard error that is negative or not finite, fewer than one degree of freedom, or a goal that is no
-/// goal (a power that is not above alpha, or either outside 0 to 1).
+/// `None` for a standard error that is negative or not finite, fewer than one degree of freedom, or an invalid goal (a
+/// power that is not above alpha, or either outside 0 to 1).
 pub fn minimal_detectable_effect(standard_error: f64, degrees: Option<f64>, goal: Goal) -> Option<f64> {
     let is_sound = standard_error >= 0.0
         && standard_error.is_finite()
@@ -107,11 +104,9 @@ pub fn minimal_detectable_effect(standard_error: f64, degrees: Option<f64>, goal
     is_sound.then(|| standard_error * detectable_shift(degrees, goal))
 }
 
-/// The fewest repetitions of each task with which a paired comparison finds `effect`; those of the design are not
-/// looked at.
+/// The fewest repetitions of each task with which a paired comparison finds `effect`; those of the design are ignored.
 ///
-/// `None` if no number of repetitions is enough, because the tasks are too few, and for an effect or a design that
-/// cannot be.
+/// `None` if no number of repetitions is enough, because tasks are too few, and for an impossible effect or design.
 pub fn repetitions_needed(design: &Design, effect: f64, goal: Goal) -> Option<usize> {
     let design = Design { repetitions: 1, ..*design };
     if !design.is_sound() || !goal.is_sound() || design.tasks < 2 || !effect.is_finite() || effect == 0.0 {
@@ -122,7 +117,7 @@ pub fn repetitions_needed(design: &Design, effect: f64, goal: Goal) -> Option<us
     let left = variance_of_task - design.between_differences();
     let needed = 2.0 * design.within / left;
     if left < 0.0 || needed.is_nan() || needed > real(MOST) {
-        // Without noise within tasks one repetition tells all.
+        // Without noise within tasks, one repetition is enough.
         return (left >= 0.0 && design.within == 0.0).then_some(1);
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 2^40")]
@@ -130,10 +125,9 @@ pub fn repetitions_needed(design: &Design, effect: f64, goal: Goal) -> Option<us
     Some(whole.max(1))
 }
 
-/// The fewest tasks, at least two, with which a paired comparison finds `effect`; those of the design are not looked
-/// at.
+/// The fewest tasks, at least two, with which a paired comparison finds `effect`; those of the design are ignored.
 ///
-/// `None` for an effect that nobody could afford to look for, and for an effect or a design that cannot be.
+/// `None` for an effect that needs unaffordably many tasks, and for an impossible effect or design.
 pub fn tasks_needed(design: &Design, effect: f64, goal: Goal) -> Option<usize> {
     let one = Design { tasks: 1, ..*design }.standard_error_of_difference()?;
     if !goal.is_sound() || !effect.is_finite() || effect == 0.0 {
@@ -162,7 +156,7 @@ pub fn tasks_needed(design: &Design, effect: f64, goal: Goal) -> Option<usize> {
     Some(high.max(2))
 }
 
-/// The effect in standard errors that is found as often as a sound goal says.
+/// The effect in standard errors that is found with the power of a valid goal.
 fn detectable_shift(degrees: Option<f64>, goal: Goal) -> f64 {
     let critical = critical_value(degrees, goal.alpha);
     let is_found = |shift: f64| power_beyond(critical, shift, degrees) >= goal.power;
@@ -173,12 +167,12 @@ fn detectable_shift(degrees: Option<f64>, goal: Goal) -> f64 {
     bisect(0.0, high, is_found)
 }
 
-/// Power where the effect is `shift` standard errors.
+/// Power if the effect is `shift` standard errors.
 fn power_at(shift: f64, degrees: Option<f64>, alpha: f64) -> f64 {
     power_beyond(critical_value(degrees, alpha), shift, degrees)
 }
 
-/// Standard errors that an estimate must lie from 0 to be significant.
+/// How many standard errors from 0 an estimate must be to be significant.
 fn critical_value(degrees: Option<f64>, alpha: f64) -> f64 {
     match degrees {
         Some(degrees) if degrees < MANY => student_upper_quantile(alpha / 2.0, degrees),
@@ -186,7 +180,7 @@ fn critical_value(degrees: Option<f64>, alpha: f64) -> f64 {
     }
 }
 
-/// Probability that an estimate around `shift` standard errors lies beyond the critical value on either side.
+/// Probability that an estimate around `shift` standard errors is beyond the critical value on either side.
 fn power_beyond(critical: f64, shift: f64, degrees: Option<f64>) -> f64 {
     match degrees {
         Some(degrees) if degrees < MANY => {
@@ -196,13 +190,13 @@ fn power_beyond(critical: f64, shift: f64, degrees: Option<f64>) -> f64 {
     }
 }
 
-/// Probability that a normal variable around `shift` lies outside `-critical` to `critical`.
+/// Probability that a normal variable around `shift` is outside `-critical` to `critical`.
 fn outside(shift: f64, critical: f64) -> f64 {
     normal_cdf(shift - critical) + normal_cdf(-shift - critical)
 }
 
 /// Mean of `value` over the estimated standard error as a multiple of the true one, whose square times the degrees of
-/// freedom has a chi-square distribution. Simpson's rule; the density is made to add up to one.
+/// freedom has a chi-square distribution. Simpson's rule; the density is normalised to one.
 fn over_standard_errors(degrees: f64, value: impl Fn(f64) -> f64) -> f64 {
     let deviation = (2.0 * degrees).sqrt().recip();
     let low = (1.0 - REACH * deviation).max(0.0);

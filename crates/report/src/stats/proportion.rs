@@ -15,14 +15,14 @@ pub fn wilson(successes: usize, trials: usize, confidence: Confidence) -> Option
     Some(Interval { low: center - reach, high: center + reach }.within(Bounds::REWARD, share))
 }
 
-/// The interval of Clopper and Pearson, which covers at least as often as it says whatever the truth is; `None`
-/// without trials or with more successes than trials.
+/// The interval of Clopper and Pearson, whose coverage is at least nominal for every true value; `None` without trials
+/// or with more successes than trials.
 pub fn clopper_pearson(successes: usize, trials: usize, confidence: Confidence) -> Option<Interval> {
     let share = share(successes, trials)?;
     let tail = confidence.tail();
     let (successes, failures) = (real(successes), real(trials - successes));
     let low = if successes > 0.0 { beta_quantile(successes, failures + 1.0, tail) } else { 0.0 };
-    // The upper end is one less the lower end of the failures, which keeps its digits near 1.
+    // The upper end is one minus the lower end of the failures, which keeps its digits near 1.
     let high = if failures > 0.0 { 1.0 - beta_quantile(failures, successes + 1.0, tail) } else { 1.0 };
     Some(Interval { low, high }.within(Bounds::REWARD, share))
 }

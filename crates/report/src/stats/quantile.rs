@@ -2,7 +2,7 @@
 
 use super::real;
 
-/// The value below which the given share of the values lies, on the straight line between neighbours (type 7, the
+/// The value below which the given share of the values is, interpolated linearly between neighbours (type 7, the
 /// default of R and `NumPy`).
 ///
 /// `None` without values, with one that is not finite, and for a share outside 0 to 1.
@@ -20,7 +20,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// As [`quantile`], for values in order of which there is at least one and a share between 0 and 1.
+/// Like [`quantile`], for at least one value, sorted, and a share between 0 and 1.
 pub(super) fn quantile_of_sorted(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len() - 1;
     let place = real(last) * share;

@@ -1,21 +1,20 @@
 //! Random numbers that are the same everywhere.
 
-/// `SplitMix64`: one addition and a mix for 64 bits, which is as fast as adding up what was drawn.
+/// `SplitMix64`: one addition and a mix for 64 bits, which is as fast as adding up the drawn values.
 #[derive(Clone, Debug)]
 pub(super) struct Generator {
     state: u64,
 }
 
 impl Generator {
-    /// The generator for one block of the work under a seed. Blocks do not share numbers, so it does not matter
-    /// which thread does which of them.
+    /// The generator for one block of the work under a seed. Blocks do not share numbers, so it does not matter which
+    /// thread runs which block.
     pub(super) fn new(seed: u64, block: u64) -> Self {
         let mut seeded = Self { state: seed };
         let mut blocked = Self { state: seeded.word() ^ block };
         Self { state: blocked.word() }
     }
 
-    /// 64 random bits.
     pub(super) fn word(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,8 +22,8 @@ impl Generator {
         mixed ^ (mixed >> 31)
     }
 
-    /// Two numbers below `bound`. Some come up more often than others by one part in 2^32 / `bound`, which no number
-    /// of resamples that anyone waits for could show.
+    /// Two numbers below `bound`. Some are more likely than others by one part in 2^32 / `bound`, which no realistic
+    /// number of resamples could show.
     pub(super) fn two_below(&mut self, bound: u32) -> [usize; 2] {
         let word = self.word();
         [word & 0xffff_ffff, word >> 32].map(|half| ((half * u64::from(bound)) >> 32) as usize)

@@ -1,9 +1,9 @@
-//! Rewards measured from what needs no work.
+//! Rewards relative to what needs no work.
 
-/// The reward on a scale where `floor` is 0 and full marks stay 1: (reward − floor) / (1 − floor).
+/// The reward on a scale where `floor` is 0 and full reward stays 1: (reward − floor) / (1 − floor).
 ///
 /// A reward below the floor becomes negative and stays so: cutting it off at 0 would lift the mean of an agent that
-/// merely guesses above 0. `None` when the floor leaves nothing to earn, or for a number that is not finite.
+/// merely guesses above 0. `None` if the floor leaves nothing to earn, or for a number that is not finite.
 pub fn rescale(reward: f64, floor: f64) -> Option<f64> {
     let rescaled = (reward - floor) / (1.0 - floor);
     (floor < 1.0 && rescaled.is_finite()).then_some(rescaled)

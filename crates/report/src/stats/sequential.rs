@@ -1,31 +1,31 @@
-//! A test that may be looked at after every observation, and stopped whenever one likes.
+//! A test that may be checked after every observation, and stopped at any time.
 //!
-//! A gambler bets that the mean lies above `null`. If it does not, nobody can expect to win, so a capital that has
-//! grown a hundredfold happens with a probability of at most one in a hundred, at whatever moment one looks (Ville's
-//! inequality). The capital is the evidence: an e-value. Nothing is assumed but that values lie within their bounds
-//! and that each has the mean, given those before it. The bets are those of Waudby-Smith and Ramdas, "Estimating means
-//! of bounded random variables by betting" (2024), with stakes spread evenly instead of chosen from the data.
+//! A gambler bets that the mean is above `null`. If it is not, no strategy is expected to win, so the probability that
+//! the capital ever grows a hundredfold is at most one in a hundred, whenever one checks (Ville's inequality). The
+//! capital is the evidence: an e-value. The only assumptions are that values are within their bounds and that each has
+//! the mean, given those before it. The bets are those of Waudby-Smith and Ramdas, "Estimating means of bounded random
+//! variables by betting" (2024), with stakes spread evenly instead of chosen from the data.
 
 use super::interval::{Bounds, Confidence, Interval};
 use super::real;
 
-/// Gamblers, each of whom always bets the same share of what can be bet. Together they do well whatever the mean is.
+/// Number of gamblers, each of whom always bets the same share of what can be bet. Together they do well for any mean.
 const STAKES: usize = 20;
-/// Halvings of an interval, after which its end is known to every digit that is shown.
+/// Halvings of an interval after which its end is exact to every digit that is shown.
 const HALVINGS: usize = 40;
 
-/// Evidence that a mean lies above a value.
+/// Evidence that a mean is above a value.
 #[derive(Clone, Debug)]
 pub struct Wager {
     /// Distance of the null from the lowest value.
     reach: f64,
     bounds: Bounds,
-    /// Logarithms of what each gambler has.
+    /// Logarithms of the gamblers' capitals.
     capitals: [f64; STAKES],
 }
 
 impl Wager {
-    /// Bets that the mean of values within the bounds lies above `null`. `None` unless that is possible at all.
+    /// Bets that the mean of values within the bounds is above `null`. `None` if that is impossible.
     pub fn above(null: f64, bounds: Bounds) -> Option<Self> {
         (null > bounds.low && null < bounds.high).then_some(Self {
             reach: null - bounds.low,
@@ -34,7 +34,7 @@ impl Wager {
         })
     }
 
-    /// Takes the next value. One outside the bounds counts as the nearest within; one that is no number is not taken.
+    /// Adds the next value. A value outside the bounds is moved to the nearest bound; NaN is ignored.
     pub fn observe(&mut self, value: f64) {
         if value.is_nan() {
             return;
@@ -46,13 +46,13 @@ impl Wager {
         }
     }
 
-    /// The evidence: what the gamblers have, on average, of the 1 that each began with.
+    /// The evidence: the gamblers' mean capital, where each began with 1.
     pub fn evidence(&self) -> f64 {
         self.capitals.iter().map(|capital| capital.exp()).sum::<f64>() / real(STAKES)
     }
 }
 
-/// The evidence of some values that their mean lies above `null`; `None` where that cannot be.
+/// The evidence of some values that their mean is above `null`; `None` if that is impossible.
 pub fn evidence_above(values: &[f64], null: f64, bounds: Bounds) -> Option<f64> {
     let mut wager = Wager::above(null, bounds)?;
     for value in values {
@@ -61,8 +61,8 @@ pub fn evidence_above(values: &[f64], null: f64, bounds: Bounds) -> Option<f64> 
     Some(wager.evidence())
 }
 
-/// An interval for the mean that may be looked at after every value: the chance that it ever misses the mean is what the
-/// confidence leaves. It is wider than one that may be looked at once.
+/// An interval for the mean that may be checked after every value: the probability that it ever misses the mean is one
+/// minus the confidence. It is wider than one that may be checked only once.
 pub fn confidence_sequence(values: &[f64], bounds: Bounds, confidence: Confidence) -> Interval {
     let needed = 1.0 / confidence.tail();
     let mirrored: Vec<f64> = values.iter().map(|value| bounds.low + bounds.high - value).collect();
@@ -84,7 +84,7 @@ fn lowest_mean(values: &[f64], bounds: Bounds, needed: f64) -> f64 {
     low
 }
 
-/// Pairs after which the evidence can first be enough: if every pair gained as much as a pair can.
+/// The number of pairs after which the evidence can first be enough, if every pair had the largest possible gain.
 pub fn fewest_observations(null: f64, bounds: Bounds, needed: f64) -> Option<usize> {
     const MOST: usize = 1_000_000;
     let mut wager = Wager::above(null, bounds)?;

@@ -1,11 +1,11 @@
-//! Agents whose true mean is known: how often intervals contain it, and how often tests see what is not there.
+//! Agents with known true means: how often intervals contain them, and how often tests find a difference wrongly.
 
 use super::random::Generator;
 use super::*;
 
 const RUNS: u32 = 1000;
 const TASKS: usize = 40;
-/// Resamples for a bootstrap that is done a thousand times.
+/// Resamples for a bootstrap that is repeated a thousand times.
 const RESAMPLES: usize = 500;
 
 /// A number between 0 and 1.
@@ -18,14 +18,14 @@ fn chance(generator: &mut Generator, probability: f64) -> bool {
     uniform(generator) < probability
 }
 
-/// How a trial is rewarded, given the chance of success at its task.
+/// How a trial is rewarded, given the probability of success at its task.
 #[derive(Clone, Copy)]
 enum Rewards {
     /// 0 or 1.
     Whole,
     /// The share of four parts that were right.
     Parts,
-    /// 1, or else 0, 0.25 or 0.5 with equal chances.
+    /// 1, or else 0, 0.25 or 0.5 with equal probabilities.
     Partial,
 }
 
@@ -49,12 +49,12 @@ impl Rewards {
     }
 }
 
-/// An agent for whom the chances of success at tasks have a beta distribution.
+/// An agent whose probabilities of success at tasks have a beta distribution.
 struct Agent {
-    /// Quantiles of the distribution; all equally likely, so that the true mean is known exactly.
+    /// Quantiles of the distribution, all equally likely, so that the true mean is known exactly.
     chances: Vec<f64>,
     rewards: Rewards,
-    /// Repetitions of each task, if they do not vary from 1 to 5.
+    /// Repetitions of each task; absent if they vary from 1 to 5.
     repetitions: Option<usize>,
 }
 
@@ -140,7 +140,7 @@ fn log_odds_keep_the_promise_longer_near_the_ends() {
         ("mean 0.1, 1 to 5 repetitions", Agent::new(0.1, 2.0, Rewards::Whole, None), 0.93),
         ("mean 0.97, whole rewards", Agent::new(0.97, 2.0, Rewards::Whole, three), 0.93),
         ("mean 0.97, similar tasks", Agent::new(0.97, 10.0, Rewards::Whole, three), 0.93),
-        // A few hard tasks decide the mean, and a run may meet none of them. No interval knows about those.
+        // A few hard tasks decide the mean, and a run may meet none of them. No interval can account for those.
         ("mean 0.97, rewards for parts", Agent::new(0.97, 2.0, Rewards::Parts, three), 0.88),
         ("mean 0.97, partial rewards", Agent::new(0.96, 2.0, Rewards::Partial, three), 0.88),
     ] {
@@ -149,8 +149,8 @@ fn log_odds_keep_the_promise_longer_near_the_ends() {
     }
 }
 
-/// Chances of success of two agents at a task that is alike for both but not the same: one has an advantage here, the
-/// other there, and neither overall.
+/// Probabilities of success of two agents at a task that is similar for both but not the same: each has an advantage at
+/// some tasks, and neither overall.
 fn chances_of_pair(generator: &mut Generator, agent: &Agent) -> [f64; 2] {
     let shared = agent.task(generator);
     [(); 2].map(|()| f64::midpoint(shared, agent.task(generator)))
@@ -191,8 +191,8 @@ fn differences_are_covered_as_often_as_they_say() {
     }
 }
 
-/// How often the exact test of 24 tasks, the drawn test of 60 and `McNemar`'s test, which takes every repetition for a
-/// task of its own, see a difference at 5 % where there is none.
+/// How often the exact test of 24 tasks, the drawn test of 60 and `McNemar`'s test, which treats every repetition as a
+/// separate task, find a difference at 5 % where there is none.
 fn rejections(name: &str, reward: impl Fn(&mut Generator, f64) -> f64) -> [f64; 3] {
     let agent = Agent::new(0.5, 0.7, Rewards::Whole, Some(5));
     let mut rejections = [0_u32; 3];
@@ -237,7 +237,7 @@ fn the_permutation_test_keeps_its_level_and_counting_trials_does_not() {
     assert!((0.03..=0.07).contains(&exact), "{exact}");
     assert!((0.03..=0.07).contains(&drawn), "{drawn}");
     assert!(trials_as_tasks > 0.1, "{trials_as_tasks}");
-    // Sums of whole rewards are often equal, and equal sums count against a difference: the level is not used up.
+    // Sums of whole rewards are often equal, which counts against a difference, so the actual level is below 5 %.
     let [exact, drawn, trials_as_tasks] =
         rejections("whole rewards", |generator, success| f64::from(chance(generator, success)));
     assert!((0.02..=0.06).contains(&exact), "{exact}");

@@ -1,4 +1,4 @@
-//! Files that trials left: by the digest that a record names, and never as a page.
+//! Files that trials left, found by the digest in a record, and never served as a page.
 
 use aec_base::digest::Digest;
 
@@ -8,7 +8,7 @@ use crate::live;
 use crate::respond::{self, Answer, Trouble};
 use crate::site::Site;
 
-/// Most bytes of a file that is handed out; what is larger lies in the project.
+/// Most bytes of a file that is served; the user finds larger ones in the project.
 const LIMIT: u64 = 64 * 1024 * 1024;
 
 pub(crate) fn serve(site: &Site, digest: &str, asked: &Asked) -> Result<Answer, Trouble> {
@@ -33,7 +33,7 @@ pub(crate) fn serve(site: &Site, digest: &str, asked: &Asked) -> Result<Answer, 
         let what = format!("the file has {size} bytes, more than the {LIMIT} that are handed out here");
         return Err(Trouble::senseless(
             what,
-            format!("it lies in the project's jobs directory, below {}", file.id()),
+            format!("it is in the project's jobs directory, below {}", file.id()),
         ));
     }
     let bytes = site.ledger.contents().read(digest, LIMIT).map_err(|_| {

@@ -1,4 +1,4 @@
-//! What audits of verifiers found, from the envelopes that `audit --json` printed.
+//! Results of audits of verifiers, from the output of `audit --json`.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// An envelope of more bytes is none.
+/// Larger files are not envelopes.
 const LIMIT: u64 = 32 * 1024 * 1024;
 
-/// `audit --json`, as far as this page shows it.
+/// The part of `audit --json` that this page shows.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Envelope {
@@ -76,7 +76,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     body.raw("<form class=\"tools\">");
     select(&mut body, "file", "File", "the last one", &names, Some(chosen));
     body.raw("<button type=\"submit\">Show</button></form>\n");
-    // The name is looked for among those that are there; it never becomes a path.
+    // The name is searched among the existing files; it never becomes a path.
     let Some((name, path)) = files.iter().find(|(name, _)| name == chosen) else {
         return Err(Trouble::missing("there is no such audit", "choose one of the list"));
     };
@@ -94,7 +94,6 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     Ok(Page::new("Audits", "audits", body))
 }
 
-/// Envelopes that are kept, by name.
 fn files(site: &Site) -> Vec<(String, PathBuf)> {
     let Ok(entries) = fs_err::read_dir(&site.places.audits) else { return Vec::new() };
     let mut files: Vec<(String, PathBuf)> = entries

@@ -1,4 +1,4 @@
-//! Two runs against each other, task by task.
+//! Compares two runs task by task.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,10 +15,10 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// Trials of one side at most: every record is read.
+/// Most trials of one side, because every record is read.
 const LARGEST_ARM: usize = 20_000;
 
-/// Sides that can be chosen from.
+/// Most sides to choose from.
 const CHOICES: usize = 500;
 
 pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
@@ -58,7 +58,6 @@ fn state(site: &Site, snapshot: &Snapshot) -> u64 {
     hasher.finish()
 }
 
-/// Every `EXPERIMENT/AGENT` of the ledger.
 fn sides(site: &Site) -> Result<Vec<String>, Trouble> {
     let (found, _) = site.ask(|index| {
         let mut found: BTreeSet<(String, String)> = BTreeSet::new();
@@ -177,7 +176,7 @@ fn metrics(html: &mut Html, comparison: &Comparison) {
 
 fn power(html: &mut Html, comparison: &Comparison) {
     let power = &comparison.power;
-    // Without any spread there is nothing to tell.
+    // Without any variance there is nothing to report.
     if let Some(least) = power.minimal_detectable_effect.filter(|least| *least > 0.0005) {
         html.hint(&format!(
             "A run of this size finds a difference of {least:.3} or more in {:.0} % of cases.",

@@ -1,4 +1,4 @@
-//! Datasets, and what is cheap to say about whether their tasks are still there.
+//! Datasets, and a cheap check that their tasks still exist.
 
 use aec_ledger::index::Filter;
 use aec_task::dataset::manifest::Manifest;
@@ -124,7 +124,7 @@ pub(crate) fn dataset(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     Ok(Page::new(title, "datasets", body))
 }
 
-/// What can be said without reading the files of its tasks.
+/// The check that does not read the files of its tasks.
 fn integrity(html: &mut Html, manifest: &Manifest, is_there: &dyn Fn(&str) -> bool) {
     if manifest.hash_of_tasks() != manifest.content_hash {
         html.note("The manifest was changed: its hash is not the one of the tasks that it lists.");

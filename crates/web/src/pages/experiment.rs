@@ -1,4 +1,4 @@
-//! One experiment: what it says, by what tells its trials apart, and its trials; while it runs, how far it is.
+//! One experiment: its results, grouped by properties of its trials, and its trials; its progress while it runs.
 
 use aec_base::name::Name;
 use aec_report::group::Group;
@@ -21,7 +21,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     crumbs(&mut body, &[(Href::new::<&str>([]), "Experiments")]);
     head(&mut body, site, &name, state, &evaluated);
     if state == State::Running {
-        // That trials are missing is no news while it runs.
+        // Missing trials are expected while it runs.
         live(&mut body, &name, &site.progress(&name)?);
     } else {
         for note in &evaluated.evaluation.notes {
@@ -29,7 +29,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
         }
     }
     if let Some(problem) = &evaluated.plan_problem {
-        body.note(&format!("The plan cannot be read, so nobody knows what is missing: {problem}"));
+        body.note(&format!("The plan cannot be read, so it is unknown which trials are missing: {problem}"));
     }
     if overall.trials == 0 {
         body.hint("No trial is recorded yet.");
@@ -63,7 +63,7 @@ fn head(html: &mut Html, site: &Site, name: &Name, state: State, evaluated: &Eva
     }
 }
 
-/// How far a run is. The script keeps it up to date; without it, the page is loaded again.
+/// The progress of a run. The script keeps it up to date; without the script, the page is reloaded.
 fn live(html: &mut Html, name: &Name, progress: &Progress) {
     let stream = Href::new(["live", "run", name.as_str()]);
     html.raw("<section class=\"live\" id=\"live-run\" aria-label=\"Progress\" data-experiment=\"")
@@ -104,7 +104,7 @@ fn overview(html: &mut Html, evaluated: &Evaluated) {
             format!("mean reward ({}), without faults of others", words::span(group.interval)),
         ),
         (words::share(group.denominators.as_run), "as run: every fault is 0".to_owned()),
-        (words::share(group.denominators.worst_case), "worst case: what is missing is 0".to_owned()),
+        (words::share(group.denominators.worst_case), "worst case: missing trials count as 0".to_owned()),
         (
             format!("{} of {}", words::count(group.solved), words::count(group.counted)),
             "solved, of those that count".to_owned(),
@@ -173,7 +173,7 @@ fn tables(html: &mut Html, name: &Name, evaluated: &Evaluated) {
     ] {
         html.raw("<section>").heading(title);
         let link = |group: &Group| {
-            // Two agents of one name are told apart in the table, not in the list.
+            // The table distinguishes two agents of one name, but the list does not.
             let value = if parameter == "agent" && !agents.contains(group.name.as_str()) {
                 group.name.split('@').next().unwrap_or_default()
             } else {

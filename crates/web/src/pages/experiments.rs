@@ -1,4 +1,4 @@
-//! The first page: every experiment with what it says so far.
+//! The first page: every experiment with its results so far.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// Intervals that are not known yet are made for so long; the others come with the next load.
+/// How long a page may spend on new intervals; the remaining ones come with the next load.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// An experiment with more attempts is not added up again and again while it runs.
+/// An experiment with more attempts is not summed up again and again while it runs.
 const LARGE: usize = 5_000;
 
 pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
@@ -36,12 +36,12 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
         );
         return Ok(Page::new("Experiments", "", body));
     }
-    // The one with the latest trial comes first; one without any was just begun.
+    // The experiment with the latest trial comes first; one without any trial has just begun.
     let last = |summary: Option<&Summary>| summary.and_then(|summary| summary.last.clone());
     experiments.sort_by(|a, b| (a.0.is_some(), last(b.0), a.1).cmp(&(b.0.is_some(), last(a.0), b.1)));
     if !snapshot.problems.is_empty() {
         body.note(&format!(
-            "{} in the ledger cannot be read and are in no number here; `aec-bench ledger verify` names them.",
+            "{} in the ledger cannot be read and are not counted here; `aec-bench ledger verify` names them.",
             aec_base::text::count(snapshot.problems.len(), "file")
         ));
     }
@@ -119,7 +119,6 @@ fn row(site: &Site, name: &Name, summary: Option<&Summary>, overall: Option<&Ove
     ]
 }
 
-/// What an experiment is doing.
 pub(crate) fn badge(state: &'static str) -> Html {
     let mut html = Html::default();
     if !state.is_empty() {

@@ -1,4 +1,4 @@
-//! Agents against each other, over the experiments that are chosen.
+//! Ranks agents over the chosen experiments.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -106,9 +106,7 @@ fn refuse(html: &mut Html, mixed: &[(String, usize)]) {
     html.raw("<div class=\"empty-page\"><p>These experiments ran different revisions of ");
     html.text(&aec_base::text::count(mixed.len(), "task"));
     html.raw(". A task with other files is another task, and its rewards do not belong into one mean, so there is no order.</p>");
-    html.raw(
-        "<p>Choose experiments of one revision above, or say that the revisions may be mixed.</p></div>\n",
-    );
+    html.raw("<p>Choose experiments of one revision above, or allow mixing the revisions.</p></div>\n");
     table(
         html,
         &[("task", Align::Left), ("revisions", Align::Right)],
@@ -164,5 +162,5 @@ fn show(html: &mut Html, board: &Leaderboard) {
             words::count(board.rows.len() - ROWS)
         ));
     }
-    html.hint("In brackets are the places that the intervals leave open.");
+    html.hint("The ranks in brackets are those that the intervals allow.");
 }

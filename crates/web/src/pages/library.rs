@@ -1,4 +1,4 @@
-//! The tasks of the project, and one of them.
+//! The tasks of the project, and the page of one task.
 
 use aec_base::problem::Severity;
 use aec_ledger::index::Filter;
@@ -14,7 +14,7 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// Trials that a task's page lists.
+/// Most trials on a task's page.
 const TRIALS: usize = 50;
 
 pub(crate) fn list(site: &Site, asked: &Asked) -> Page {
@@ -79,7 +79,6 @@ fn fits(task: &Task, asked: &Asked) -> bool {
         && is("difficulty", task.difficulty.map_or("unknown", Difficulty::name))
 }
 
-/// Tags, each in a box.
 pub(super) fn tags(tags: &[String]) -> Html {
     let mut html = Html::default();
     for tag in tags {
@@ -150,7 +149,7 @@ fn template_cell(site: &Site, template: Option<String>) -> Cell {
     }
 }
 
-/// A task that is not in the catalogue may be there and broken, or may only be in records.
+/// A task that is not in the catalogue may exist but be broken, or may only occur in records.
 fn missing(site: &Site, id: &str) -> Result<Page, Trouble> {
     let catalogue = site.catalogue();
     let broken: Vec<_> =

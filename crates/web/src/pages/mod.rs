@@ -25,13 +25,12 @@ use crate::html::Html;
 use crate::respond::Trouble;
 use crate::words;
 
-/// Rows of a page at most.
+/// Most rows of a page.
 pub(crate) const ROWS: usize = 100;
 
-/// A page without its frame.
 pub(crate) struct Page {
     title: String,
-    /// The part of the site that it belongs to, as its address begins.
+    /// The part of the site that it belongs to: the beginning of its address.
     section: &'static str,
     body: Html,
 }
@@ -42,7 +41,6 @@ impl Page {
     }
 }
 
-/// Parts of the site.
 const SECTIONS: [(&str, &str); 8] = [
     ("", "Experiments"),
     ("leaderboard", "Leaderboard"),
@@ -88,7 +86,7 @@ pub(crate) fn frame(project: &str, page: &Page) -> String {
     html.into_string()
 }
 
-/// A page that says why there is none.
+/// A page that tells why there is none.
 pub(crate) fn trouble(trouble: &Trouble, outside: bool) -> Page {
     let mut body = Html::default();
     let title = trouble.status.canonical_reason().unwrap_or("No page");
@@ -108,7 +106,6 @@ fn sentence(text: &str) -> String {
     format!("{}{}{end}", first.to_uppercase(), characters.as_str())
 }
 
-/// Which rows of a list a page shows.
 pub(crate) struct Pager {
     page: usize,
     total: usize,
@@ -121,13 +118,12 @@ impl Pager {
         Self { page: page.clamp(1, last), total }
     }
 
-    /// The rows that the page shows.
     pub(crate) fn range(&self) -> std::ops::Range<usize> {
         let first = (self.page - 1) * ROWS;
         first..(first + ROWS).min(self.total)
     }
 
-    /// Adds links to the pages around.
+    /// Adds links to the previous and next pages.
     pub(crate) fn show(&self, html: &mut Html, asked: &Asked, noun: &str) {
         let range = self.range();
         html.raw("<p class=\"pager\">");
@@ -155,12 +151,11 @@ impl Pager {
     }
 }
 
-/// Adds a box that says what to do where nothing is yet.
+/// Adds a box that tells the user how to begin.
 pub(crate) fn empty(html: &mut Html, what: &str, command: &str) {
     html.raw("<div class=\"empty-page\"><p>").text(what).raw("</p><pre>").text(command).raw("</pre></div>\n");
 }
 
-/// Adds what is wrong with something.
 pub(crate) fn problems(html: &mut Html, problems: &[Problem]) {
     for problem in problems.iter().take(ROWS) {
         html.raw(match problem.severity {
@@ -186,7 +181,7 @@ pub(crate) fn problems(html: &mut Html, problems: &[Problem]) {
     }
 }
 
-/// Adds a way back.
+/// Adds a breadcrumb trail.
 pub(crate) fn crumbs(html: &mut Html, links: &[(Href, &str)]) {
     html.raw("<p class=\"crumbs\">");
     for (href, text) in links {

@@ -1,4 +1,4 @@
-//! Two trials side by side: what they did, what the verifier says of both answers, and the answers line by line.
+//! Two trials side by side: what they did, the verifier's marks of both answers, and the answers line by line.
 
 use std::time::Duration;
 
@@ -19,16 +19,14 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// Lines of a difference at most.
+/// Most lines of a difference.
 const LINES: usize = 1_000;
 
-/// A difference that takes longer is coarser.
+/// A difference that takes longer becomes coarser.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// A fact by its name.
 type Fact = (&'static str, fn(&TraceFacts) -> String);
 
-/// What is put side by side.
 const COMPARED: [Fact; 15] = [
     ("task", |facts| facts.task_id.clone()),
     ("agent", |facts| facts.agent.to_string()),
@@ -76,7 +74,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     Ok(Page::new("Two trials", "compare", body))
 }
 
-/// The trial that somebody means: exactly, or by a unique beginning.
+/// The trial with this id, or with this unique prefix.
 fn find(site: &Site, id: &str) -> Result<RecordFile, Trouble> {
     let exact = id.split_once('/').and_then(|(experiment, stem)| record_file(experiment, stem));
     if let Some(file) = exact.filter(|file| crate::live::is_recorded(site, file)) {
@@ -202,7 +200,6 @@ fn answers(html: &mut Html, site: &Site, records: &(TrialRecord, TrialRecord)) {
     html.raw("</pre>\n");
 }
 
-/// Where two trials are compared.
 pub(super) fn address(first: &str, second: &str) -> Href {
     Href::new(["trials"]).with("first", first).with("second", second)
 }

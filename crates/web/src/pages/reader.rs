@@ -1,4 +1,4 @@
-//! The trace of an attempt on a page: events for the script's reader, and the same plainly.
+//! The trace of an attempt on a page: events for the script's reader, and the same as plain HTML.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use crate::site::Site;
 use crate::trace::{Part, TraceMap};
 use crate::words;
 
-/// Adds the trace of a record, or the part of it that is asked for.
+/// Adds the trace of a record, or the requested part of it.
 pub(super) fn trace(html: &mut Html, site: &Site, asked: &Asked, record: &TrialRecord) {
     html.heading("Trace");
     let path = record.outputs.trajectory_path.as_ref();
@@ -37,7 +37,7 @@ pub(super) fn trace(html: &mut Html, site: &Site, asked: &Asked, record: &TrialR
     }
 }
 
-/// Links to the parts before and after.
+/// Links to the previous and next parts.
 fn steps(html: &mut Html, asked: &Asked, map: &TraceMap, first: usize, part: &Part) {
     let end = first + part.read;
     if first == 0 && end >= map.events {
@@ -61,7 +61,7 @@ fn steps(html: &mut Html, asked: &Asked, map: &TraceMap, first: usize, part: &Pa
     html.raw("</p>\n");
 }
 
-/// The events for the script's reader, and the same plainly for those without a script.
+/// The events for the script's reader, and the same as plain HTML for readers without a script.
 pub(super) fn show(html: &mut Html, entries: &[TraceEntry], stream: Option<&Href>) {
     html.raw("<div class=\"reader needs-script\" id=\"reader\"");
     if let Some(stream) = stream {

@@ -1,4 +1,4 @@
-//! Everything that has a name, by words or by the beginning of an id.
+//! Searches everything that has a name, by words or by a prefix of an id.
 
 use aec_ledger::index::Filter;
 use aec_task::dataset::store::Store;
@@ -11,7 +11,7 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// Hits of one kind at most; there are six kinds.
+/// Most hits of one kind; there are six kinds.
 const HITS: usize = super::ROWS / 6;
 
 pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {

@@ -1,4 +1,4 @@
-//! Templates: what they ask for, what they give, and a prompt.
+//! Templates: their inputs, their outputs, and a prompt.
 
 use aec_author::template::{Origin, Template};
 use aec_task::task::Task;
@@ -69,7 +69,7 @@ fn origin(template: &Template) -> &'static str {
     }
 }
 
-/// The word for a kind, as files have it.
+/// The word for a kind in files.
 fn word(kind: &impl Serialize) -> String {
     serde_json::to_value(kind).ok().and_then(|value| Some(value.as_str()?.to_owned())).unwrap_or_default()
 }
@@ -164,7 +164,7 @@ fn tiers(html: &mut Html, template: &Template) {
     }
 }
 
-/// A prompt that was made from the template if the project has one, else the prompt as the template writes it.
+/// A prompt that was made from the template if the project has one, else the template's own text.
 fn example(html: &mut Html, site: &Site, template: &Template) {
     html.heading("Example prompt");
     let catalogue = site.catalogue();

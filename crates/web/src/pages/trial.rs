@@ -1,4 +1,4 @@
-//! One attempt: its facts, the parts of its answer, what it did and what it left; while it runs, what it does.
+//! One attempt: its facts, the parts of its answer, its trace and its files; live events while it runs.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::site::Site;
 use crate::trace::start;
 use crate::words;
 
-/// A longer trajectory is not read whole to count calls.
+/// A longer trajectory is not read completely to count calls.
 const COUNTED_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Other trials of the same task that are linked.
+/// Most links to other trials of the same task.
 const OTHERS: usize = 12;
 
-/// An answer is shown so far.
+/// Bytes of an answer that are shown.
 const ANSWER_BYTES: u64 = 64 * 1024;
 
 pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
@@ -45,11 +45,10 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     if live::is_live(site, &file) {
         return under_way(site, &file);
     }
-    // It may have been recorded between the two looks.
+    // It may have been recorded between the two checks.
     if live::is_recorded(site, &file) { recorded(site, asked, &file) } else { Err(missing()) }
 }
 
-/// The record of an attempt.
 pub(crate) fn read(site: &Site, file: &RecordFile) -> Result<TrialRecord, Trouble> {
     let stored = file.read(&site.ledger).map_err(|broken| {
         Trouble::internal(
@@ -102,13 +101,12 @@ fn head(html: &mut Html, site: &Site, file: &RecordFile, record: &TrialRecord) {
     html.raw("</div>\n");
 }
 
-/// The experiment of an attempt, if it was looked at lately.
+/// The experiment of an attempt, if it is in the cache.
 fn experiment(site: &Site, file: &RecordFile) -> Option<Arc<Evaluated>> {
     let snapshot = site.snapshot().ok()?;
     site.evaluated.known(file.experiment.as_str(), site.state(&snapshot, &file.experiment))
 }
 
-/// Links to a comparison with other trials of the same task.
 fn others(html: &mut Html, site: &Site, file: &RecordFile) {
     let Some(evaluated) = experiment(site, file) else { return };
     let selection = &evaluated.selection;
@@ -136,7 +134,6 @@ fn others(html: &mut Html, site: &Site, file: &RecordFile) {
     html.raw("</p>\n");
 }
 
-/// The trials before and after.
 fn neighbours(site: &Site, file: &RecordFile) -> Vec<(Href, &'static str, &'static str)> {
     let Some(evaluated) = experiment(site, file) else { return Vec::new() };
     let trials = &evaluated.selection.trials;
@@ -152,7 +149,7 @@ fn neighbours(site: &Site, file: &RecordFile) -> Vec<(Href, &'static str, &'stat
     before.into_iter().chain(link(at + 1).map(|href| (href, "Next ›", "next"))).collect()
 }
 
-/// What an attempt did, as far as its trajectory is short enough to be read whole.
+/// The facts of an attempt, if its trajectory is short enough to be read completely.
 pub(super) fn done(record: &TrialRecord, contents: &ContentStore) -> TraceFacts {
     let trajectory = record.outputs.trajectory_path.as_ref();
     let size =
@@ -257,7 +254,7 @@ fn fields(html: &mut Html, record: &TrialRecord) {
 fn verifier_output(html: &mut Html, record: &TrialRecord) {
     let Some(evaluation) = &record.evaluation else { return };
     for (title, text) in
-        [("What the verifier printed", &evaluation.stdout), ("What it complained of", &evaluation.stderr)]
+        [("What the verifier printed", &evaluation.stdout), ("Its error output", &evaluation.stderr)]
     {
         if !text.trim().is_empty() {
             fold(html, title, text);
@@ -265,7 +262,7 @@ fn verifier_output(html: &mut Html, record: &TrialRecord) {
     }
 }
 
-/// Text of others behind a line that opens it.
+/// Untrusted text that the user can unfold.
 fn fold(html: &mut Html, title: &str, text: &str) {
     html.raw("<details><summary>").text(title).raw(" <span class=\"quiet\">");
     html.text(&words::count(text.chars().count())).raw(" characters</span></summary>");
@@ -285,7 +282,7 @@ fn answer(html: &mut Html, site: &Site, record: &TrialRecord) {
     }
 }
 
-/// The answer, if it is there and short enough to be shown.
+/// The answer, if it exists and is short enough to be shown.
 pub(super) fn answer_text(site: &Site, record: &TrialRecord) -> Option<String> {
     let path = record.outputs.raw_output_path.as_ref()?;
     let artefact = record.all_artefacts().find(|artefact| artefact.path == *path)?;
@@ -314,7 +311,6 @@ fn artefacts(html: &mut Html, file: &RecordFile, record: &TrialRecord) {
     }
 }
 
-/// An attempt while it runs.
 fn under_way(site: &Site, file: &RecordFile) -> Result<Page, Trouble> {
     let path = live::trajectory(site, file);
     let part = crate::trace::read_part(&path, 0, crate::trace::PART, start(&path)).map_err(|error| {
@@ -335,7 +331,7 @@ fn under_way(site: &Site, file: &RecordFile) -> Result<Page, Trouble> {
         reader::show(&mut body, &part.entries, Some(&stream));
     } else {
         body.note(&format!(
-            "Nobody works on this attempt: its run was killed. `aec-bench run --resume {experiment}` records what there \
+            "No process works on this attempt: its run was killed. `aec-bench run --resume {experiment}` records what there \
              is and tries again."
         ));
         reader::show(&mut body, &part.entries, None);

@@ -1,4 +1,4 @@
-//! The list of an experiment's trials: filtered, sorted and cut into pages.
+//! The list of an experiment's trials: filtered, sorted and divided into pages.
 
 use aec_base::name::Name;
 use aec_judge::verdict::Outcome;
@@ -9,16 +9,13 @@ use crate::href::{self, Asked};
 use crate::html::{Align, Cell, Class, Html, select, table};
 use crate::words;
 
-/// What the list can be sorted by.
 const ORDERS: [&str; 5] = ["task", "reward", "cost", "time", "attempt"];
 
-/// Words of one choice at most.
+/// Most entries of one selection box.
 const CHOICES: usize = 200;
 
-/// Classes that can be asked for.
 const RESULTS: [Class; 4] = [Class::Pass, Class::Partial, Class::Fail, Class::Fault];
 
-/// Adds the list.
 pub(super) fn show(html: &mut Html, asked: &Asked, selection: &Selection) {
     html.raw("<h2 id=\"trials\">Trials</h2>\n");
     form(html, asked, selection);
@@ -90,7 +87,7 @@ fn form(html: &mut Html, asked: &Asked, selection: &Selection) {
     html.raw("</form>\n");
 }
 
-/// The places of the trials that are asked for, in order.
+/// The indices of the requested trials, in order.
 fn choose(asked: &Asked, selection: &Selection) -> Vec<usize> {
     let words = asked.get("task").map(str::to_lowercase);
     let is = |name: &str, found: &str| asked.get(name).is_none_or(|wanted| wanted == found);

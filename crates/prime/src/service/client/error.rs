@@ -1,4 +1,4 @@
-//! What can go wrong with a call, in words that say what to do.
+//! Errors of calls, with messages that tell the user what to do.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,17 +7,14 @@ use aec_http::excerpt;
 use aec_http::pause::Outlook;
 use serde_json::Value;
 
-/// A call that did not work.
 #[derive(Debug, thiserror::Error)]
 #[error("{call}: {kind}")]
 pub struct ApiError {
     /// The call, such as `GET /api/v1/user/whoami`.
     pub call: String,
-    /// What went wrong.
     pub kind: ApiErrorKind,
 }
 
-/// What went wrong with a call.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiErrorKind {
     #[error("no Prime API key; run `prime login`, or set PRIME_API_KEY")]
@@ -26,89 +23,55 @@ pub enum ApiErrorKind {
     BadAddress {
         /// The address without its query.
         address: String,
-        /// What is wrong with it.
         reason: &'static str,
     },
     #[error("{name:?} cannot be the {what}: letters, digits and `._-@+` are allowed, at most 200 of them")]
     BadName {
-        /// What the name is for.
         what: String,
-        /// The start of the name.
+        /// The beginning of the name.
         name: String,
     },
     #[error("{reason}; correct or remove it")]
-    Proxy {
-        /// Which variable.
-        reason: String,
-    },
+    Proxy { reason: String },
     #[error("no answer from the service: {reason}")]
-    Connection {
-        /// What the network said.
-        reason: String,
-    },
+    Connection { reason: String },
     #[error("no answer within {} seconds", after.as_secs_f64())]
-    Timeout {
-        /// The time that was allowed.
-        after: Duration,
-    },
+    Timeout { after: Duration },
     #[error(
         "Prime does not accept the API key; run `prime login`, or set PRIME_API_KEY to a valid key{}",
         Said(detail)
     )]
-    Unauthorized {
-        /// What the service said.
-        detail: String,
-    },
-    #[error("the account has not enough credit; add some on Prime's billing page{}", Said(detail))]
-    PaymentRequired {
-        /// What the service said.
-        detail: String,
-    },
+    Unauthorized { detail: String },
+    #[error("the account does not have enough credit; add some on Prime's billing page{}", Said(detail))]
+    PaymentRequired { detail: String },
     #[error(
         "the API key may not do this; give it the permission on Prime's key page, or check the team{}",
         Said(detail)
     )]
-    Forbidden {
-        /// What the service said.
-        detail: String,
-    },
+    Forbidden { detail: String },
     #[error("not found; check the name, and whether it belongs to this account or team{}", Said(detail))]
-    NotFound {
-        /// What the service said.
-        detail: String,
-    },
+    NotFound { detail: String },
     #[error(
         "the service does not know this call; it may have changed since this version was made{}",
         Said(detail)
     )]
-    MethodNotAllowed {
-        /// What the service said.
-        detail: String,
-    },
+    MethodNotAllowed { detail: String },
     #[error("the service refused the request:{}", Listed(problems))]
-    Invalid {
-        /// What it did not like.
-        problems: Vec<FieldProblem>,
-    },
+    Invalid { problems: Vec<FieldProblem> },
     #[error("too many requests{}; try again later", Later(*retry_after))]
     RateLimited {
-        /// How long the service wants to be left alone.
+        /// How long the service asks to wait.
         retry_after: Option<Duration>,
     },
-    #[error("the service has a problem of its own (status {status}); try again later{}", Said(detail))]
+    #[error("the service itself failed (status {status}); try again later{}", Said(detail))]
     Server {
         status: u16,
-        /// How long the service wants to be left alone.
+        /// How long the service asks to wait.
         retry_after: Option<Duration>,
-        /// What it said.
         detail: String,
     },
     #[error("refused with status {status}{}", Said(detail))]
-    Refused {
-        status: u16,
-        /// What the service said.
-        detail: String,
-    },
+    Refused { status: u16, detail: String },
     #[error(
         "the service redirects to {to}, where the API key is not sent; correct the base URL in the settings"
     )]
@@ -117,23 +80,15 @@ pub enum ApiErrorKind {
         to: String,
     },
     #[error("the answer is longer than {limit} bytes")]
-    TooLong {
-        /// What was allowed.
-        limit: usize,
-    },
-    #[error("the answer is not what this call gives: {reason}")]
-    Malformed {
-        /// What is wrong with it.
-        reason: String,
-    },
+    TooLong { limit: usize },
+    #[error("the answer does not have the expected form: {reason}")]
+    Malformed { reason: String },
 }
 
-/// One field that the service refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldProblem {
     /// Path of the field in the request, such as `eval_config.num_examples`.
     pub field: String,
-    /// What is wrong with it.
     pub message: String,
 }
 
@@ -146,7 +101,7 @@ impl ApiError {
         Self::new(call, ApiErrorKind::Malformed { reason: reason.into() })
     }
 
-    /// What a status with its body means.
+    /// The error of a status with its body.
     pub(crate) fn of_status(call: &str, status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
         let detail = detail(body);
         let kind = match status {
@@ -172,17 +127,15 @@ impl ApiError {
         matches!(self.kind, Connection { .. } | RateLimited { .. } | Server { .. } | Timeout { .. })
     }
 
-    /// Whether another attempt makes sense.
     pub(super) fn outlook(&self) -> Outlook {
         if self.is_passing() { Outlook::Passing(self.retry_after()) } else { Outlook::Final }
     }
 
-    /// Whether the thing asked for is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self.kind, ApiErrorKind::NotFound { .. })
     }
 
-    /// How long the service wants to be left alone.
+    /// How long the service asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {
             ApiErrorKind::RateLimited { retry_after } | ApiErrorKind::Server { retry_after, .. } => {
@@ -192,7 +145,7 @@ impl ApiError {
         }
     }
 
-    /// What the service said, as far as it said anything.
+    /// The service's explanation, if it gave one.
     pub fn detail(&self) -> &str {
         use ApiErrorKind::{
             Forbidden, MethodNotAllowed, NotFound, PaymentRequired, Refused, Server, Unauthorized,
@@ -224,7 +177,7 @@ impl From<aec_http::Failure> for ApiErrorKind {
     }
 }
 
-/// What a refusal says: `detail`, `message` or `error` of a JSON answer, else the start of its text.
+/// The explanation of a refusal: `detail`, `message` or `error` of a JSON answer, else the beginning of its text.
 fn detail(body: &[u8]) -> String {
     let text = match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(object)) => {
@@ -240,7 +193,7 @@ fn detail(body: &[u8]) -> String {
             }
         }
         Ok(other) => other.to_string(),
-        // A page for people says nothing that fits into a line.
+        // A web page contains no text that fits into a line.
         Err(_) if body.starts_with(b"<") => String::new(),
         Err(_) => String::from_utf8_lossy(body).into_owned(),
     };

@@ -1,8 +1,8 @@
 //! Calls of Prime's API: one request, one JSON answer.
 //!
-//! The key goes to the configured host and nowhere else: other hosts are not followed to, and plain HTTP is refused
+//! The key is sent only to the configured host: redirects to other hosts are not followed, and plain HTTP is refused
 //! except on this machine. Calls that may be repeated are repeated a few times when the service is busy or broken;
-//! calls that create something are sent once, because an unclear failure must not create it twice.
+//! calls that create something are sent once, because after an unclear failure a repetition could create it twice.
 
 mod error;
 
@@ -20,24 +20,21 @@ pub use error::{ApiError, ApiErrorKind, FieldProblem};
 
 use crate::service::settings::{ApiKey, Settings};
 
-/// How calls are made.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// How long a connection may take to open.
     pub connect_timeout: Duration,
-    /// How long an answer may take.
     pub answer_timeout: Duration,
     /// How long a call may take that starts something large.
     pub create_timeout: Duration,
-    /// How long one upload may take.
     pub upload_timeout: Duration,
     /// How often a repeatable call is sent at most.
     pub attempts: u32,
     /// Pauses before repetitions.
     pub pauses: Rule,
-    /// Longest answer in bytes.
+    /// In bytes.
     pub longest_answer: usize,
-    /// Proxies for all calls but those to this machine.
+    /// Proxies for all calls except those to this machine.
     pub proxies: Proxies,
 }
 
@@ -66,11 +63,10 @@ pub struct Client {
     pub(crate) options: ClientOptions,
 }
 
-/// Parameters of an address.
 pub type Query<'a> = [(&'a str, String)];
 
 impl Client {
-    /// Checks the addresses; connects to nothing yet.
+    /// Checks the addresses; opens no connection yet.
     pub fn new(settings: Settings, options: ClientOptions) -> Result<Self, ApiError> {
         let base = address(&settings.base_url)?;
         let inference = address(&settings.inference_url)?;
@@ -84,7 +80,6 @@ impl Client {
         Ok(Self { http, settings, base, inference, options })
     }
 
-    /// The settings in use.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -95,13 +90,13 @@ impl Client {
         self.repeatable(&message, self.options.answer_timeout).await
     }
 
-    /// Reads something as it was sent, for callers that read it themselves. Repeated if the service is busy.
+    /// Returns the raw bytes, for callers that parse them. Repeated if the service is busy.
     pub(crate) async fn get_bytes(&self, path: &[&str], query: &Query<'_>) -> Result<Bytes, ApiError> {
         let message = self.message(Method::GET, path, query, None)?;
         self.repeated(&message, self.options.answer_timeout).await
     }
 
-    /// Reads something once, for callers that ask again anyway.
+    /// Sends the request once, for callers that ask again anyway.
     pub async fn get_once(&self, path: &[&str], query: &Query<'_>) -> Result<Value, ApiError> {
         let message = self.message(Method::GET, path, query, None)?;
         self.once(&message, self.options.answer_timeout).await
@@ -119,7 +114,7 @@ impl Client {
         self.once(&message, self.options.create_timeout).await
     }
 
-    /// Brings something into a state. Repeated if the service is busy.
+    /// Sets a state. Repeated if the service is busy.
     pub async fn put(&self, path: &[&str]) -> Result<Value, ApiError> {
         let message = self.message(Method::PUT, path, &[], None)?;
         self.repeatable(&message, self.options.answer_timeout).await
@@ -143,7 +138,7 @@ impl Client {
         self.repeatable(&message, self.options.answer_timeout).await
     }
 
-    /// Stores bytes at an address that the service handed out. The key is not sent there. Repeated if it is busy.
+    /// Stores bytes at an address that the service handed out, without the key. Repeated if the storage is busy.
     pub async fn upload(&self, address: &str, bytes: &Bytes) -> Result<(), ApiError> {
         let url = self::address(address)?;
         // The query of such an address is a signature and is not shown.
@@ -191,7 +186,7 @@ impl Client {
         attempts(&self.options.pauses, self.options.attempts, attempt, ApiError::outlook).await
     }
 
-    /// Sends a request and gives what came back; no content counts as an empty object.
+    /// Sends a request and returns the answer; no content counts as an empty object.
     async fn sent(&self, message: &Message, timeout: Duration) -> Result<Bytes, ApiError> {
         let Message { method, url, headers, body, .. } = message;
         let call = Call { method, url, headers, content: body, timeout };
@@ -200,7 +195,7 @@ impl Client {
     }
 }
 
-/// A request, ready to be sent any number of times.
+/// A request that can be sent any number of times.
 #[derive(Debug)]
 struct Message {
     method: Method,
@@ -211,7 +206,7 @@ struct Message {
 }
 
 impl Message {
-    /// A request without a body. `shown` stands for the address in errors.
+    /// A request without a body. Errors show `shown` in place of the address.
     fn new(method: Method, url: Url, shown: &str, key: Option<&ApiKey>) -> Result<Self, ApiError> {
         let call = format!("{method} {shown}");
         let mut headers = HeaderMap::new();
@@ -230,13 +225,13 @@ impl Message {
         ApiError::new(&self.call, kind)
     }
 
-    /// The content of an answer, if it is a good one.
+    /// The content of a successful answer.
     fn content(&self, answer: Answer) -> Result<Bytes, ApiError> {
         let Answer { status, body, .. } = &answer;
         if !status.is_success() {
             return Err(ApiError::of_status(&self.call, status.as_u16(), answer.retry_after(), body));
         }
-        // Storage answers uploads in its own words, and nobody reads them.
+        // The answer of the storage to an upload is ignored.
         if !self.headers.contains_key(AUTHORIZATION) || body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Bytes::from_static(b"{}"));
         }
@@ -251,7 +246,7 @@ impl Message {
     }
 }
 
-/// An address that the key may go to.
+/// An address to which the key may be sent.
 fn address(text: &str) -> Result<Url, ApiError> {
     aec_http::checked(text).map_err(|bad| {
         let kind = ApiErrorKind::BadAddress { address: bad.address, reason: bad.reason };
@@ -259,7 +254,7 @@ fn address(text: &str) -> Result<Url, ApiError> {
     })
 }
 
-/// Some answers come inside `{"data": …}`, some do not. Lists keep their wrapper, which holds the totals.
+/// Some answers come inside `{"data": …}`, some do not. Lists keep their wrapper, which contains the totals.
 fn unwrapped(value: Value) -> Value {
     match value {
         Value::Object(mut object) if object.get("data").is_some_and(Value::is_object) => {

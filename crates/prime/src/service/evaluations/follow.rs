@@ -1,4 +1,4 @@
-//! Watching an evaluation until it ends.
+//! Watches an evaluation until it ends.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -10,32 +10,26 @@ use crate::service::client::{ApiError, Client, segment};
 use crate::service::log::LogReader;
 use crate::service::watch::{Troubles, WatchOptions};
 
-/// Something that happened.
 #[derive(Debug)]
 pub enum FollowEvent<'a> {
-    /// The status is new.
+    /// The status changed.
     Status(&'a EvaluationStatus),
     /// A new line of the log.
     Log(&'a str),
-    /// The service did not answer; it is asked again after the pause.
-    Trouble {
-        /// What it said.
-        error: &'a ApiError,
-        pause: Duration,
-    },
+    /// The service did not answer; it will be asked again after the pause.
+    Trouble { error: &'a ApiError, pause: Duration },
     /// The end of the log could not be read.
     LogLost(&'a ApiError),
 }
 
-/// How watching ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FollowEnd {
     Ended(Box<Evaluation>),
-    /// The caller had enough. The evaluation goes on.
+    /// The caller stopped watching. The evaluation continues.
     Left,
 }
 
-/// Watches an evaluation and tells what happens until it ends or the caller breaks off.
+/// Watches an evaluation and reports events until it ends or the caller stops.
 pub async fn follow(
     client: &Client,
     id: &str,
@@ -84,7 +78,7 @@ pub async fn follow(
     }
 }
 
-/// Status first, then the log. The log of an evaluation that has ended is read by [`last_lines`].
+/// Reads the status first, then the log. [`last_lines`] reads the log of an evaluation that has ended.
 async fn ask(client: &Client, id: &str, call: &str) -> Result<(Evaluation, Option<String>), ApiError> {
     let evaluation = Evaluation::of(client.get_once(&["evaluations", id], &[]).await?, call)?;
     if evaluation.status.is_final() {
@@ -92,7 +86,7 @@ async fn ask(client: &Client, id: &str, call: &str) -> Result<(Evaluation, Optio
     }
     match client.get_once(&["hosted-evaluations", id, "logs"], &[]).await {
         Ok(answer) => Ok((evaluation, log_text(&answer))),
-        // There is no log before there is a machine.
+        // There is no log before a machine is assigned.
         Err(error) if error.is_not_found() => Ok((evaluation, None)),
         Err(error) => Err(error),
     }
@@ -107,7 +101,7 @@ async fn last_lines(
     match client.get(&["hosted-evaluations", id, "logs"], &[]).await {
         Ok(answer) => log.finish(&log_text(&answer).unwrap_or_default()),
         Err(error) => {
-            // The evaluation has ended, and its result does not depend on the log: there is nothing to break off.
+            // The evaluation has ended, and its result does not depend on the log, so this is not an error.
             if !error.is_not_found() {
                 let _ended_anyway = tell(FollowEvent::LogLost(&error));
             }

@@ -12,22 +12,15 @@ pub use samples::{SampleCount, SamplePage, SamplesError, SamplesOptions, samples
 
 use crate::service::client::{ApiError, Client, segment};
 
-/// Where an evaluation stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvaluationStatus {
-    /// Not started.
     Pending,
-    /// Under way.
     Running,
-    /// Done.
     Completed,
-    /// Broken off by an error.
     Failed,
-    /// Broken off by its time limit.
     Timeout,
-    /// Broken off by somebody.
     Cancelled,
-    /// Something this version does not know; taken as under way.
+    /// A status that this version does not know; treated as running.
     Other(String),
 }
 
@@ -44,7 +37,6 @@ impl EvaluationStatus {
         }
     }
 
-    /// Whether nothing more will happen.
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Timeout | Self::Cancelled)
     }
@@ -69,17 +61,15 @@ impl std::fmt::Display for EvaluationStatus {
 pub struct Evaluation {
     pub id: String,
     pub name: Option<String>,
-    /// Where it stands.
     pub status: EvaluationStatus,
-    /// The model, with its adapter.
+    /// Includes the adapter.
     pub model: Option<String>,
     /// Number of samples so far.
     pub total_samples: Option<u64>,
     /// Mean score so far.
     pub average_score: Option<f64>,
-    /// What went wrong.
     pub error_message: Option<String>,
-    /// Page for people.
+    /// Web page of the evaluation.
     pub viewer_url: Option<String>,
     /// The whole answer.
     pub raw: Value,
@@ -105,23 +95,20 @@ impl Evaluation {
     }
 }
 
-/// Evaluations that were started together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Started {
     /// One id for each environment.
     pub ids: Vec<String>,
 }
 
-/// Why an evaluation did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
     Request(#[from] RequestError),
     #[error("Prime could not start the evaluation ({}): {message}", ids.join(", "))]
     Failed {
-        /// Ids of the records that it made.
+        /// Ids of the records that the service created.
         ids: Vec<String>,
-        /// What it said.
         message: String,
     },
     #[error(transparent)]
@@ -166,21 +153,17 @@ pub async fn get(client: &Client, id: &str) -> Result<Evaluation, ApiError> {
     Evaluation::of(raw, &format!("GET /api/v1/evaluations/{id}"))
 }
 
-/// Stops an evaluation and passes on what the service says.
+/// Stops an evaluation and returns the service's message.
 pub async fn cancel(client: &Client, id: &str) -> Result<String, ApiError> {
     let id = segment("evaluation id", id)?;
     let answer = client.patch(&["hosted-evaluations", id, "cancel"]).await?;
     Ok(answer.get("message").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
-/// Which evaluations to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListOptions {
-    /// How many to pass over.
     pub skip: u64,
-    /// How many to give at most.
     pub limit: u64,
-    /// Only those of an environment.
     pub environment_name: Option<String>,
 }
 
@@ -190,7 +173,7 @@ impl Default for ListOptions {
     }
 }
 
-/// Evaluations of the account or team, newest first, and how many there are in all.
+/// Evaluations of the account or team, newest first, and their total number.
 pub async fn list(client: &Client, options: &ListOptions) -> Result<(Vec<Evaluation>, u64), ApiError> {
     let mut query = vec![("skip", options.skip.to_string()), ("limit", options.limit.to_string())];
     if let Some(name) = &options.environment_name {

@@ -1,13 +1,12 @@
-//! What a hosted evaluation asks for.
+//! The request of a hosted evaluation.
 
 use serde_json::{Map, Value, json};
 
 use crate::service::secrets::Secrets;
 
-/// Examples that are taken if nobody says how many; Prime's own default.
+/// Prime's own default number of examples.
 const DEFAULT_EXAMPLES: i64 = 5;
 
-/// Why a request makes no sense.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     #[error("a hosted evaluation needs an environment")]
@@ -15,55 +14,37 @@ pub enum RequestError {
     #[error("a hosted evaluation needs a model")]
     NoModel,
     #[error("{what} must be {expected}")]
-    Range {
-        /// Which number.
-        what: &'static str,
-        /// What is allowed.
-        expected: &'static str,
-    },
-    #[error("{text:?} is no argument of the form KEY=VALUE")]
-    Argument {
-        /// What was given.
-        text: String,
-    },
-    #[error("`{key}` stands in the sampling arguments and is also given by itself; give it once")]
-    Twice {
-        /// The setting.
-        key: &'static str,
-    },
+    Range { what: &'static str, expected: &'static str },
+    #[error("{text:?} is not an argument of the form KEY=VALUE")]
+    Argument { text: String },
+    #[error("`{key}` is in the sampling arguments and is also given separately; give it once")]
+    Twice { key: &'static str },
 }
 
-/// A hosted evaluation to be started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostedEvaluation {
     /// Ids of environments; see [`crate::service::hub::details`].
     pub environment_ids: Vec<String>,
-    /// Model, with `:adapter` if there is one.
+    /// With `:adapter` if there is one.
     pub model: String,
-    /// Name of the evaluation.
     pub name: Option<String>,
     /// Team that pays, if it is not that of the settings.
     pub team_id: Option<String>,
     /// Arguments of `load_environment`.
     pub env_args: Map<String, Value>,
-    /// Examples; -1 means all.
+    /// -1 means all.
     pub num_examples: i64,
     pub rollouts_per_example: u32,
     /// Most tokens of an answer.
     pub max_tokens: Option<u32>,
-    /// Temperature of sampling.
     pub temperature: Option<f64>,
-    /// Further settings of sampling.
     pub sampling_args: Map<String, Value>,
-    /// Most rollouts at a time.
     pub max_concurrent: Option<u32>,
-    /// Most retries of a rollout.
     pub max_retries: Option<u32>,
-    /// Time after which the service breaks off.
+    /// Time limit of the service.
     pub timeout_minutes: Option<u32>,
-    /// Further columns of the results.
+    /// Additional columns of the results.
     pub state_columns: Vec<String>,
-    /// Secrets for the environment.
     pub custom_secrets: Secrets,
     /// Whether the environment may create sandboxes.
     pub allow_sandbox_access: bool,
@@ -120,7 +101,7 @@ impl HostedEvaluation {
         Ok(body)
     }
 
-    /// Only what was given is sent: what is absent follows the service's defaults.
+    /// Sends only given values: for the rest the service's defaults hold.
     fn eval_config(&self) -> Result<Value, RequestError> {
         if self.num_examples < -1 || self.num_examples == 0 {
             return Err(RequestError::Range {
@@ -191,21 +172,16 @@ impl HostedEvaluation {
 /// Arguments that generated environments take in `load_environment`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EnvironmentArguments {
-    /// Slice of the tasks.
     pub split: Option<String>,
-    /// Difficulties to keep.
     pub difficulties: Vec<String>,
     pub harness: Option<String>,
-    /// Number of examples that are loaded.
     pub num_examples: Option<i64>,
-    /// Seed of the order.
     pub seed: Option<i64>,
-    /// Further arguments; later ones win.
+    /// Further arguments; later ones override earlier ones.
     pub further: Vec<(String, Value)>,
 }
 
 impl EnvironmentArguments {
-    /// The arguments in their fixed order.
     pub fn to_map(&self) -> Map<String, Value> {
         let difficulty = match self.difficulties.as_slice() {
             [] => None,
@@ -224,7 +200,7 @@ impl EnvironmentArguments {
     }
 }
 
-/// Reads `KEY=VALUE`, where the value is JSON if it can be and text otherwise.
+/// Reads `KEY=VALUE`; the value is parsed as JSON if possible and is text otherwise.
 pub fn parse_argument(text: &str) -> Result<(String, Value), RequestError> {
     let bad = || RequestError::Argument { text: text.chars().take(200).collect() };
     let (key, value) = text.split_once('=').ok_or_else(bad)?;

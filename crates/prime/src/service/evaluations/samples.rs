@@ -1,8 +1,8 @@
-//! All samples of an evaluation, page by page.
+//! Reads all samples of an evaluation, page by page.
 //!
-//! A page is handed over as soon as it is there, so that memory does not depend on the number of samples. While an
-//! evaluation runs, its total grows and samples move between pages; samples are known by their ids and come once. A
-//! service that gives smaller pages than asked for, the same page again or pages without end is noticed.
+//! Each page is handed over as soon as it arrives, so that memory does not depend on the number of samples. While an
+//! evaluation runs, its total grows and samples move between pages; samples are identified by their ids and handed over
+//! once. Smaller pages than requested, repeated pages and endless pages are detected.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,12 +15,11 @@ use serde_json::value::RawValue;
 
 use crate::service::client::{ApiError, ApiErrorKind, Client, segment};
 
-/// How samples are read.
 #[derive(Clone, Debug)]
 pub struct SamplesOptions {
-    /// Samples of a page; the service gives at most 1000.
+    /// The service returns at most 1000.
     pub page_size: u64,
-    /// Most samples that are taken before the service is thought to be broken.
+    /// Most samples that are read before the service counts as broken.
     pub most_samples: u64,
 }
 
@@ -35,24 +34,22 @@ impl Default for SamplesOptions {
 pub struct SamplePage {
     /// The samples as the service wrote them. They share the bytes of the page.
     pub samples: Vec<Bytes>,
-    /// Samples given so far, with this page.
+    /// Samples handed over so far, including this page.
     pub received: u64,
-    /// Samples that the service says there are.
+    /// The service's total.
     pub total: Option<u64>,
 }
 
-/// What was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleCount {
-    /// Samples given to the caller.
+    /// Samples handed over.
     pub received: u64,
-    /// Samples that the service last said there are. More than `received` means that some are missing.
+    /// The service's last total. If it is more than `received`, some are missing.
     pub total: Option<u64>,
     /// Samples that came more than once.
     pub repeated: u64,
 }
 
-/// Why samples cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SamplesError {
     #[error(
@@ -60,21 +57,17 @@ pub enum SamplesError {
     )]
     RepeatedPage {
         page: u64,
-        /// Samples so far.
         received: u64,
         /// Samples that there should be.
         total: u64,
     },
     #[error("there are more than {limit} samples; the service gives pages without end")]
-    Endless {
-        /// What was allowed.
-        limit: u64,
-    },
+    Endless { limit: u64 },
     #[error(transparent)]
     Api(#[from] ApiError),
 }
 
-/// Reads all samples and hands them over page by page. The caller may break off.
+/// Reads all samples and hands them over page by page. The caller may stop.
 pub async fn samples(
     client: &Client,
     evaluation_id: &str,
@@ -96,7 +89,7 @@ pub async fn samples(
             },
         };
         if answer.limit.is_some_and(|limit| limit < place.limit) && place.page == 1 {
-            // The service counts its pages by its own size.
+            // The service counts pages by its own page size.
             place.limit = answer.limit.unwrap_or(place.limit);
         }
         let was_empty = answer.samples.is_empty();
@@ -106,7 +99,7 @@ pub async fn samples(
             return Err(SamplesError::Endless { limit: options.most_samples });
         }
         if fresh.is_empty() && !was_empty {
-            // While an evaluation runs, a page can hold nothing new; that it does so twice is no accident.
+            // While an evaluation runs, a page may contain nothing new, but not twice in a row.
             match count.total {
                 Some(total) if count.received < total && seen.stale_pages > 1 => {
                     return Err(SamplesError::RepeatedPage {
@@ -123,7 +116,7 @@ pub async fn samples(
         if !page.samples.is_empty() && take(page).is_break() {
             return Ok(count);
         }
-        // A short page is no end as long as the service says that there are more.
+        // A short page is not the end as long as the total is larger.
         let ended = match count.total {
             Some(total) => count.received >= total,
             None => seen.last_page_length < place.limit,
@@ -142,8 +135,8 @@ struct Place {
 }
 
 impl Place {
-    /// The same place in smaller pages, after one that was too long to be read. Sizes are powers of ten, so that the
-    /// start of this page is the start of a smaller one.
+    /// The same position in smaller pages, after a page that was too long to read. Sizes are powers of ten, so that a
+    /// smaller page starts where this one does.
     fn with_smaller_pages(self, error: &ApiError) -> Option<Self> {
         if !matches!(error.kind, ApiErrorKind::TooLong { .. }) || self.limit == 1 {
             return None;
@@ -161,7 +154,7 @@ struct Answer {
     limit: Option<u64>,
 }
 
-/// A page, cut into samples and not read any further: whoever takes the samples reads each of them once.
+/// A page, split into samples but not parsed further: the caller parses each sample once.
 #[derive(Deserialize)]
 struct RawPage<'a> {
     #[serde(borrow)]
@@ -199,7 +192,7 @@ fn cut(body: &Bytes) -> Result<Answer, String> {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Hashes of ids: eight bytes a sample, whatever the samples hold.
+    /// Hashes of ids: eight bytes per sample, whatever its size.
     ids: HashSet<u64>,
     count: SampleCount,
     last_page: Option<Vec<u64>>,
@@ -212,7 +205,7 @@ impl Seen {
     fn take(&mut self, answer: Answer) -> Vec<Bytes> {
         let ids: Vec<Option<u64>> =
             answer.samples.iter().map(|sample| sample_id(sample).map(|id| hash(id.as_bytes()))).collect();
-        // Samples without ids are known again only as a whole page.
+        // Without ids, samples can only be recognised as a whole page.
         let has_all = ids.iter().all(Option::is_some);
         let page = (!has_all).then(|| answer.samples.iter().map(|sample| hash(sample)).collect::<Vec<_>>());
         let same_page = page.is_some() && page == self.last_page;
@@ -234,7 +227,7 @@ impl Seen {
     }
 }
 
-/// The id of a sample, without reading the rest of it.
+/// The id of a sample, without parsing the rest of it.
 fn sample_id(sample: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {

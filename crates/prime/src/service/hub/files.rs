@@ -1,8 +1,8 @@
-//! Which files of a package are published as its source, and their hash.
+//! Selects the files of a package that are published as its source, and computes their hash.
 //!
 //! Prime's program publishes `README.md`, `pyproject.toml` and `*.py` at the top and everything below the directories
-//! there, except hidden files, links, build products and what `.gitignore` names. The content hash covers exactly
-//! these files, and the hub knows versions by it.
+//! there, except hidden files, links, build products and files that `.gitignore` names. The content hash covers exactly
+//! these files, and the hub identifies versions by it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use sha2::{Digest as _, Sha256};
 use super::ignore::IgnoreRules;
 use super::package::PackageError;
 
-/// Most bytes that a package may have; everything is packed in memory.
+/// Most bytes of a package, because it is packed in memory.
 const LARGEST_PACKAGE: u64 = 1024 * 1024 * 1024;
 
 #[derive(Clone, Debug)]
 pub(crate) struct PackageFile {
-    /// Path below the top of the package, with `/` between its parts.
+    /// Path below the top of the package, separated by `/`.
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
     pub(crate) executable: bool,
@@ -130,7 +130,6 @@ fn last_part(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// An entry of a directory.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,

@@ -1,10 +1,10 @@
-//! The `.gitignore` at the top of a package, read as Prime's program reads it.
+//! Interprets the `.gitignore` at the top of a package as Prime's program does.
 //!
-//! Which files are published decides the content hash, so this follows the rules of the Python package
-//! `gitignore_parser` that Prime uses, including where they differ from git: `name/` also ignores a file of that name,
-//! `!name/` never brings anything back, and a character class may match a slash.
+//! The published files determine the content hash, so this follows the rules of the Python package `gitignore_parser`
+//! that Prime uses, even where they differ from git: `name/` also ignores a file of that name, `!name/` never includes
+//! anything again, and a character class may match a slash.
 
-/// Rules of one file. The last rule that matches decides.
+/// Rules of one file. The last matching rule decides.
 #[derive(Debug, Default)]
 pub(crate) struct IgnoreRules(Vec<Rule>);
 
@@ -35,11 +35,10 @@ enum Part {
 
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// The whole path.
     Whole,
     /// The path or a directory above it.
     Within,
-    /// Only a path with a slash at its end, which no path here has.
+    /// Only a path with a slash at its end, and no path here has one.
     Never,
 }
 
@@ -48,7 +47,7 @@ impl IgnoreRules {
         Self(text.lines().filter_map(Rule::parse).collect())
     }
 
-    /// Whether a path below the top, with `/` between its parts, is ignored.
+    /// Whether a path below the top, separated by `/`, is ignored.
     pub(crate) fn ignores(&self, path: &str) -> bool {
         let path: Vec<char> = path.chars().collect();
         self.0.iter().rev().find(|rule| rule.matches(&path)).is_some_and(|rule| rule.ignores)
@@ -56,7 +55,7 @@ impl IgnoreRules {
 }
 
 impl IgnoreRules {
-    /// Whether a rule matches a path or a directory above it, for lists that name what belongs together.
+    /// Whether a rule matches a path or a directory above it; used for lists of files to include.
     pub(crate) fn covers(&self, path: &str) -> bool {
         self.ignores(path) || path.match_indices('/').any(|(end, _)| self.ignores(&path[..end]))
     }
@@ -99,7 +98,7 @@ impl Rule {
     }
 
     fn matches(&self, path: &[char]) -> bool {
-        // Positions in the path that the pattern can have reached so far.
+        // Positions in the path that the pattern may have reached so far.
         let mut reached: Vec<bool> =
             (0..=path.len()).map(|at| at == 0 || (!self.anchored && path[at - 1] == '/')).collect();
         for part in &self.parts {
@@ -155,7 +154,7 @@ impl Part {
     }
 }
 
-/// Two or more stars beside anything but a slash count as one.
+/// Two or more stars next to anything but a slash count as one.
 fn single_stars(pattern: &str) -> String {
     let chars: Vec<char> = pattern.chars().collect();
     let mut text = String::new();
@@ -176,7 +175,7 @@ fn single_stars(pattern: &str) -> String {
     text
 }
 
-/// Blanks at the end count only after a backslash.
+/// Trailing blanks count only after a backslash.
 fn without_blanks(pattern: &str) -> String {
     let trimmed = pattern.trim_end_matches(' ');
     match trimmed.strip_suffix('\\') {
@@ -216,7 +215,7 @@ fn parts(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// A character class after its `[`, and how long it is.
+/// A character class after its `[`, and its length.
 fn class(rest: &[char]) -> Option<(Part, usize)> {
     let negated = rest.first() == Some(&'!');
     let start = usize::from(negated);

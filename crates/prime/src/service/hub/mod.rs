@@ -1,6 +1,6 @@
-//! The environments hub: publishing a package and asking about published ones.
+//! The environments hub: publishes packages and queries published ones.
 //!
-//! Publishing needs no Python. [`Package::build`] packs a directory, [`push`] uploads it, and [`record_push`] leaves
+//! Publishing needs no Python. [`Package::build`] packs a directory, [`push`] uploads it, and [`record_push`] writes
 //! the note that Prime's own program looks for.
 
 mod files;
@@ -20,18 +20,15 @@ pub use runtime::Runtime;
 
 use crate::service::client::{ApiError, Client, segment};
 
-/// Who can see an environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Visibility {
-    /// Its owner.
+    /// Only its owner.
     #[default]
     Private,
-    /// Everybody.
     Public,
 }
 
 impl Visibility {
-    /// The name that the hub uses.
     pub fn hub_name(self) -> &'static str {
         match self {
             Self::Private => "PRIVATE",
@@ -47,46 +44,37 @@ impl std::str::FromStr for Visibility {
         match text.to_ascii_uppercase().as_str() {
             "PRIVATE" => Ok(Self::Private),
             "PUBLIC" => Ok(Self::Public),
-            _ => Err(format!("{text:?} is no visibility: use PRIVATE or PUBLIC")),
+            _ => Err(format!("{text:?} is not a visibility: use PRIVATE or PUBLIC")),
         }
     }
 }
 
-/// Where a package goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushOptions {
     /// Name on the hub, if it is not the package's.
     pub name: Option<String>,
-    /// Who can see it.
     pub visibility: Visibility,
-    /// User or team that owns it.
     pub owner: Option<String>,
-    /// Team that owns it, by its short name.
     pub team: Option<String>,
-    /// Generation of verifiers, if it is not what the requirements say.
+    /// Generation of verifiers, if it is not the one of the requirements.
     pub runtime: Option<Runtime>,
 }
 
-/// A finished push.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pushed {
     pub environment_id: String,
     pub owner: String,
     /// Name on the hub.
     pub name: String,
-    /// Version of the package.
     pub version: String,
-    /// Hash by which the hub knows this version.
+    /// Hash by which the hub identifies this version.
     pub content_hash: String,
-    /// SHA-256 of the wheel.
     pub wheel_sha256: String,
-    /// Generation of verifiers that was declared.
+    /// The declared generation of verifiers.
     pub runtime: Option<Runtime>,
-    /// Whether the environment is new.
     pub created: bool,
 }
 
-/// Why a push did not work.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     #[error("give either an owner or a team, not both")]
@@ -103,19 +91,15 @@ pub enum PushError {
         owner: String,
         /// Name on the hub.
         name: String,
-        /// What the hub said.
         source: ApiError,
     },
     #[error("the hub did not accept the version: {message}")]
-    NotFinalized {
-        /// What the hub said.
-        message: String,
-    },
+    NotFinalized { message: String },
     #[error(transparent)]
     Api(#[from] ApiError),
 }
 
-/// Publishes a package: the environment is found or created, then wheel and source are uploaded.
+/// Publishes a package: finds or creates the environment, then uploads wheel and source.
 pub async fn push(client: &Client, package: &Package, options: &PushOptions) -> Result<Pushed, PushError> {
     let name = options.name.as_deref().unwrap_or(&package.name);
     let body = resolve_body(client, name, options)?;
@@ -157,7 +141,7 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// Announces a file, stores it and makes it count. A hub that has the file already asks for no upload.
+    /// Announces a file, uploads it and completes the upload. If the hub already has the file, it asks for no upload.
     async fn file(
         &self,
         collection: &str,
@@ -173,7 +157,7 @@ impl Upload<'_> {
         match announced.get("upload_url") {
             None | Some(Value::Null) => return Ok(json!({})),
             Some(Value::String(address)) => self.client.upload(address, bytes).await?,
-            Some(_) => return Err(ApiError::malformed(call, "`upload_url` is no address").into()),
+            Some(_) => return Err(ApiError::malformed(call, "`upload_url` is not an address").into()),
         }
         let id = segment(id_key, &id)?;
         Ok(self.client.post(&["environmentshub", environment, collection, id, "finalize"], None).await?)
@@ -204,7 +188,7 @@ fn resolve_body(client: &Client, name: &str, options: &PushOptions) -> Result<Va
     Ok(body)
 }
 
-/// Ids of teams have 25 characters and begin with `c`; settings may hold the short name instead.
+/// Ids of teams have 25 characters and begin with `c`; settings may contain the short name instead.
 fn is_team_id(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.len() == 25 && text.starts_with('c') && text.bytes().all(plain)
@@ -215,7 +199,7 @@ fn is_team_id(text: &str) -> bool {
 pub struct EnvironmentName {
     pub owner: String,
     pub name: String,
-    /// Version, or the latest.
+    /// Absent for the latest.
     pub version: Option<String>,
 }
 
@@ -223,7 +207,7 @@ impl std::str::FromStr for EnvironmentName {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is no environment of the hub: write owner/name");
+        let bad = || format!("{text:?} is not an environment of the hub: write owner/name");
         let (owner, rest) = text.split_once('/').ok_or_else(bad)?;
         let (name, version) = match rest.split_once('@') {
             Some((name, version)) => (name, Some(version.to_owned())),
@@ -243,14 +227,12 @@ impl std::fmt::Display for EnvironmentName {
     }
 }
 
-/// A published version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnvironmentDetails {
-    /// Id, by which hosted evaluations name it.
+    /// The id that hosted evaluations use.
     pub id: String,
     pub version: Option<String>,
     pub content_hash: Option<String>,
-    /// Who can see it.
     pub visibility: Option<String>,
     /// The whole answer.
     pub raw: Value,
@@ -271,10 +253,10 @@ pub async fn details(client: &Client, name: &EnvironmentName) -> Result<Environm
     })
 }
 
-/// What the hub's own check of an environment found.
+/// The result of the hub's own check of an environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnvironmentStatus {
-    /// Latest version, if one was published.
+    /// Absent if none was published.
     pub latest_version: Option<String>,
     /// State of the check, such as `SUCCESS` or `FAILED`.
     pub action: Option<String>,

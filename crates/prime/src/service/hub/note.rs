@@ -1,5 +1,5 @@
-//! `.prime/.env-metadata.json`: the note in a package directory that says where it was pushed to. Prime's program
-//! writes and reads it too, so what it holds besides is kept.
+//! `.prime/.env-metadata.json`: the note in a package directory that records where it was pushed. Prime's program
+//! writes and reads it too, so other keys are kept.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -12,20 +12,18 @@ use super::Pushed;
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct NoteError {
-    /// The file.
     pub path: PathBuf,
-    /// What is wrong.
     pub reason: String,
 }
 
-/// Where a package directory was pushed to, as `(owner, name)`, if it ever was.
+/// Where a package directory was pushed, as `(owner, name)`, if it ever was.
 pub fn upstream(directory: &Path) -> Result<Option<(String, String)>, NoteError> {
     let note = read(&path(directory))?;
     let text = |key: &str| note.get(key).and_then(Value::as_str).map(str::to_owned);
     Ok(text("owner").zip(text("name")))
 }
 
-/// Writes down a push. `pushed_at` is the time as text.
+/// Records a push. `pushed_at` is the time as text.
 pub fn record_push(directory: &Path, pushed: &Pushed, pushed_at: &str) -> Result<PathBuf, NoteError> {
     let path = path(directory);
     let fail = |reason: String| NoteError { path: path.clone(), reason };
@@ -73,7 +71,7 @@ fn read(path: &Path) -> Result<Map<String, Value>, NoteError> {
     serde_json::from_slice(&text).map_err(bad)
 }
 
-/// Writes beside the old file and renames, so that there is always a whole one.
+/// Writes a temporary file and renames it, so that the note is always complete.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(path);
     std::fs::create_dir_all(directory)?;

@@ -1,4 +1,4 @@
-//! A package directory made ready for the hub: wheel, source archive and content hash.
+//! Prepares a package directory for the hub: wheel, source archive and content hash.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,74 +14,36 @@ use super::project::Project;
 use super::runtime::Runtime;
 use super::wheel;
 
-/// Size of a source archive above which Prime warns.
+/// Prime warns about larger source archives.
 pub const LARGE_SOURCE: usize = 250 * 1024 * 1024;
 
-/// 1980-01-01, the time that all archived files have.
+/// 1980-01-01, the time of all archived files.
 const TIME: u64 = 315_532_800;
 
-/// Why a package cannot be published.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     #[error("{} does not exist; give the directory of an exported environment", path.display())]
-    NoProject {
-        /// Where it should be.
-        path: PathBuf,
-    },
+    NoProject { path: PathBuf },
     #[error("{}: {reason}", path.display())]
-    Project {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    Project { path: PathBuf, reason: String },
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{} is a link; put the files themselves into the package", path.display())]
-    Link {
-        /// The link.
-        path: PathBuf,
-    },
+    Link { path: PathBuf },
     #[error("{} is not a plain file", path.display())]
-    NotAFile {
-        /// What it is called.
-        path: PathBuf,
-    },
+    NotAFile { path: PathBuf },
     #[error("{} has a name that is not UTF-8; rename it", path.display())]
-    Name {
-        /// What it is called.
-        path: PathBuf,
-    },
+    Name { path: PathBuf },
     #[error("{} is named in the build settings of pyproject.toml but is not there", path.display())]
-    NoPackageDirectory {
-        /// Where it should be.
-        path: PathBuf,
-    },
+    NoPackageDirectory { path: PathBuf },
     #[error("{} has no Python package: expected {name}/__init__.py or {name}.py", path.display())]
-    NoModule {
-        /// The package directory.
-        path: PathBuf,
-        /// The name that was looked for.
-        name: String,
-    },
+    NoModule { path: PathBuf, name: String },
     #[error("the package has more than {limit} bytes; leave out data with .gitignore")]
-    TooLarge {
-        /// What is allowed.
-        limit: u64,
-    },
+    TooLarge { limit: u64 },
     #[error("cannot pack: {reason}")]
-    Archive {
-        /// Why not.
-        reason: String,
-    },
+    Archive { reason: String },
 }
 
-/// A package that can be pushed.
 #[derive(Clone, Debug)]
 pub struct Package {
     /// Name in `pyproject.toml`.
@@ -90,26 +52,23 @@ pub struct Package {
     pub version: String,
     pub wheel_name: String,
     pub wheel: Bytes,
-    /// SHA-256 of the wheel.
     pub wheel_sha256: String,
     /// The source archive, a `tar.gz`.
     pub source: Bytes,
-    /// SHA-256 of the source archive.
     pub source_sha256: String,
-    /// Names of the files in the source archive.
     pub source_files: Vec<String>,
-    /// Hash by which the hub knows this version.
+    /// Hash by which the hub identifies this version.
     pub content_hash: String,
-    /// Generation of verifiers that the requirements name.
+    /// Generation of verifiers according to the requirements.
     pub runtime: Option<Runtime>,
     /// Files that the wheel has but the source archive must leave out. Private environments are installed from the
-    /// archive, so these files are missing there.
+    /// archive, so they lack these files.
     pub missing_from_source: Vec<String>,
     metadata: Value,
 }
 
 impl Package {
-    /// Reads a package directory and packs it in memory. Nothing is written.
+    /// Reads a package directory and packs it in memory. Writes nothing.
     pub fn build(directory: &Path) -> Result<Self, PackageError> {
         let project = Project::read(directory)?;
         let wheel = wheel::build(directory, &project)?;
@@ -138,14 +97,14 @@ impl Package {
         })
     }
 
-    /// What the hub is told about the wheel.
+    /// The hub's metadata of the wheel.
     pub(super) fn wheel_body(&self, runtime: Option<Runtime>) -> Value {
         let mut body = self.body(&self.wheel_name, &self.wheel_name, &self.wheel_sha256, runtime);
         body["size"] = json!(self.wheel.len());
         body
     }
 
-    /// What the hub is told about the source archive.
+    /// The hub's metadata of the source archive.
     pub(super) fn source_body(&self, name: &str, runtime: Option<Runtime>) -> Value {
         let stem = format!("{name}-{}", self.version);
         let short: String = self.content_hash.chars().take(8).collect();

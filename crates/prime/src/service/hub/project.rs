@@ -1,4 +1,4 @@
-//! What `pyproject.toml` says about a package.
+//! Reads `pyproject.toml` of a package.
 
 use std::path::Path;
 
@@ -25,19 +25,18 @@ pub(crate) struct Project {
     pub(crate) selection: Selection,
 }
 
-/// A group of entry points: its name, and what each entry leads to.
+/// A group of entry points: its name, and each entry with its target.
 pub(crate) type EntryPoints = (String, Vec<(String, String)>);
 
-/// Which files belong into the wheel.
+/// Which files belong in the wheel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selection {
-    /// Directories that become packages of their last name.
+    /// Directories that become packages named after their last part.
     pub(crate) packages: Vec<String>,
     /// Patterns of files that keep their path.
     pub(crate) include: Vec<String>,
-    /// Patterns of files that stay out.
+    /// Patterns of files to leave out.
     pub(crate) exclude: Vec<String>,
-    /// Single modules.
     pub(crate) modules: Vec<String>,
 }
 
@@ -71,7 +70,7 @@ impl Project {
         let name = table.text("name")?.ok_or("`project.name` is missing")?;
         if !is_package_name(&name) {
             return Err(format!(
-                "`project.name` {name:?} is no package name: use letters, digits, `.`, `_`, `-`"
+                "`project.name` {name:?} is not a package name: use letters, digits, `.`, `_`, `-`"
             ));
         }
         let version = table.text("version")?.ok_or("`project.version` is missing")?;
@@ -106,7 +105,7 @@ impl Project {
         })
     }
 
-    /// The name as it stands in file names.
+    /// The name as it appears in file names.
     pub(crate) fn file_name(&self) -> String {
         let mut name = String::new();
         for c in self.name.to_lowercase().chars() {
@@ -118,7 +117,7 @@ impl Project {
         name
     }
 
-    /// Requirements as they stand in a wheel: sorted, without needless blanks.
+    /// Requirements in the format of a wheel: sorted, without unnecessary blanks.
     pub(crate) fn requires_dist(&self) -> Vec<String> {
         let mut all: Vec<String> = self.dependencies.iter().map(|text| tidy(text)).collect();
         all.sort_unstable();
@@ -164,7 +163,7 @@ impl Selection {
         for (place, table) in [("tool.hatch.build", build), ("tool.hatch.build.targets.wheel", wheel)] {
             let Some(table) = table else { continue };
             let section = Section { place, table };
-            // What the wheel says wins over what all builds say.
+            // The wheel's own settings override those of all builds.
             for (key, list) in [
                 ("packages", &mut selection.packages),
                 ("include", &mut selection.include),
@@ -210,7 +209,7 @@ fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Table> {
     path.iter().try_fold(table, |table, key| table.get(*key)?.as_table())
 }
 
-/// A table with its place for messages.
+/// A table with its place, for messages.
 struct Section<'a> {
     place: &'static str,
     table: &'a Table,
@@ -284,7 +283,7 @@ fn is_package_name(name: &str) -> bool {
     edge(name.chars().next()) && edge(name.chars().last()) && name.chars().all(inner)
 }
 
-/// Whether a version is in the normal form of Python packages: it then stands unchanged in file names.
+/// Whether a version is in the normal form of Python packages, so that file names can contain it unchanged.
 fn is_version(version: &str) -> bool {
     let number = |text: &str| {
         !text.is_empty()

@@ -1,4 +1,4 @@
-//! Which generation of verifiers a package is for. The hub shows it, and hosted runs choose their runtime by it.
+//! The generation of verifiers that a package is for. The hub shows it, and hosted runs choose their runtime by it.
 
 /// A generation of the verifiers interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,6 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// The name that the hub uses.
     pub fn hub_name(self) -> &'static str {
         match self {
             Self::V0 => "VERIFIERS_V0",
@@ -18,8 +17,8 @@ impl Runtime {
         }
     }
 
-    /// What the requirements of a package say: a lower bound of verifiers of 0.2.0 or more means V1, any other
-    /// requirement of it V0, and none, or an address, nothing.
+    /// The generation according to a package's requirements: a lower bound of verifiers of 0.2.0 or more means V1, any
+    /// other requirement of it V0; absent without a requirement or with an address.
     pub(crate) fn of_requirements(requirements: &[String]) -> Option<Self> {
         let all: Vec<Requirement<'_>> =
             requirements.iter().filter_map(|text| Requirement::of_verifiers(text)).collect();
@@ -45,7 +44,7 @@ impl<'a> Requirement<'a> {
             Some((what, marker)) => (what, marker),
             None => (text, ""),
         };
-        // What only an extra asks for says nothing about the package.
+        // A requirement of an extra says nothing about the package.
         if marker.contains("extra") {
             return None;
         }

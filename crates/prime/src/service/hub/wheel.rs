@@ -1,4 +1,4 @@
-//! A wheel from a package directory, without Python. The same files give the same bytes.
+//! Builds a wheel from a package directory, without Python. The same files give the same bytes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,12 +14,11 @@ use super::package::PackageError;
 use super::project::Project;
 use super::zip::Zip;
 
-/// A wheel that was built.
 #[derive(Clone, Debug)]
 pub(crate) struct Wheel {
     pub(crate) file_name: String,
     pub(crate) bytes: Vec<u8>,
-    /// Names of the files of the package in the directory it was built from.
+    /// Names of the package's files in the source directory.
     pub(crate) sources: Vec<String>,
 }
 
@@ -123,7 +122,7 @@ impl Walk {
         Ok(())
     }
 
-    /// The directory or module that has the package's name.
+    /// The directory or module with the package's name.
     fn by_name(
         &self,
         top: &Path,
@@ -145,7 +144,7 @@ impl Walk {
         for entry in entries(directory)? {
             let name = if below.is_empty() { entry.name.clone() } else { format!("{below}/{}", entry.name) };
             let product = entry.name == "__pycache__" || entry.name == ".git";
-            // At the top lie the products of builds and the notes of tools.
+            // The top contains build products and files of tools.
             let tool = below.is_empty() && (entry.name.starts_with('.') || entry.name == "dist");
             if product || tool || self.leaves_out(&name) {
                 continue;
@@ -165,7 +164,7 @@ impl Walk {
     }
 }
 
-/// The `dist-info` directory without its `RECORD`, which lists all files and so is made last.
+/// The `dist-info` directory without `RECORD`, which lists all files and so is made last.
 fn metadata_files(top: &Path, project: &Project, directory: &str) -> Result<Vec<PackageFile>, PackageError> {
     let file = |name: &str, bytes: Vec<u8>| PackageFile {
         name: format!("{directory}/{name}"),
@@ -181,7 +180,6 @@ fn metadata_files(top: &Path, project: &Project, directory: &str) -> Result<Vec<
     Ok(files)
 }
 
-/// The list of a wheel's files with their hashes.
 fn record(files: &[PackageFile], directory: &str) -> PackageFile {
     let mut text = String::new();
     for file in files {

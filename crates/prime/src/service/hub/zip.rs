@@ -1,16 +1,16 @@
-//! Zip archives with the same bytes for the same files: fixed times, fixed permissions, given order.
+//! Writes zip archives with the same bytes for the same files: fixed times, fixed permissions, given order.
 
 use std::io::Write as _;
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-/// 1980-01-01, the first day that a zip archive can name.
+/// 1980-01-01, the earliest date of a zip archive.
 const DATE: u16 = (1 << 5) | 1;
 /// Names are UTF-8.
 const FLAGS: u16 = 1 << 11;
 const DEFLATED: u16 = 8;
-/// Version 2.0 reads it, made on Unix, so that permissions count.
+/// Version 2.0 can read it; made on Unix, so that permissions count.
 const NEEDED: u16 = 20;
 const MADE_BY: u16 = (3 << 8) | NEEDED;
 
@@ -19,7 +19,6 @@ const MADE_BY: u16 = (3 << 8) | NEEDED;
 #[error("the archive would have more than 65535 files or 4 GiB")]
 pub(crate) struct ZipTooLarge;
 
-/// An archive that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct Zip {
     bytes: Vec<u8>,
@@ -28,12 +27,11 @@ pub(crate) struct Zip {
 }
 
 impl Zip {
-    /// Adds a file.
     pub(crate) fn add(&mut self, name: &str, content: &[u8], executable: bool) -> Result<(), ZipTooLarge> {
         let mut crc = Crc::new();
         crc.update(content);
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
-        // Writing into memory does not fail.
+        // Writing into memory cannot fail.
         let packed = encoder.write_all(content).and_then(|()| encoder.finish()).map_err(|_| ZipTooLarge)?;
         let offset = u32::try_from(self.bytes.len()).map_err(|_| ZipTooLarge)?;
         let name_length = u16::try_from(name.len()).map_err(|_| ZipTooLarge)?;
@@ -61,7 +59,6 @@ impl Zip {
         Ok(())
     }
 
-    /// The archive.
     pub(crate) fn finish(mut self) -> Result<Vec<u8>, ZipTooLarge> {
         let start = length(&self.bytes)?;
         let size = length(&self.directory)?;

@@ -1,8 +1,8 @@
-//! Training configuration files, written from a few options.
+//! Writes training configuration files from a few options.
 //!
-//! There are two targets. [`Target::SharedLora`] is the file that Prime's shared training took, with one `[[env]]` for
-//! each view of the tasks. [`Target::PrimeRl`] is what prime-rl takes now, on Prime's dedicated machines and on one's
-//! own. The same options always give the same text.
+//! There are two targets. [`Target::SharedLora`] is the file of Prime's former shared training, with one `[[env]]` for
+//! each view of the tasks. [`Target::PrimeRl`] is the current file of prime-rl, for Prime's dedicated machines and for
+//! the user's own. The same options always give the same text.
 
 mod prime_rl;
 mod shared_lora;
@@ -10,7 +10,6 @@ mod text;
 
 use crate::service::hub::EnvironmentName;
 
-/// Which program the file is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
     /// Prime's shared `LoRA` training, up to `prime` 0.12.
@@ -27,30 +26,29 @@ impl std::str::FromStr for Target {
         match text {
             "shared-lora" => Ok(Self::SharedLora),
             "prime-rl" => Ok(Self::PrimeRl),
-            _ => Err(format!("{text:?} is no target: use shared-lora or prime-rl")),
+            _ => Err(format!("{text:?} is not a target: use shared-lora or prime-rl")),
         }
     }
 }
 
-/// Which tasks are trained on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difficulties {
-    /// One view that allows these, or all if there are none.
+    /// One view that allows these, or all if the list is empty.
     Together(Vec<String>),
     /// One view for each, sampled in this ratio.
     Ratios(Vec<(String, f64)>),
 }
 
-/// Keeping examples that are neither solved nor hopeless.
+/// Keeps examples that are neither solved nor hopeless.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DifficultyFiltering {
     /// Mean reward from which an example is easy.
     pub easy_threshold: f64,
     /// Mean reward up to which an example is hard.
     pub hard_threshold: f64,
-    /// Share of easy examples that stay.
+    /// Share of easy examples to keep.
     pub easy_fraction: f64,
-    /// Share of hard examples that stay.
+    /// Share of hard examples to keep.
     pub hard_fraction: f64,
 }
 
@@ -60,41 +58,34 @@ impl Default for DifficultyFiltering {
     }
 }
 
-/// What a configuration says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainOptions {
     /// The environment, `owner/name`.
     pub environment: EnvironmentName,
     pub model: String,
-    /// Slice of the tasks.
     pub split: String,
-    /// Which tasks.
     pub difficulties: Difficulties,
     pub harness: Option<String>,
     /// Examples of each view; all if absent.
     pub num_examples: Option<u32>,
-    /// Training steps.
     pub max_steps: u32,
-    /// Rollouts of a step.
+    /// Rollouts per step.
     pub batch_size: u32,
     pub rollouts_per_example: u32,
     /// Most tokens of an answer.
     pub max_tokens: u32,
     /// Steps between evaluations.
     pub eval_interval: u32,
-    /// Examples of an evaluation.
     pub eval_num_examples: u32,
     pub eval_rollouts_per_example: u32,
     /// Whether the model is evaluated before training.
     pub eval_base_model: bool,
-    /// Difficulty filtering, if wanted.
     pub filtering: Option<DifficultyFiltering>,
-    /// Adapters or checkpoints that are kept.
+    /// How many adapters or checkpoints are kept.
     pub keep_last: u32,
 }
 
 impl TrainOptions {
-    /// Options with their defaults.
     pub fn new(environment: EnvironmentName) -> Self {
         Self {
             environment,
@@ -117,51 +108,28 @@ impl TrainOptions {
     }
 }
 
-/// Why options make no configuration.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrainOptionsError {
     #[error(
         "--difficulty and --difficulty-ratio exclude each other: one view of several difficulties, or one view each"
     )]
     DifficultyTwice,
-    #[error("{text:?} is no ratio: write DIFFICULTY=RATIO, such as easy=0.45")]
-    Ratio {
-        /// What was given.
-        text: String,
-    },
+    #[error("{text:?} is not a ratio: write DIFFICULTY=RATIO, such as easy=0.45")]
+    Ratio { text: String },
     #[error("the ratio of {difficulty} must be a positive number, not {ratio}")]
     RatioRange { difficulty: String, ratio: f64 },
     #[error("the difficulty {difficulty} is given twice")]
     Repeated { difficulty: String },
     #[error("{what} must not be empty")]
-    Empty {
-        /// What is empty.
-        what: &'static str,
-    },
+    Empty { what: &'static str },
     #[error("{what} must be positive")]
-    Zero {
-        /// Which number.
-        what: &'static str,
-    },
+    Zero { what: &'static str },
     #[error("--batch-size {batch_size} is not a multiple of --rollouts-per-example {rollouts}")]
-    Batch {
-        batch_size: u32,
-        /// Size of a group.
-        rollouts: u32,
-    },
+    Batch { batch_size: u32, rollouts: u32 },
     #[error("{what} must be from 0 to 1, not {value}")]
-    Fraction {
-        /// Which number.
-        what: &'static str,
-        value: f64,
-    },
+    Fraction { what: &'static str, value: f64 },
     #[error("--easy-threshold {easy} must be above --hard-threshold {hard}")]
-    Thresholds {
-        /// Threshold of easy.
-        easy: f64,
-        /// Threshold of hard.
-        hard: f64,
-    },
+    Thresholds { easy: f64, hard: f64 },
 }
 
 impl Difficulties {
@@ -230,25 +198,21 @@ impl DifficultyFiltering {
     }
 }
 
-/// A configuration that was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenConfig {
-    /// The file.
     pub text: String,
-    /// What the user should know about it.
+    /// Remarks for the user.
     pub notes: Vec<String>,
 }
 
-/// One view of the environment's tasks.
 struct View {
-    /// Part of the name that tells views apart.
+    /// Suffix of the name, which makes views distinct.
     suffix: String,
     ratio: Option<f64>,
     difficulties: Vec<String>,
 }
 
 impl TrainOptions {
-    /// Writes the configuration for a target.
     pub fn write(&self, target: Target) -> Result<WrittenConfig, TrainOptionsError> {
         self.check()?;
         let mut notes = Vec::new();
@@ -316,7 +280,6 @@ impl TrainOptions {
         }
     }
 
-    /// Arguments of a view as TOML, in their fixed order.
     fn arguments(&self, view: &View, split: &str, num_examples: Option<u32>) -> Vec<(&'static str, String)> {
         let mut arguments = vec![("split", text::quoted(split))];
         match view.difficulties.as_slice() {

@@ -1,15 +1,15 @@
-//! The file of prime-rl: one training source for each view, and an evaluation on the eval slice.
+//! The file of prime-rl: one training source for each view, and an evaluation on the eval split.
 //!
-//! prime-rl has no buffer of difficulties any more. Ratios became weights of sources, and online filtering became a
-//! sampler with pools by mean reward, together with a gate that turns away groups without any signal.
+//! prime-rl no longer has a difficulty buffer. Ratios are now weights of sources, and online filtering is a sampler
+//! with pools by mean reward, together with a gate that rejects groups without any signal.
 
 use super::text::{float, quoted};
 use super::{DifficultyFiltering, TrainOptions, View};
 
-/// Least context that is asked for; tasks come with long instructions and several turns.
+/// Least context requested; tasks have long instructions and several turns.
 const LEAST_CONTEXT: u32 = 8192;
 
-/// Answers that must fit into the context.
+/// Number of answers that must fit into the context.
 const TURNS_IN_CONTEXT: u32 = 4;
 
 pub(super) fn write(options: &TrainOptions, notes: &mut Vec<String>) -> String {
@@ -47,7 +47,7 @@ pub(super) fn write(options: &TrainOptions, notes: &mut Vec<String>) -> String {
     ));
     for view in &views {
         text.push_str(&source("eval", &format!("{module}{}-eval", view.suffix), module));
-        // The number of examples is the taskset's own setting: prime-rl has renamed its setting more than once.
+        // The number of examples is set on the taskset, because prime-rl has renamed its own setting more than once.
         text.push_str(&taskset(options, view, "eval", Some(options.eval_num_examples)));
     }
     text.push_str(&format!("\n[inference]\n\n[ckpt]\nkeep_last = {}\n", options.keep_last));

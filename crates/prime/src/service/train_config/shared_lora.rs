@@ -24,7 +24,7 @@ pub(super) fn write(options: &TrainOptions) -> String {
         options.eval_rollouts_per_example,
         options.eval_base_model,
     ));
-    // Without environments of its own the service drops the evaluation.
+    // Without its own environments, the service drops the evaluation.
     for view in &views {
         text.push_str(&environment("eval.env", options, view, "eval", None));
     }
@@ -43,7 +43,7 @@ fn environment(
     let inline: Vec<String> = arguments.iter().map(|(key, value)| format!("{key} = {value}")).collect();
     let mut text = format!("\n[[{table}]]\nid = {}\n", quoted(&options.environment.to_string()));
     if !view.suffix.is_empty() {
-        // Views of one environment need names of their own.
+        // Views of one environment need different names.
         text.push_str(&format!(
             "name = {}\n",
             quoted(&format!("{}{}", options.environment.name, view.suffix))

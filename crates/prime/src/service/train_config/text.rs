@@ -1,6 +1,5 @@
 //! TOML values as text.
 
-/// A basic string.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }

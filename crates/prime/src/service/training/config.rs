@@ -1,7 +1,7 @@
-//! A training configuration file, and which generation it is.
+//! Reads a training configuration file and determines its generation.
 //!
 //! Prime trained adapters on shared machines from files with `[[env]]`; now it runs prime-rl on dedicated machines from
-//! prime-rl's own files. The two have no shape in common, so the file itself says what it is.
+//! prime-rl's own files. The two have no shape in common, so the content tells which one a file is.
 
 use std::path::{Path, PathBuf};
 
@@ -18,50 +18,27 @@ const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 const LAUNCH_KEYS: [&str; 8] =
     ["env_file", "env_files", "image_tag", "gpu_type", "volume", "volume_size", "source_ref", "type"];
 
-/// Secrets that a dedicated run takes.
+/// Secrets that a dedicated run accepts.
 const DEDICATED_SECRETS: [&str; 2] = ["WANDB_API_KEY", "HF_TOKEN"];
 
-/// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainConfigError {
     #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    #[error("{} is longer than {LONGEST_FILE} bytes; it is no training configuration", path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-    },
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("{} is longer than {LONGEST_FILE} bytes; it is not a training configuration", path.display())]
+    TooLong { path: PathBuf },
     #[error("{}: {reason}", path.display())]
-    NotToml {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        reason: String,
-    },
+    NotToml { path: PathBuf, reason: String },
     #[error(
-        "{} is no training configuration: neither `model = \"…\"` with [[env]] (shared LoRA) nor [trainer], \
+        "{} is not a training configuration: neither `model = \"…\"` with [[env]] (shared LoRA) nor [trainer], \
          [orchestrator] or [data] (prime-rl)",
         path.display()
     )]
-    Unknown {
-        /// The file.
-        path: PathBuf,
-    },
+    Unknown { path: PathBuf },
     #[error("{}: {reason}", path.display())]
-    Setting {
-        /// The file.
-        path: PathBuf,
-        /// Which and why.
-        reason: String,
-    },
+    Setting { path: PathBuf, reason: String },
 }
 
-/// Which service a configuration is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// Adapters on shared machines; `POST /rft/runs`.
@@ -70,10 +47,8 @@ pub enum Generation {
     Dedicated,
 }
 
-/// A configuration that was read.
 #[derive(Clone, Debug)]
 pub struct TrainConfig {
-    /// Which service it is for.
     pub generation: Generation,
     /// What was changed while reading, for the user to see.
     pub warnings: Vec<String>,
@@ -81,7 +56,7 @@ pub struct TrainConfig {
     table: Table,
 }
 
-/// What is sent to start a run.
+/// The request that starts a run.
 #[derive(Clone, PartialEq)]
 pub(super) struct Launch {
     pub(super) path: &'static [&'static str],
@@ -91,7 +66,6 @@ pub(super) struct Launch {
 }
 
 impl TrainConfig {
-    /// Reads a file.
     pub fn read(path: &Path) -> Result<Self, TrainConfigError> {
         let unreadable = |source| TrainConfigError::Unreadable { path: path.to_owned(), source };
         if std::fs::metadata(path).map_err(unreadable)?.len() > LONGEST_FILE {
@@ -103,7 +77,7 @@ impl TrainConfig {
         Self::parse(&text, path)
     }
 
-    /// Reads text; `path` is where it came from.
+    /// Reads text; `path` names it in errors.
     pub fn parse(text: &str, path: &Path) -> Result<Self, TrainConfigError> {
         let not_toml = |error: toml::de::Error| TrainConfigError::NotToml {
             path: path.to_owned(),
@@ -129,7 +103,7 @@ impl TrainConfig {
     pub fn secret_files(&self) -> Result<Vec<PathBuf>, TrainConfigError> {
         let directory = self.path.parent().unwrap_or_else(|| Path::new(""));
         let mut files = Vec::new();
-        // `env_file` is the older name; what `env_files` says comes later and wins.
+        // `env_file` is the older name; `env_files` comes later and overrides it.
         for key in ["env_file", "env_files"] {
             match self.table.get(key) {
                 None => {}
@@ -157,7 +131,7 @@ impl TrainConfig {
         }
     }
 
-    /// The whole file goes to the service, which checks it against the version of prime-rl that will run it.
+    /// Sends the whole file to the service, which checks it against the version of prime-rl that will run it.
     fn dedicated(&self, secrets: &Secrets, team_id: Option<&str>) -> Result<Launch, TrainConfigError> {
         let unknown: Vec<&str> = secrets.names().filter(|name| !DEDICATED_SECRETS.contains(name)).collect();
         if !unknown.is_empty() {
@@ -215,7 +189,7 @@ impl TrainConfig {
     }
 }
 
-/// Settings that prime-rl no longer has, which the service would refuse.
+/// Replaces settings that prime-rl no longer has, which the service would refuse.
 fn replace_old_keys(table: &mut Table) -> Vec<String> {
     let mut warnings = Vec::new();
     let Some(toml::Value::Table(orchestrator)) = table.get_mut("orchestrator") else { return warnings };

@@ -1,4 +1,4 @@
-//! Watching a training run until it ends.
+//! Watches a training run until it ends.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -10,43 +10,36 @@ use crate::service::client::{ApiError, Client, segment};
 use crate::service::log::LogReader;
 use crate::service::watch::{Troubles, WatchOptions};
 
-/// Lines of the log that are asked for; the same as Prime's own program asks for.
+/// Lines of the log that are requested, as by Prime's own program.
 const TAIL_LINES: &str = "1000";
 
-/// Something that happened.
 #[derive(Debug)]
 pub enum TrainEvent<'a> {
-    /// The status is new.
+    /// The status changed.
     Status(&'a str),
-    /// More steps are done.
     Step {
-        /// Steps done.
         done: u64,
-        /// Steps in all, if known.
         all: Option<u64>,
     },
-    /// Metrics of a step.
     Metrics(&'a Value),
     /// A new line of the log.
     Log(&'a str),
-    /// The service did not answer; it is asked again after the pause.
+    /// The service did not answer; it will be asked again after the pause.
     Trouble {
-        /// What it said.
         error: &'a ApiError,
         pause: Duration,
     },
 }
 
-/// How watching ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TrainEnd {
     /// The run ended or was paused.
     Ended(Box<Run>),
-    /// The caller had enough. The run goes on.
+    /// The caller stopped watching. The run continues.
     Left,
 }
 
-/// Watches a run and tells what happens until it ends or the caller breaks off.
+/// Watches a run and reports events until it ends or the caller stops.
 pub async fn follow(
     client: &Client,
     run_id: &str,
@@ -91,7 +84,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    /// Asks once and tells what is new.
+    /// Asks once and reports what is new.
     async fn look(
         &mut self,
         tell: &mut impl FnMut(TrainEvent<'_>) -> ControlFlow<()>,
@@ -137,7 +130,7 @@ impl Watch<'_> {
         let answer = self.part("metrics", &from).await?.unwrap_or_default();
         let step = |row: &Value| row.get("step").and_then(Value::as_u64);
         let mut rows = answer.get("metrics").and_then(Value::as_array).cloned().unwrap_or_default();
-        // A service that knows no `min_step` gives all of them.
+        // A service that ignores `min_step` returns all of them.
         rows.retain(|row| step(row).is_some_and(|step| step >= self.next_metrics));
         if let Some(last) = rows.iter().filter_map(step).max() {
             self.next_metrics = last + 1;
@@ -145,7 +138,7 @@ impl Watch<'_> {
         Ok(rows)
     }
 
-    /// A part of a run that may not be there before it has started.
+    /// A part of a run that may not exist before it has started.
     async fn part(&self, name: &str, query: &[(&str, String)]) -> Result<Option<Value>, ApiError> {
         match self.client.get_once(&["rft", "runs", self.id, name], query).await {
             Ok(answer) => Ok(Some(answer)),

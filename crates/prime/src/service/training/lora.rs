@@ -1,5 +1,5 @@
-//! The request of a shared `LoRA` run from its configuration. Keys that the service does not know are errors here, as
-//! they are there.
+//! Makes the request of a shared `LoRA` run from its configuration. Keys that the service does not know are errors
+//! here, as they are there.
 
 use serde_json::{Map, Value, json};
 use toml::Table;
@@ -7,7 +7,7 @@ use toml::Table;
 use super::config::{Launch, to_json};
 use crate::service::secrets::Secrets;
 
-/// What a setting holds.
+/// The type of a setting.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Whole,
@@ -41,7 +41,7 @@ const TOP: Keys = &[
     ("post_batch_filters", List),
 ];
 
-/// Tables and settings of the top level that are treated by themselves.
+/// Tables and settings of the top level that need special treatment.
 const SECTIONS: [&str; 12] = [
     "model",
     "env",
@@ -125,10 +125,9 @@ const CHECKPOINTS: Keys = &[("interval", Whole), ("keep_cloud", Whole)];
 const ADAPTERS: Keys = &[("interval", Whole), ("keep_last", Whole)];
 const INFRASTRUCTURE: Keys = &[("compute_size", Text)];
 
-/// Steps, batch size and rollouts that Prime's program sends if the file does not say.
+/// Prime's own defaults for steps, batch size and rollouts.
 const DEFAULTS: [(&str, i64); 3] = [("max_steps", 100), ("batch_size", 128), ("rollouts_per_example", 8)];
 
-/// The request of a configuration.
 pub(super) fn launch(table: &Table, secrets: &Secrets, team_id: Option<&str>) -> Result<Launch, String> {
     let model = match table.get("model") {
         Some(toml::Value::String(model)) if !model.trim().is_empty() => model,
@@ -194,7 +193,7 @@ fn evaluation(table: &Table) -> Result<Option<Value>, String> {
     settings.remove("env");
     let mut body = checked(&settings, "eval.", EVAL)?;
     if entries.is_empty() {
-        // Prime's own program drops the block without a word.
+        // Prime's own program silently drops the block.
         return Err("[eval] has no [[eval.env]], without which the service evaluates nothing; add one, or remove [eval]".to_owned());
     }
     let environments: Vec<Value> = entries
@@ -262,7 +261,7 @@ fn checked(table: &Table, prefix: &str, keys: Keys) -> Result<Map<String, Value>
     for (key, value) in table {
         let Some((_, kind)) = keys.iter().find(|(known, _)| known == key) else {
             let known = keys.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
-            return Err(format!("`{prefix}{key}` is no setting of a shared LoRA run; there are: {known}"));
+            return Err(format!("`{prefix}{key}` is not a setting of a shared LoRA run; there are: {known}"));
         };
         if let Some(expected) = kind.mismatch(value) {
             return Err(format!("`{prefix}{key}` must be {expected}"));

@@ -1,4 +1,4 @@
-//! Training runs: start one from a file, watch it, ask about it, stop it.
+//! Training runs: starts one from a file, watches it, queries it, stops it.
 
 mod config;
 mod follow;
@@ -18,13 +18,10 @@ use crate::service::secrets::Secrets;
 pub struct Run {
     pub id: String,
     pub name: Option<String>,
-    /// Where it stands: `QUEUED`, `PENDING`, `RUNNING`, `COMPLETED`, `FAILED`, `STOPPED` or `PAUSED`.
+    /// `QUEUED`, `PENDING`, `RUNNING`, `COMPLETED`, `FAILED`, `STOPPED` or `PAUSED`.
     pub status: String,
-    /// Model that is trained.
     pub base_model: Option<String>,
-    /// Steps that it will take.
     pub max_steps: Option<u64>,
-    /// What went wrong.
     pub error_message: Option<String>,
     /// The whole record.
     pub raw: Value,
@@ -54,12 +51,11 @@ impl Run {
     }
 }
 
-/// A checkpoint of a run. Models cannot be asked through it; see [`crate::service::adapters`].
+/// A checkpoint of a run. It cannot be used for inference; see [`crate::service::adapters`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     pub id: String,
     pub step: Option<u64>,
-    /// State of its files.
     pub status: Option<String>,
     /// The whole record.
     pub raw: Value,
@@ -67,29 +63,23 @@ pub struct Checkpoint {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct StartedRun {
-    /// Id of the run.
     pub id: String,
-    /// Which service runs it.
     pub generation: Generation,
-    /// Where it stands, if the service said.
     pub status: Option<String>,
-    /// Dollars that an hour costs, if the service said.
     pub cost_per_hour: Option<f64>,
-    /// Type of the machines, if the service said.
     pub gpu_type: Option<String>,
 }
 
-/// Whether the hub's own check of the environments is looked at before a run starts.
+/// Whether a failed check of an environment by the hub prevents a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnvironmentCheck {
-    /// A failed check stops the start.
+    /// A failed check prevents the start.
     #[default]
     Required,
     /// The run starts regardless.
     Skipped,
 }
 
-/// Why a run did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
     #[error(transparent)]
@@ -103,10 +93,7 @@ pub enum TrainError {
          `train-config --target prime-rl` and start that, here or on machines of your own{}",
         Said(detail)
     )]
-    Retired {
-        /// What the service said.
-        detail: String,
-    },
+    Retired { detail: String },
     #[error(transparent)]
     Api(#[from] ApiError),
 }
@@ -119,7 +106,6 @@ impl std::fmt::Display for Said<'_> {
     }
 }
 
-/// Starts a run of either generation.
 pub async fn start(
     client: &Client,
     config: &TrainConfig,
@@ -152,7 +138,7 @@ pub async fn start(
         }
         Generation::Dedicated => {
             let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
-            // The answer also holds a token of the run, which nothing here needs and which is dropped.
+            // The answer also contains a token of the run, which is dropped because nothing needs it.
             StartedRun {
                 id: text("runId").ok_or_else(|| ApiError::malformed(&call, "it has no `runId`"))?,
                 generation: config.generation,
@@ -172,7 +158,7 @@ async fn check_environments(client: &Client, environments: &[String]) -> Result<
             continue;
         }
         checked.push(environment);
-        // The check is a courtesy: an environment that cannot be asked about is left to the service.
+        // The check is optional: if the hub cannot be asked about an environment, the service decides.
         let Ok(name) = environment.parse::<EnvironmentName>() else { continue };
         let Ok(status) = hub::status(client, &name).await else { continue };
         if status.action.as_deref() == Some("FAILED") {
@@ -182,7 +168,7 @@ async fn check_environments(client: &Client, environments: &[String]) -> Result<
     Ok(())
 }
 
-/// Whether a refusal says that there will never be such runs again.
+/// Whether a refusal means that such runs no longer exist.
 fn is_retirement(error: &ApiError) -> bool {
     let said = error.detail().to_lowercase();
     let words = ["no longer", "retired", "discontinued", "deprecated", "sunset"];
@@ -195,7 +181,6 @@ fn is_retirement(error: &ApiError) -> bool {
     }
 }
 
-/// One run, of either generation.
 pub async fn get(client: &Client, run_id: &str) -> Result<Run, ApiError> {
     let id = segment("training run id", run_id)?;
     let answer = client.get(&["rft", "runs", id], &[]).await?;
@@ -236,7 +221,7 @@ pub async fn checkpoints(client: &Client, run_id: &str) -> Result<Vec<Checkpoint
     rows.into_iter().map(checkpoint).collect()
 }
 
-/// How far a run is.
+/// The number of finished steps.
 pub async fn progress(client: &Client, run_id: &str) -> Result<Option<u64>, ApiError> {
     let id = segment("training run id", run_id)?;
     let answer = client.get(&["rft", "runs", id, "progress"], &[]).await?;

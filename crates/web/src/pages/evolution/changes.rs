@@ -1,27 +1,27 @@
-//! What tells a candidate from its parent, line by line, folded away until somebody wants to see it.
+//! The difference of a candidate to its parent, line by line, folded away until the user opens it.
 
 use crate::html::Html;
 use crate::words;
 
-/// Lines of one candidate's changes.
+/// Most lines of one candidate's changes.
 const LINES: usize = 400;
 
-/// Characters of one candidate's changes.
+/// Most characters of one candidate's changes.
 const LETTERS: usize = 20_000;
 
-/// What a line of `diff -u` is.
+/// The kind of a line of `diff -u`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     /// The name of a file, or something about it.
     File,
-    /// Where a change is.
+    /// The position of a change.
     Where,
     Added,
     Removed,
     Same,
 }
 
-/// Adds changes; how many characters they took.
+/// Adds changes; returns the number of their characters.
 pub(super) fn show(html: &mut Html, diff: &str, against: &str) -> usize {
     let lines = lines(diff);
     let count = |kind: Line| lines.iter().filter(|(line, _)| *line == kind).count();
@@ -40,7 +40,7 @@ pub(super) fn show(html: &mut Html, diff: &str, against: &str) -> usize {
         }
         taken += letters;
         shown += 1;
-        // Signs say what colours say.
+        // Signs tell the same as the colours.
         let (open, close) = match kind {
             Line::File => ("<b>", "</b>"),
             Line::Where => ("<span class=\"where\">", "</span>"),
@@ -62,8 +62,8 @@ fn plural(lines: usize) -> String {
     format!("{} {}", words::count(lines), if lines == 1 { "line" } else { "lines" })
 }
 
-/// The lines of `diff -u` without their signs. Lengths that a change announces tell its lines from names of files: a
-/// line that was removed may begin like one.
+/// The lines of `diff -u` without their signs. The lengths in a change's head distinguish its lines from file names: a
+/// removed line may look like one.
 fn lines(diff: &str) -> Vec<(Line, &str)> {
     let (mut old, mut new) = (0_usize, 0_usize);
     let mut lines = Vec::new();
@@ -93,7 +93,7 @@ fn lines(diff: &str) -> Vec<(Line, &str)> {
     lines
 }
 
-/// How many lines a change takes away from and gives to: `@@ -1,3 +1,4 @@`.
+/// The numbers of old and new lines of a change: `@@ -1,3 +1,4 @@`.
 fn lengths(line: &str) -> Option<(usize, usize)> {
     let mut parts = line.split(' ').skip(1);
     let mut next = |sign: char| {

@@ -1,6 +1,6 @@
-//! Scores by cycle as a drawing: above, the mean reward of the best after each cycle and of each candidate; below, what
-//! each candidate gained. It works without a script, its shapes say what its colours say, and the table of cycles has
-//! the same numbers.
+//! A chart of scores by cycle: above, the mean reward of the best after each cycle and of each candidate; below, the
+//! gain of each candidate. It works without a script, its shapes tell the same as its colours, and the table of cycles
+//! has the same numbers.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use super::run::span;
 use crate::html::Html;
 use crate::words;
 
-/// The drawing's own units: about a pixel each on a wide screen.
+/// In the units of the drawing: about a pixel each on a wide screen.
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 1040.0;
@@ -22,25 +22,24 @@ const MEANS: (f64, f64) = (226.0, 44.0);
 const GAINS: (f64, f64) = (422.0, 276.0);
 const HEIGHT: f64 = 466.0;
 
-/// Steps of the line at most; of more cycles, every so manieth is drawn.
+/// Most steps of the line; of more cycles, only some at equal distances are drawn.
 const STEPS: usize = 400;
 
-/// Candidates that are drawn at most: accepted ones first, then others at equal distances.
+/// Most candidates that are drawn: accepted ones first, then others at equal distances.
 const MARKS: usize = 160;
 
-/// More candidates than this have thin bars.
+/// With more candidates, bars are thin.
 const MANY: usize = 60;
 
-/// Ticks of an axis, about.
+/// Approximate number of ticks on an axis.
 const TICKS: f64 = 5.0;
 
-/// What became of a candidate, as a shape.
+/// The result of a candidate, as a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
     Accepted,
-    /// It was tested and not accepted.
+    /// Tested but not accepted.
     Tested,
-    /// It came to no test.
     Untested,
 }
 
@@ -55,16 +54,14 @@ impl Shape {
     }
 }
 
-/// A candidate in the drawing.
 struct Mark<'a> {
-    /// Which cycle of the run, from 0, in the order in which they ended.
+    /// The index of the cycle, in the order in which they ended.
     at: usize,
     cycle: &'a CycleView,
     name: &'a Name,
     candidate: Option<&'a CandidateView>,
 }
 
-/// Adds the chart.
 pub(super) fn show(html: &mut Html, view: &View) {
     let cycles = &view.cycles;
     html.raw("<figure><figcaption>Score by cycle</figcaption>\n");
@@ -97,7 +94,7 @@ pub(super) fn show(html: &mut Html, view: &View) {
             text::count(all, "candidate")
         ));
     }
-    html.hint("Cycles stand in the order in which they ended. Bars are 95 % intervals: of the mean above; below, of the gain, valid at every look. The table of cycles has the numbers.");
+    html.hint("Cycles are in the order in which they ended. Bars are 95 % intervals: of the mean above; below, of the gain, valid at every look. The table of cycles has the numbers.");
     html.raw("</figure>\n");
 }
 
@@ -131,7 +128,6 @@ fn described(view: &View) -> String {
     )
 }
 
-/// The candidates that are drawn, in order.
 fn marks(view: &View) -> Vec<Mark<'_>> {
     let known: HashMap<&Name, &CandidateView> =
         view.candidates.iter().map(|candidate| (&candidate.name, candidate)).collect();
@@ -143,14 +139,14 @@ fn marks(view: &View) -> Vec<Mark<'_>> {
     let skipped = marks.len().saturating_sub(MARKS);
     marks.drain(..skipped);
     let (room, count) = (MARKS - marks.len(), others.len());
-    // The k-th of those that are drawn is the first whose share of the way reaches k.
+    // Spreads the drawn candidates evenly over all of them.
     let is_drawn = |at: usize| room >= count || (at + 1) * room / count > at * room / count;
     marks.extend(others.into_iter().enumerate().filter(|(at, _)| is_drawn(*at)).map(|(_, mark)| mark));
     marks.sort_by_key(|mark| mark.at);
     marks
 }
 
-/// From values to places.
+/// Converts values to positions.
 #[derive(Clone, Copy)]
 struct Scale {
     low: f64,
@@ -165,7 +161,7 @@ impl Scale {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Round values within.
+    /// Round values within the range.
     fn ticks(&self) -> Vec<f64> {
         let raw = (self.high - self.low) / TICKS;
         let power = 10_f64.powf(raw.log10().floor());
@@ -179,7 +175,7 @@ impl Scale {
     }
 }
 
-/// Where a cycle stands: the middle of its slot.
+/// The horizontal position of a cycle: the middle of its slot.
 #[expect(clippy::cast_precision_loss, reason = "cycles are few")]
 fn middle(at: usize, cycles: usize) -> f64 {
     LEFT + (at as f64 + 0.5) / cycles as f64 * (RIGHT - LEFT)
@@ -219,7 +215,7 @@ fn axis(html: &mut Html, scale: &Scale, title: &str, tick: impl Fn(f64) -> Strin
     label(html, "heading", "start", (0.0, scale.to - 12.0), title);
 }
 
-/// A shape with its interval, and what it is in words.
+/// A shape with its interval, and its description in words.
 fn mark(
     html: &mut Html,
     shape: Shape,
@@ -265,7 +261,7 @@ fn legend(html: &mut Html) {
     for (shape, colour, x, words) in [
         (Shape::Accepted, "<g class=\"s2\">", 590.0, "accepted"),
         (Shape::Tested, "<g class=\"s1\">", 690.0, "tested, not accepted"),
-        (Shape::Untested, "<g class=\"s6\">", 850.0, "came to no test"),
+        (Shape::Untested, "<g class=\"s6\">", 850.0, "not tested"),
     ] {
         html.raw(colour);
         drawn(html, shape, x, y);
@@ -274,7 +270,7 @@ fn legend(html: &mut Html) {
     }
 }
 
-/// The lowest and the highest of some values, at least so far apart.
+/// The range of some values, extended to include `low` and `high`.
 fn range(values: impl Iterator<Item = f64>, low: f64, high: f64) -> (f64, f64) {
     values
         .filter(|value| value.is_finite())
@@ -288,7 +284,7 @@ fn means(html: &mut Html, view: &View, marks: &[Mark<'_>]) {
         .filter_map(|mark| mark.candidate)
         .flat_map(|candidate| [candidate.low, candidate.high, candidate.mean]);
     let values = cycles.iter().map(|cycle| cycle.best_mean).chain(of_marks).flatten();
-    // Rewards lie between 0 and 1 unless the numbers say otherwise.
+    // Rewards are between 0 and 1 unless the data tell otherwise.
     let (low, high) = range(values, 0.0, 1.0);
     let scale = Scale { low, high, from: MEANS.0, to: MEANS.1 };
     axis(html, &scale, "Mean reward", |value| format!("{value:.1}"));
@@ -313,7 +309,7 @@ fn means(html: &mut Html, view: &View, marks: &[Mark<'_>]) {
     }
 }
 
-/// The mean of the best after each cycle, level by level, and where it ends.
+/// The mean of the best after each cycle, as steps, and where the line ends.
 fn steps(cycles: &[CycleView], scale: &Scale) -> Option<(String, f64)> {
     let every = cycles.len().div_ceil(STEPS).max(1);
     let mut path = String::new();

@@ -1,5 +1,4 @@
-//! The lineage of a run: candidates below what they were made from, each with what became of it, why it was made and
-//! what is new in it.
+//! The lineage of a run: candidates below their parents, each with its result, the reason for it and its changes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,17 +14,17 @@ use super::{Place, SitePlace};
 use crate::html::{Class, Html};
 use crate::words;
 
-/// Lists in lists at most; what is further down stands side by side and still names its parents.
+/// Deepest nesting of lists; deeper candidates are listed side by side and still name their parents.
 const DEEPEST: usize = 10;
 
-/// Characters of what a model says about its change.
+/// Most characters of a model's reasoning.
 const REASONING: usize = 2_000;
 
-/// Characters of what is new.
+/// Most characters of a summary.
 const SUMMARY: usize = 400;
 
-/// The candidates that a page shows, in their order: the one that is asked for, the best, the first, then accepted ones
-/// and then others, newest first, each with what it was made from as far as there is room.
+/// The candidates that a page shows, in their order: the requested one, the best, the first, then accepted ones and
+/// then others, newest first, each with its ancestors as far as there is room.
 pub(super) fn choose(view: &View, most: usize, wanted: Option<&Name>) -> Vec<Name> {
     let all = &view.candidates;
     let parents = parents(view);
@@ -36,7 +35,7 @@ pub(super) fn choose(view: &View, most: usize, wanted: Option<&Name>) -> Vec<Nam
     for at in first.iter().copied().chain(of(true)).chain(of(false)) {
         let mut next = Some(at);
         while let Some(at) = next.filter(|_| chosen.len() < most) {
-            // Whatever is chosen has its line, or will have it.
+            // The ancestors of a chosen candidate are already chosen, or will be.
             if !chosen.insert(at) && !first.contains(&at) {
                 break;
             }
@@ -46,8 +45,8 @@ pub(super) fn choose(view: &View, most: usize, wanted: Option<&Name>) -> Vec<Nam
     chosen.into_iter().map(|at| all[at].name.clone()).collect()
 }
 
-/// Below which candidate each stands: its first parent, if that is there and comes before it, so that nobody stands
-/// below themselves whatever a log says.
+/// The first parent of each candidate, if it precedes it, so that no candidate is below itself, whatever a log
+/// contains.
 fn parents(view: &View) -> Vec<Option<usize>> {
     let mut seen: HashMap<&Name, usize> = HashMap::new();
     let mut parents = Vec::with_capacity(view.candidates.len());
@@ -72,10 +71,9 @@ struct Tree<'a> {
     children: Vec<Vec<usize>>,
 }
 
-/// Adds the lineage.
 pub(super) fn show(html: &mut Html, view: &View, place: &Place<'_>, chosen: &[Name]) {
     html.heading("Lineage");
-    html.hint("Every candidate stands below the one that it was made from. ■ the run began with it · ● accepted · ◇ not accepted · ○ being measured. Means are over all trials of a candidate, with 95 % intervals.");
+    html.hint("Every candidate is below the one that it was made from. ■ the run began with it · ● accepted · ◇ not accepted · ○ being measured. Means are over all trials of a candidate, with 95 % intervals.");
     let is_shown: Vec<bool> =
         view.candidates.iter().map(|candidate| chosen.contains(&candidate.name)).collect();
     let mut children = vec![Vec::new(); view.candidates.len()];
@@ -182,7 +180,6 @@ impl Tree<'_> {
     }
 }
 
-/// Mean and gain in words.
 fn score(candidate: &CandidateView) -> String {
     let mut parts = Vec::new();
     if candidate.mean.is_some() {
@@ -207,10 +204,9 @@ fn score(candidate: &CandidateView) -> String {
     parts.join(" · ")
 }
 
-/// Where it comes from and what is new.
 fn made(candidate: &CandidateView) -> String {
     let parents: Vec<&str> = candidate.parents.iter().map(Name::as_str).collect();
     let from = if parents.is_empty() { String::new() } else { format!(" from {}", parents.join(" and ")) };
-    let what = if candidate.summary.is_empty() { "nothing is new" } else { candidate.summary.as_str() };
+    let what = if candidate.summary.is_empty() { "no change" } else { candidate.summary.as_str() };
     format!("{}{from}, {} in cycle {}: {what}", candidate.way.name(), candidate.agent, candidate.cycle)
 }

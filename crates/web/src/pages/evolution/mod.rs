@@ -1,5 +1,5 @@
-//! Runs of evolution and swarms: the list of them, and one with lineage, scores by cycle, changes and cost. The same
-//! page of a run stands in the site and in a file of its own.
+//! Runs of evolution and swarms: a list of them, and a page of each with lineage, scores by cycle, changes and cost.
+//! The page of a run is part of the site and can also be a separate file.
 
 mod changes;
 mod chart;
@@ -29,10 +29,9 @@ use crate::respond::Trouble;
 use crate::site::Site;
 use crate::words;
 
-/// Runs that were not read yet are read for so long; the others come with the next load.
+/// How long a page may spend on reading new runs; the remaining ones come with the next load.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// How much of a run a page shows.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Candidates of the lineage.
@@ -43,20 +42,18 @@ struct Limits {
     changes: usize,
 }
 
-/// A page of the site.
 const SITE: Limits = Limits { candidates: ROWS, rows: ROWS, changes: 1_000_000 };
 
-/// A file has no other pages to leave things to.
+/// A file has no other pages, so it shows more.
 const FILE: Limits = Limits { candidates: 500, rows: 2_000, changes: 3_000_000 };
 
-/// Where a run is shown.
 struct Place<'a> {
     limits: Limits,
-    /// In the site: what was asked, and its address. A file links to nothing.
+    /// Present in the site; a file links to nothing.
     site: Option<SitePlace<'a>>,
-    /// The candidate that somebody wants to see.
+    /// The candidate that the user asked for.
     chosen: Option<&'a Name>,
-    /// What stands right below the name of the run.
+    /// Shown right below the name of the run.
     first: Html,
 }
 
@@ -91,7 +88,6 @@ pub fn standalone(view: &View) -> String {
     html.into_string()
 }
 
-/// Why a page has no changes of candidates.
 fn without_workspace(view: &View) -> String {
     format!(
         "Changes are not shown: the workspace {} is not there, is not versioned, or does not have these candidates.",
@@ -99,7 +95,7 @@ fn without_workspace(view: &View) -> String {
     )
 }
 
-/// Nothing is loaded, nothing runs, and no style but this one counts.
+/// Nothing is loaded, nothing runs, and only this style applies.
 fn policy(style: &str) -> String {
     let digest = STANDARD.encode(aec_base::digest::Digest::of(style.as_bytes()).bytes());
     format!("default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'")
@@ -109,7 +105,6 @@ fn title(view: &View) -> String {
     format!("{} · {}", view.run, noun(view.kind))
 }
 
-/// What a run is, in a word.
 fn noun(kind: Kind) -> &'static str {
     match kind {
         Kind::Evolution => "evolution",
@@ -121,14 +116,13 @@ fn href(directory: &RunDirectory) -> Href {
     Href::new(["evolution", directory.kind.name(), directory.run.as_str()])
 }
 
-/// A link to the run whose trials an experiment holds.
 pub(crate) fn link_from(html: &mut Html, site: &Site, experiment: &Name) {
     if let Some(directory) = site.evolution_of(experiment) {
         html.link(&href(&directory), if directory.kind == Kind::Swarm { "Swarm" } else { "Evolution" });
     }
 }
 
-/// Runs whose names have some words in them: address, name, kind.
+/// Runs whose names contain some words: address, name, kind.
 pub(crate) fn found(
     site: &Site,
     fits: impl Fn(&str) -> bool,
@@ -142,7 +136,6 @@ pub(crate) fn found(
         .collect()
 }
 
-/// One run.
 pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     let directory = site.evolution_run(&asked.segments[1], &asked.segments[2])?;
     let mut body = Html::default();
@@ -156,7 +149,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
         }
     };
     let mut view = (*read).clone();
-    // A name that no candidate has chooses nothing.
+    // An unknown name chooses nothing.
     let asked_for = asked.get("candidate");
     let chosen = view.candidates.iter().map(|candidate| &candidate.name);
     let chosen = chosen.into_iter().find(|name| asked_for == Some(name.as_str())).cloned();
@@ -190,7 +183,7 @@ pub(crate) fn page(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     Ok(Page::new(title(&view), "evolution", body))
 }
 
-/// How far a run is. The script keeps it up to date; without it, the page is loaded again.
+/// The progress of a run. The script keeps it up to date; without the script, the page is reloaded.
 fn live(html: &mut Html, directory: &RunDirectory, view: &View) {
     let progress = Progress::of(view);
     let stream = Href::new(["live", "evolution", directory.kind.name(), directory.run.as_str()]);
@@ -211,7 +204,6 @@ fn live(html: &mut Html, directory: &RunDirectory, view: &View) {
         .raw("\">Load again</a></p>\n</section>\n");
 }
 
-/// Every run, newest first.
 pub(crate) fn list(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     let mut body = Html::default();
     body.raw("<h1>Evolution</h1>\n");
@@ -228,7 +220,7 @@ pub(crate) fn list(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
     }
     let mut runs: Vec<(Option<Timestamp>, RunDirectory)> =
         runs.into_iter().map(|directory| (started(&directory), directory)).collect();
-    // One whose beginning cannot be read comes first: something is wrong with it.
+    // A run whose beginning cannot be read comes first, because something is wrong with it.
     runs.sort_by(|(one_at, one), (other_at, other)| {
         (one_at.is_some(), other_at, &one.run).cmp(&(other_at.is_some(), one_at, &other.run))
     });
@@ -251,7 +243,7 @@ pub(crate) fn list(site: &Site, asked: &Asked) -> Result<Page, Trouble> {
         waiting += usize::from(line.is_none());
         rows.push(row(directory, at.as_ref(), line.as_deref()));
     }
-    // Those with problems do not become ready by waiting.
+    // Runs with problems do not become ready by waiting.
     waiting -= found.len().min(waiting);
     problems(&mut body, &found);
     table(

@@ -1,4 +1,4 @@
-//! What a run says, part by part: head, chart, lineage, cycles, agents, archive, notes.
+//! The parts of a run's page: head, chart, lineage, cycles, agents, archive, notes.
 
 use aec_base::name::Name;
 use aec_base::text;
@@ -16,13 +16,12 @@ use crate::html::{Align, Cell, Class, Html, facts, table};
 use crate::pages::{Pager, experiments};
 use crate::words;
 
-/// Characters of a note, a reason or a nudge.
+/// Most characters of a note, a reason or a nudge.
 const SENTENCES: usize = 2_000;
 
-/// Models, patterns and the like that are named.
+/// Most models, patterns and the like that are listed.
 const NAMED: usize = 8;
 
-/// Adds everything that a run says.
 pub(super) fn show(html: &mut Html, view: &View, place: &Place<'_>) {
     let chosen = lineage::choose(view, place.limits.candidates, place.chosen);
     let link = |name: &Name| candidate(place, &chosen, name);
@@ -40,7 +39,7 @@ pub(super) fn show(html: &mut Html, view: &View, place: &Place<'_>) {
     notes(html, view, place);
 }
 
-/// A candidate's name that leads to where it is shown.
+/// A candidate's name, with a link to where it is shown.
 fn candidate(place: &Place<'_>, chosen: &[Name], name: &Name) -> Cell {
     let href = match &place.site {
         _ if chosen.contains(name) => Href::here(name.as_str()),
@@ -65,7 +64,7 @@ fn head(html: &mut Html, view: &View, place: &Place<'_>) {
     html.add(&place.first);
 }
 
-/// An interval whose ends may not be known.
+/// An interval whose ends may be unknown.
 pub(super) fn span(low: Option<f64>, high: Option<f64>) -> Option<Interval> {
     let finite = |end: Option<f64>| end.filter(|end| end.is_finite());
     Some(Interval { low: finite(low)?, high: finite(high)? })
@@ -96,7 +95,7 @@ fn numbers(html: &mut Html, view: &View) {
         ),
         (
             format!("{} of {}", words::count(view.tests as usize), words::count(view.horizon as usize)),
-            "tests, of at most so many".to_owned(),
+            "tests, of the most allowed".to_owned(),
         ),
         (
             words::dollars(Some(view.cost.total_usd)),
@@ -166,7 +165,7 @@ fn settings(html: &mut Html, view: &View, place: &Place<'_>, link: &dyn Fn(&Name
     }
     facts(html, &known);
     if view.settings.is_none() {
-        html.note("What the run was told cannot be read by this version of the program.");
+        html.note("This version of the program cannot read the settings of the run.");
     }
 }
 
@@ -187,7 +186,7 @@ fn told_facts(told: &Settings, view: &View) -> Vec<(&'static str, Cell)> {
         }
         (None, None) => String::new(),
     };
-    // How much evidence the first test needs; acceptances earn some back.
+    // The evidence that the first test needs; later tests need less after acceptances.
     let needed = gate::bar(acceptance, 0, 0, view.horizon).map(|bar| bar.needed);
     let amount =
         |dollars: Option<f64>| dollars.map(|dollars| words::dollars(Some(dollars))).unwrap_or_default();
@@ -209,7 +208,7 @@ fn told_facts(told: &Settings, view: &View) -> Vec<(&'static str, Cell)> {
     ]
 }
 
-/// Some names, and how many more there are.
+/// Some names, and the number of the others.
 fn listed(names: &[&str]) -> String {
     let shown: Vec<String> =
         names.iter().take(NAMED).map(|name| clip(name, SENTENCES).into_owned()).collect();
@@ -287,12 +286,12 @@ fn cycles(html: &mut Html, view: &View, place: &Place<'_>, link: &dyn Fn(&Name) 
     html.hint("Gain: mean difference of rewards on the same tasks, against the best where the candidate came to a test, else against its parent. Its interval holds at every look. A candidate is accepted when the evidence reaches what its test needs.");
 }
 
-/// The command that tells everything.
+/// The command that shows everything.
 pub(super) fn command(view: &View) -> String {
     format!("aec-bench --json evolve report {}/{}", view.kind.name(), view.run)
 }
 
-/// Says what a table leaves out.
+/// Tells what a table leaves out.
 fn more(html: &mut Html, all: usize, shown: usize, noun: &str, view: &View) {
     if all > shown {
         html.hint(&format!("and {} more; `{}` has all", text::count(all - shown, noun), command(view)));
@@ -393,7 +392,7 @@ fn notes(html: &mut Html, view: &View, place: &Place<'_>) {
     let skipped = view.notes.len().saturating_sub(place.limits.rows);
     table(
         html,
-        &[("agent", Align::Left), ("what it wants others to know", Align::Left)],
+        &[("agent", Align::Left), ("its note to the others", Align::Left)],
         view.notes.iter().skip(skipped).map(|note| {
             vec![
                 clip(&note.agent, SENTENCES).into_owned().into(),

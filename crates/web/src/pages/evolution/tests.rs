@@ -1,4 +1,4 @@
-//! The page of a run: what it says, that hostile text stays text, that it has bounds, and that a file needs nothing.
+//! The page of a run: its content, hostile text stays text, its size is limited, and a file needs nothing else.
 
 use aec_base::digest::Digest;
 use aec_evolve::event::Entry;
@@ -203,7 +203,7 @@ fn a_run_that_just_began_says_so() {
 #[test]
 fn many_candidates_have_bounds_and_the_accepted_ones_stay() {
     let mut story = Story::begin("swarm", &["agent-0", "agent-1"]);
-    // A line of a hundred and twenty accepted ones, each with rejected siblings.
+    // A line of a hundred and twenty accepted candidates, each with rejected siblings.
     let mut last = "first".to_owned();
     for cycle in 0..700_u32 {
         let (agent, cycle_of_agent) = (["agent-0", "agent-1"][cycle as usize % 2], cycle / 2 + 1);
@@ -234,7 +234,7 @@ fn many_candidates_have_bounds_and_the_accepted_ones_stay() {
         (deep - i32::try_from(part.matches("</ul>").count()).unwrap(), most.max(deep))
     });
     assert!(depth.1 <= 10, "{depth:?}");
-    // In the site, everything accepted that fits, and whatever is asked for with what it comes from.
+    // In the site: all accepted ones that fit, and the requested one with its ancestors.
     let chosen = lineage::choose(&view, SITE.candidates, None);
     assert_eq!(chosen.len(), SITE.candidates);
     assert!(chosen.contains(&view.best) && chosen.contains(&view.baseline));
