@@ -90,10 +90,7 @@ fn the_rungs_change_what_commands_read() {
     env.write("aec-bench.toml", "[paths]\ntasks = \"by-project\"\n");
     assert_eq!(ids(&[]), ["civil/by-project"]);
     let set = env.run(["config", "set", "tasks-root", "by-user"]);
-    assert!(
-        set.stderr.contains("This project does not follow it: aec-bench.toml:2 says otherwise."),
-        "{set:?}"
-    );
+    assert!(set.stderr.contains("This project overrides it in aec-bench.toml:2."), "{set:?}");
     assert_eq!(ids(&["--tasks-root", "by-flag"]), ["civil/by-flag"]);
     let absolute = env.path("by-flag");
     env.write("aec-bench.toml", format!("[paths]\ntasks = {:?}\n", absolute.to_str().unwrap()));

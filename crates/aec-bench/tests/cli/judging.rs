@@ -104,6 +104,6 @@ fn without_rooms_judging_is_refused_and_none_is_recorded() {
     }
     assert_eq!(envelope["data"]["verdicts"][0]["verdict"]["level"], "none");
     assert_eq!(envelope["data"]["verdicts"][0]["verdict"]["held"]["memory"], "no");
-    assert!(env.run(["verify", "--all", "--sandbox", "none"]).stderr.contains("nothing held them"));
+    assert!(env.run(["verify", "--all", "--sandbox", "none"]).stderr.contains("without isolation"));
     assert!(!std::path::Path::new("/workspace").exists(), "nothing is left behind");
 }

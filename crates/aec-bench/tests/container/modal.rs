@@ -203,7 +203,10 @@ fn a_dry_run_needs_neither_a_token_nor_rates() {
     env.write("aec-bench.toml", file);
     let (data, text) = preview(&env, &example);
     assert_eq!(data["rates"], Value::Null);
-    assert!(text.contains("Modal does not tell its rates") && text.contains("does not see rates"), "{text}");
+    assert!(
+        text.contains("Modal does not report its rates") && text.contains("does not see rates"),
+        "{text}"
+    );
     assert_nothing_was_made(&servers);
 }
 
@@ -304,7 +307,7 @@ fn a_sandbox_whose_bridge_was_killed_is_found_and_ended_and_others_stay() {
     assert_eq!(clean(&["--dry-run"]), 1);
     assert!(servers.ended().is_empty());
     let cleaned = other.run(["runs", "clean"]);
-    assert!(cleaned.stdout.contains("Ended 1 sandbox at Modal that nobody keeps"), "{cleaned:?}");
+    assert!(cleaned.stdout.contains("Ended 1 sandbox at Modal whose run has ended"), "{cleaned:?}");
     assert_eq!(servers.ended(), left.iter().filter_map(Value::as_str).collect::<Vec<_>>());
     assert_eq!(clean(&[]), 0, "the other one has somebody who keeps it");
     // A run that is gone takes along what its bridges keep.

@@ -86,7 +86,7 @@ fn who_looks_on_is_told_which_tasks_were_seen_before() {
     let again = |event: &Value| event["tasks"].as_array().unwrap().iter().any(|task| task["repetition"] != 1);
     assert!(tested.iter().any(again), "no task came up again: nothing was shown");
     for (event, line) in tested.iter().zip(lines) {
-        assert_eq!(line.contains("nobody has seen"), !again(event), "{line}");
+        assert_eq!(line.contains("that are new"), !again(event), "{line}");
         assert_eq!(line.contains("seen before"), again(event), "{line}");
     }
 }

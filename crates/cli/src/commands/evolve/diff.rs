@@ -22,13 +22,13 @@ use crate::output::Outcome;
                         aec-bench evolve diff workspaces/cables evolve-cables-1-1\n  \
                         aec-bench evolve diff workspaces/cables evolve-cables-1-0 evolve-cables-1-1")]
 pub(crate) struct EvolveDiffArguments {
-    /// The workspace
+    /// Workspace of the candidates
     #[arg(value_name = "WORKSPACE", value_hint = ValueHint::DirPath)]
     pub(crate) workspace: PathBuf,
-    /// A candidate or a label
+    /// Candidate or label
     #[arg(value_name = "CANDIDATE")]
     pub(crate) first: String,
-    /// Another one [default: the first is compared with its parent]
+    /// Second candidate [default: the first is compared with its parent]
     #[arg(value_name = "CANDIDATE")]
     pub(crate) second: Option<String>,
 }
@@ -52,7 +52,7 @@ pub(crate) fn diff(context: &Context, arguments: &EvolveDiffArguments) -> Result
     Ok(if data.diff.is_empty() { outcome.remark("They are the same.") } else { outcome })
 }
 
-/// A difference as it is printed: what a model wrote does not move the cursor.
+/// A difference, safe to print: text written by a model cannot move the cursor.
 pub(crate) fn diff_text(diff: &str) -> String {
     let lines: Vec<_> = diff.lines().map(text::printable).collect();
     if lines.is_empty() { String::new() } else { format!("{}\n", lines.join("\n")) }
