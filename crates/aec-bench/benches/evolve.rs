@@ -1,4 +1,4 @@
-//! What evolution costs beside its trials, whether a long swarm stays small, and how often runs without any improvement
+//! The cost of evolution besides its trials, the memory of a long swarm, and how often runs without any improvement
 //! accept one. The real binary, real rooms, real git.
 //!
 //! `cargo bench --bench evolve` prints the figures that `docs/performance.md` quotes. Environment: `AEC_BENCH_RUNS=200`,
@@ -50,7 +50,7 @@ fn evolver(place: &Place, file: &str, word: &str, cycles: u32) {
                 "description": format!("piece {cycle} of {word}"),
                 "body": format!("In case {cycle} of {word} write down every assumption before you begin."),
             });
-            // Skills make room for each other.
+            // A new skill replaces an old one.
             let removed =
                 json!({ "type": "delete_skill", "name": format!("{word}-{}", cycle.saturating_sub(5)) });
             let text = json!({ "actions": [action, removed], "reasoning": "to have something to measure" })
@@ -61,7 +61,7 @@ fn evolver(place: &Place, file: &str, word: &str, cycles: u32) {
     std::fs::write(place.path().join(file), json!({ "conversations": conversations }).to_string()).unwrap();
 }
 
-/// An evolution over tasks that are made on the fly; over those of the project without a seed.
+/// An evolution over tasks that are generated on the fly or, without a seed, over those of the project.
 fn evolution(place: &Place, solver: &Value, cycles: u32, seed: Option<usize>) {
     let mut file = json!({
         "workspace_path": "workspaces/w",
@@ -83,8 +83,8 @@ fn evolution(place: &Place, solver: &Value, cycles: u32, seed: Option<usize>) {
     std::fs::write(place.path().join("evolution.yaml"), file.to_string()).unwrap();
 }
 
-/// The same run again and again: from the second time on every trial is in the ledger already, so what is left is
-/// bookkeeping, the commits of a new workspace among it. Tasks are the project's; making some is no bookkeeping.
+/// The same run again and again: from the second time on every trial is in the ledger already, so only bookkeeping is
+/// left, including the commits of a new workspace. Tasks are the project's, because generating some is not bookkeeping.
 fn bookkeeping() {
     const CYCLES: u32 = 20;
     let place = project("evolve-books", "direct");
@@ -120,7 +120,7 @@ fn state(directory: &Path) -> State {
     State::replay(&entries(directory).unwrap()).unwrap()
 }
 
-/// Eight agents, many cycles: memory, and whether the log alone gives the archive again.
+/// Eight agents, many cycles: measures memory, and checks that the log alone reproduces the archive.
 fn swarm(cycles: u32) {
     let run = |cycles: u32| {
         let place = project(&format!("evolve-swarm-{cycles}"), "direct");
@@ -169,7 +169,7 @@ fn swarm(cycles: u32) {
     );
 }
 
-/// Runs in which nothing helps: how many accept anything.
+/// Runs in which no change helps: how many of them accept one.
 fn noise(runs: usize) {
     const CYCLES: u32 = 5;
     let place = project("evolve-noise", "sim");

@@ -1,4 +1,4 @@
-//! The settings ladder, the user file, `.env`, and `config check`.
+//! The precedence of settings, the user file, `.env`, and `config check`.
 
 use serde_json::{Value, json};
 
@@ -160,7 +160,7 @@ fn killing_set_at_any_moment_leaves_a_whole_file() {
         let before = std::fs::read_to_string(env.user_file()).unwrap();
         let value = format!("value-{round}");
         let mut child = env.start(["config", "set", "tasks_root", &value]);
-        // Spread over the few milliseconds that a run takes.
+        // Spreads the kills over the few milliseconds that a run takes.
         std::thread::sleep(std::time::Duration::from_micros(round * 37 % 4000));
         child.kill().unwrap();
         child.wait().unwrap();
