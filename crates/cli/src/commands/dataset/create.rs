@@ -207,9 +207,9 @@ fn of_suite_output<'a>(
                     .in_file(file),
             ),
             None => problems.push(
-                Problem::error(format!("the suite lists {}, which is no task", text::printable(&shown)))
+                Problem::error(format!("the suite lists {}, which is not a task", text::printable(&shown)))
                     .id(FAMILY.number(36))
-                    .why(format!("tasks lie below {}", project.shown(&root).display()))
+                    .why(format!("tasks must be below {}", project.shown(&root).display()))
                     .fix("generate the suite anew, or name the manifest inside the tasks root")
                     .in_file(file),
             ),

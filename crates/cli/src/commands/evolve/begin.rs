@@ -91,8 +91,8 @@ pub(crate) fn below_tasks(project: &Project, path: &Path) -> Result<SelectionTab
         return Ok(SelectionTable::default());
     }
     let Some(inside) = inside.filter(|_| path.is_dir()) else {
-        let problem =
-            Problem::error("`task.task_path` is no task and no directory of tasks").id(FAMILY.number(46));
+        let problem = Problem::error("`task.task_path` is neither a task nor a directory of tasks")
+            .id(FAMILY.number(46));
         let fix = format!("name a directory below {}", project.shown(&root).display());
         return Err(problem.fix(fix).in_file(path).into());
     };

@@ -63,7 +63,7 @@ fn parent_of(workspace: &Workspace, candidate: &Candidate) -> Result<Candidate, 
     match version.as_ref().map(|version: &Version| version.parents.as_slice()) {
         Some([parent, ..]) => Ok(workspace.load(*parent)?),
         _ => {
-            let what = format!("{} was made from no other candidate", candidate.name());
+            let what = format!("{} has no parent candidate", candidate.name());
             Err(Problem::error(what).id(FAMILY.number(17)).fix("name two candidates").into())
         }
     }

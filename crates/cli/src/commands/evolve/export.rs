@@ -82,7 +82,7 @@ pub(crate) fn export(context: &Context, arguments: &EvolveExportArguments) -> Re
 /// An export never replaces anything.
 fn nothing_in_place(path: &Path, fix: &str) -> Result<(), Failure> {
     if path.symlink_metadata().is_ok() {
-        let problem = Problem::error("there is something in the place of the export").id(FAMILY.number(18));
+        let problem = Problem::error("the destination of the export exists already").id(FAMILY.number(18));
         return Err(problem.fix(fix).in_file(path).into());
     }
     Ok(())

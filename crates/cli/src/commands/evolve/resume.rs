@@ -81,7 +81,8 @@ pub(crate) fn refuse_if_over(
         return Err(problem.fix(begin).into());
     }
     if state.holdout_rewards.is_some() {
-        let why = "the tasks that were kept for the end are used, and could not say anything about what comes after";
+        let why =
+            "the tasks that were kept for the end have been used, so they cannot measure further changes";
         return Err(problem.why(why).fix(begin).into());
     }
     let spent = state.spend().usd;

@@ -47,5 +47,5 @@ pub(crate) fn rollback(context: &Context, arguments: &EvolveRollbackArguments) -
         before: before.id,
     };
     let outcome = Outcome::new(context.format, &data, || format!("{}\n", data.name))?;
-    Ok(outcome.remark(format!("Before it was {}, which is kept.", short(data.before))))
+    Ok(outcome.remark(format!("The previous candidate, {}, is kept.", short(data.before))))
 }

@@ -52,7 +52,7 @@ pub(crate) fn ask_to_stop(
         let view = View::read(&directory)?;
         if !view.agents.iter().any(|known| known.name == agent) {
             let names: Vec<&str> = view.agents.iter().map(|agent| agent.name.as_str()).collect();
-            let what = format!("`{}` is no agent of {}", text::printable(agent), directory.run);
+            let what = format!("`{}` is not an agent of {}", text::printable(agent), directory.run);
             let problem = Problem::error(what).id(FAMILY.number(36));
             return Err(problem.fix(format!("name {}", text::one_of(&names))).into());
         }

@@ -195,9 +195,9 @@ fn harness(name: &str) -> HarnessMode {
 
 fn failed(error: WriteError) -> Failure {
     match error {
-        WriteError::NotAPackage(place) => Problem::error("the place of the package is taken")
+        WriteError::NotAPackage(place) => Problem::error("the package cannot be written here")
             .id(FAMILY.number(18))
-            .why("what is there is no environment package, and is left alone")
+            .why("the directory exists and is not an environment package")
             .fix("move it away, or choose another --name or --output-dir")
             .in_file(place)
             .into(),

@@ -660,7 +660,7 @@ fn rerun(which: &[String], trials: &[PlannedTrial]) -> Result<Rerun, Failure> {
                 let problem = |what: &str| Problem::error(format!("`{}` {what}", text::printable(id)));
                 if fitting.len() != 1 {
                     let what =
-                        if fitting.is_empty() { "is no trial of the plan" } else { "fits several trials" };
+                        if fitting.is_empty() { "is not a trial of the plan" } else { "fits several trials" };
                     return Err(Failure::usage(
                         problem(what).fix("write `failed`, `infra` or the id of a trial"),
                     ));

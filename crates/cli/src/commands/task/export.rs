@@ -55,7 +55,7 @@ pub(crate) fn export(context: &Context, arguments: &TaskExportArguments) -> Resu
     let place = |id: &TaskId| output.join(id.dotted());
     for task in &tasks {
         if place(&task.id).symlink_metadata().is_ok() {
-            let problem = Problem::error(format!("there is something in the place of `{}`", task.id));
+            let problem = Problem::error(format!("the destination of `{}` exists already", task.id));
             let problem = problem.id(FAMILY.number(44)).fix("choose another directory, or remove it");
             return Err(problem.in_file(place(&task.id)).into());
         }
