@@ -178,8 +178,8 @@ impl Podman {
         until(&format!("the end of containers with {label}"), || self.containers(label).is_empty());
     }
 
-    /// Like `until_none`, after a run was killed: containers that were created but not started would stay until `runs
-    /// clean`, so this removes them.
+    /// Like `until_none`, after a run was killed: containers that were created but not started would stay until
+    /// `runs clean`, so this removes them.
     pub fn until_none_started(&self, label: &str) {
         until(&format!("the end of containers with {label}"), || {
             for state in ["created", "initialized"] {

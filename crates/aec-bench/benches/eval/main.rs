@@ -1,5 +1,5 @@
-//! The cost of an evaluation, against `vf-eval` of verifiers 0.1.14 on the same model server: `cargo bench --bench
-//! eval`. The figures of `docs/performance.md` come from here.
+//! The cost of an evaluation, against `vf-eval` of verifiers 0.1.14 on the same model server:
+//! `cargo bench --bench eval`. The figures of `docs/performance.md` come from here.
 //!
 //! The server runs in a separate process on the same machine. The peer's environments are `tiny_single` and
 //! `tiny_tools` beside this file; ours are a generated task without tools, and the same task in a workspace whose file

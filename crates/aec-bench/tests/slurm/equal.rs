@@ -1,4 +1,4 @@
-//! The same experiment on one machine and on a cluster: equal verdicts, and what `runs status`, `merge` and `stop` print.
+//! The same experiment on one machine and on a cluster: equal verdicts, and the output of `runs status` and others.
 
 use aec_cluster::contract::Folder;
 use aec_ledger::layout::Ledger;
